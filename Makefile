@@ -1,0 +1,44 @@
+# `make demo` and `make test` set everything up on a fresh machine; the rest is for those who work on the code.
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+UV     := $(shell command -v uv 2>/dev/null)
+
+.PHONY: demo test lint bench kube lock clean
+
+demo: $(VENV)/dev ## run a small controller against a real API server, and watch it work
+	$(PYTHON) -m demo
+
+test: $(VENV)/dev ## run every test; the control plane is built in the background meanwhile
+	$(PYTHON) -m pytest
+
+lint: $(VENV)/dev
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+
+bench: $(VENV)/bench ## measure against the other clients and kopf, side by side
+	$(PYTHON) -m bench
+
+kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
+	$(PYTHON) -m controlplane build
+
+lock: ## compile requirements/*.txt from pyproject.toml (needs uv)
+	for group in dev bench; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	  pyproject.toml --group dev --group $$group -o requirements/$$group.txt; done
+
+clean: ## remove the environment and what tools cached here; the built control plane stays (see `make kube`)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/%: requirements/%.txt pyproject.toml
+ifdef UV
+	uv venv --quiet --allow-existing $(VENV)
+	uv pip install --quiet --python $(PYTHON) --require-hashes -r $<
+	uv pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation -e .
+else
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --require-hashes -r $<
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation -e .
+endif
+	@touch $@

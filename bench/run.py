@@ -1,0 +1,34 @@
+"""What every benchmark gets: the cluster, the stock on it, and how much to measure."""
+
+from dataclasses import dataclass
+
+from bench.stock import Stock
+from controlplane import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured."""
+
+    objects: int
+    """Of the list, watch and patch benchmarks."""
+    growth: tuple[int, ...]
+    """How many objects the list is measured with, for what grows with their number."""
+    patches: int
+    lifecycle: int
+    """Objects that live from creation to deletion."""
+    repeat: int
+    """How often a watch and a start is measured; the best counts."""
+
+
+FULL = Size(objects=10_000, growth=(1_000, 10_000, 100_000), patches=1_000, lifecycle=1_000, repeat=3)
+QUICK = Size(objects=2_000, growth=(200, 2_000), patches=300, lifecycle=200, repeat=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the benchmarks."""
+
+    cluster: Cluster
+    stock: Stock
+    size: Size

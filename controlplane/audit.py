@@ -1,0 +1,97 @@
+"""The audit log of the API server: who asked what, in which order.
+
+The server writes a request's line before the end of its answer leaves, so whoever has read an answer finds its record.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# The body of each write is kept: a test may want to see a precondition or a patch.
+POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One request to the API server. What a request does not have is empty."""
+
+    user: str
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    user_agent: str
+    uri: str
+    body: Any
+    """What a write sent, decoded; None for a read."""
+
+
+def read(
+    log: Path,
+    *,
+    since: int = 0,
+    user: str | None = None,
+    verb: str | None = None,
+    resource: str | None = None,
+    namespace: str | None = None,
+    user_agent: str | None = None,
+) -> list[AuditRecord]:
+    """One record per request, in the order in which they were answered; a watch counts when it begins.
+
+    `since` is a size of the log, as it was at the moment to start from. The others must be equal where they are given,
+    but for `user_agent`, which need only be a part of it.
+    """
+    return [
+        record
+        for record in _records(log, since)
+        if (user is None or record.user == user)
+        and (verb is None or record.verb == verb)
+        and (resource is None or record.resource == resource)
+        and (namespace is None or record.namespace == namespace)
+        and (user_agent is None or user_agent in record.user_agent)
+    ]
+
+
+def _records(log: Path, since: int) -> Iterator[AuditRecord]:
+    if not log.exists():
+        return
+    seen: set[str] = set()
+    with log.open("rb") as lines:
+        lines.seek(since)
+        for line in lines:
+            if not line.endswith(b"\n"):  # still being written
+                return
+            event = json.loads(line)
+            if event["verb"] == "watch" and event["stage"] != "ResponseStarted":  # its end, which may be much later
+                continue
+            if event["auditID"] not in seen:  # other long answers, as of a log, have two lines as well
+                seen.add(event["auditID"])
+                yield _record(event)
+
+
+def _record(event: dict[str, Any]) -> AuditRecord:
+    target = event.get("objectRef", {})
+    return AuditRecord(
+        user=event["user"].get("username", ""),
+        verb=event["verb"],
+        resource=target.get("resource", ""),
+        subresource=target.get("subresource", ""),
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        code=event.get("responseStatus", {}).get("code", 0),
+        user_agent=event.get("userAgent", ""),
+        uri=event["requestURI"],
+        body=event.get("requestObject"),
+    )

@@ -1,0 +1,300 @@
+"""One control plane of our own: started, watched, broken on purpose, and taken away without a trace."""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import signal
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from controlplane import assets, audit
+from controlplane.access import POLL_SECONDS, Access, Json, run_kubectl, status_error
+from controlplane.components import COMPONENTS, NODE, USERS, flags
+from controlplane.layout import Layout
+from controlplane.processes import Supervisor, tail
+
+START_SECONDS_MAX = 90.0
+ATTEMPTS = 3
+OPTIONAL = COMPONENTS[2:]
+
+
+class StartError(Exception):
+    """A component ended or did not become ready; the message ends with its log and says where the logs are kept."""
+
+
+class PortTakenError(StartError):
+    """Another process was faster to take a port."""
+
+
+class Cluster(Access):
+    """etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on loopback, in one run folder.
+
+    `components` leaves some of the last three away; `flags` adds flags to those of a component, such as
+    `{"kube-controller-manager": ["--kube-api-qps=1000"]}`, where a later flag wins over ours. All public
+    attributes are valid between `start` and `stop`. No process outlives the one that made this object.
+    """
+
+    folder: Path
+    url: str
+    ca_file: Path
+    tokens: Mapping[str, str]
+    """Bearer tokens of two administrators, by user name: `tok-a` and `tok-b`."""
+
+    def __init__(
+        self,
+        *,
+        components: Sequence[str] = COMPONENTS,
+        flags: Mapping[str, Sequence[str]] | None = None,
+        binaries: Mapping[str, Path] | None = None,
+    ) -> None:
+        self._components = ("etcd", "kube-apiserver", *(each for each in components if each in OPTIONAL))
+        self._flags = flags or {}
+        self._given_binaries = binaries
+        self._started: set[str] = set()
+        self._disturbed = False
+
+    def start(self) -> Self:
+        """Start everything and wait until it is ready. Raises `StartError`, and then nothing runs any more."""
+        self._binaries = self._given_binaries or assets.require(os.environ, {*self._components, "kubectl"})
+        for attempt in range(1, ATTEMPTS + 1):
+            self._supervisor = Supervisor()
+            self.folder = self._supervisor.folder
+            self._started.clear()
+            try:
+                self._prepare()
+                self._start_components()
+            except PortTakenError:
+                self._supervisor.close()
+                if attempt == ATTEMPTS:
+                    raise
+            except BaseException as error:
+                if isinstance(error, StartError):
+                    self.keep_logs()
+                self._supervisor.close()
+                raise
+            else:
+                break
+        return self
+
+    def stop(self) -> None:
+        """End every process and remove the folder, but for logs that are to be kept."""
+        self._supervisor.close()
+
+    def keep_logs(self) -> Path:
+        """Let the logs stay when everything else goes; returns their folder."""
+        self._supervisor.keep_logs()
+        return self._supervisor.logs
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # What a test does with it.
+
+    def request(self, method: str, path: str, body: object = None) -> Json:
+        """See `Access.request`."""
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self._layout.ports.api, context=self._admin_tls, timeout=30
+        )
+        with contextlib.closing(connection):
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+        if response.status >= 400:
+            raise status_error(answer, response.reason)
+        decoded: Json = json.loads(answer)
+        return decoded
+
+    def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002
+        """See `Access.kubectl`. Its home and its discovery cache are its own: nothing of another cluster is found."""
+        env = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(self.folder),
+            "KUBECACHEDIR": str(self.folder / "kubectl"),
+            "KUBECONFIG": str(self.kubeconfig),
+        }
+        return run_kubectl(self._binaries["kubectl"], env, args, input)
+
+    def user(self, name: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig for any user, by client certificate. What the user may do is up to RBAC."""
+        return self._layout.add_user(name, groups)
+
+    def audit_mark(self) -> int:
+        """This moment in the audit log, for `audit(since=…)`."""
+        log = self._layout.audit_log
+        return log.stat().st_size if log.exists() else 0
+
+    def audit(
+        self,
+        *,
+        since: int = 0,
+        user: str | None = None,
+        verb: str | None = None,
+        resource: str | None = None,
+        namespace: str | None = None,
+        user_agent: str | None = None,
+    ) -> list[audit.AuditRecord]:
+        """The requests that the API server answered, in order: see `audit.read`."""
+        return audit.read(
+            self._layout.audit_log,
+            since=since,
+            user=user,
+            verb=verb,
+            resource=resource,
+            namespace=namespace,
+            user_agent=user_agent,
+        )
+
+    # Breaking it, and mending it.
+
+    def stop_apiserver(self) -> None:
+        """Kill the API server at once, as a crash would: every connection to it breaks."""
+        self._supervisor.kill("kube-apiserver")
+        self._started.discard("kube-apiserver")
+        self._disturbed = True
+
+    def start_apiserver(self) -> None:
+        """Start it again, on the same port and data, and wait until it is ready."""
+        self._start("kube-apiserver")
+        self._wait("/readyz of kube-apiserver", self._is_ready)
+
+    def restart_apiserver(self) -> None:
+        """Kill the API server and start it again."""
+        self.stop_apiserver()
+        self.start_apiserver()
+
+    def pause_apiserver(self) -> None:
+        """Freeze the API server: connections stay open, and nothing comes any more."""
+        self._supervisor.signal("kube-apiserver", signal.SIGSTOP)
+        self._disturbed = True
+
+    def resume_apiserver(self) -> None:
+        """Let a frozen API server go on."""
+        self._supervisor.signal("kube-apiserver", signal.SIGCONT)
+
+    def compact_etcd(self) -> int:
+        """Make etcd forget all of its history up to now, and return the revision at which it now begins.
+
+        The API server may still serve old versions from its watch cache: see `expire_resource_versions`.
+        """
+        key = base64.b64encode(b"pilotage/compaction").decode()
+        # A new revision first, so that every resourceVersion that anybody has seen is older than where history begins.
+        revision = int(self._etcd("put", {"key": key, "value": ""})["header"]["revision"])
+        self._etcd("compaction", {"revision": revision, "physical": True})
+        return revision
+
+    def expire_resource_versions(self) -> None:
+        """From here on every resourceVersion that was seen before is answered with 410, for a watch as for a list.
+
+        Both places with a history lose it: etcd is compacted, and the API server restarted.
+        """
+        self.compact_etcd()
+        self.restart_apiserver()
+
+    def repair(self) -> None:
+        """Bring a control plane that a test has stopped or paused back to where `start` left it."""
+        if not self._disturbed:
+            return
+        for component in self._components:
+            if not self._supervisor.is_running(component):
+                self._start(component)
+        self.resume_apiserver()
+        self._wait_until_ready()
+        self._disturbed = False
+
+    # How it is put together.
+
+    def _prepare(self) -> None:
+        """Write all files that the components read."""
+        self._layout = layout = Layout.create(self.folder)
+        for user, groups in USERS.items():
+            layout.add_user(user, groups)
+        self.url = layout.api_url
+        self.ca_file = layout.ca.certificate
+        self.tokens = layout.tokens
+        self.kubeconfig = layout.kubeconfig("kubernetes-admin")
+        admin = layout.certificate("kubernetes-admin")
+        self._admin_tls = ssl.create_default_context(cafile=self.ca_file)
+        self._admin_tls.load_cert_chain(admin.certificate, admin.key)
+
+    def _start_components(self) -> None:
+        self._start("etcd")
+        self.start_apiserver()  # it waits for etcd by itself
+        for component in self._components:
+            if component in OPTIONAL:
+                self._start(component)
+        if "kwok" in self._components:
+            self.request("POST", "/api/v1/nodes", NODE)
+        self._wait_until_ready()
+
+    def _start(self, component: str) -> None:
+        argv = [str(self._binaries[component]), *flags(component, self._layout), *self._flags.get(component, ())]
+        self._started.add(component)
+        # Nothing of the user's environment: etcd, for one, refuses to start when a variable repeats a flag.
+        self._supervisor.start(component, argv, env={"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder)})
+
+    def _wait_until_ready(self) -> None:
+        self._wait("/readyz of kube-apiserver", self._is_ready)
+        if "kube-controller-manager" in self._components:
+            self._wait(
+                "ServiceAccount default", lambda: self.find("/api/v1/namespaces/default/serviceaccounts/default")
+            )
+        if "kwok" in self._components:
+            self._wait("ready node", self._node_is_ready)
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", context=self._admin_tls, timeout=5) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    def _node_is_ready(self) -> bool:
+        node = self.request("GET", f"/api/v1/nodes/{NODE['metadata']['name']}")
+        if "kube-controller-manager" in self._components and node["spec"].get("taints"):
+            return False  # the API server taints a new node, and the controller manager takes the taint away
+        return any(
+            each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ())
+        )
+
+    def _wait(self, what: str, condition: Callable[[], Any]) -> None:
+        """Wait for a condition, but not when a component has ended, without which it can never come true."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not condition():
+            for component in self._started:
+                if (code := self._supervisor.exit_code(component)) is not None:
+                    raise self._start_error(component, f"{component} ended with exit code {code}")
+            if time.monotonic() > deadline:
+                raise self._start_error("kube-apiserver", f"after {START_SECONDS_MAX:.0f} s still no {what}")
+            time.sleep(POLL_SECONDS)
+
+    def _start_error(self, component: str, what: str) -> StartError:
+        log = self._supervisor.log(component)
+        end = tail(log)
+        kind = PortTakenError if "address already in use" in end else StartError
+        return kind(f"{what}; its log is kept in {log} and ends:\n{end}")
+
+    def _etcd(self, method: str, body: object) -> Json:
+        request = urllib.request.Request(f"{self._layout.etcd_url}/v3/kv/{method}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answer: Json = json.load(response)
+        return answer
+
+    def _delete_namespace(self, name: str) -> None:
+        self.request("DELETE", f"/api/v1/namespaces/{name}")  # not waited for: it goes with etcd at the latest
+
+    def _wait_for_service_account(self, namespace: str) -> None:
+        if "kube-controller-manager" in self._components:
+            super()._wait_for_service_account(namespace)

@@ -1,0 +1,136 @@
+"""Start a real API server, run the controller of `demo.buoys` on it, and tell what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from controlplane import Cluster, NoControlPlane, assets, build
+from demo.buoys import BUOYS, CONFIGMAPS, CRD, CRDS, FINALIZER, buoys, light_of
+from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.runtime import Manager, configure_logging, find_condition, tune_gc
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+NORTH, SOUTH = ObjectKey("default", "north"), ObjectKey("default", "south")
+STARTED = time.monotonic()
+
+
+def say(text: str) -> None:
+    print(f"{time.monotonic() - STARTED:6.2f} s  {text}", flush=True)
+
+
+async def until(read: Callable[[], Awaitable[Object | None]], done: Callable[[Object | None], bool]) -> Object | None:
+    """Read until the state is there, for at most 30 s."""
+    async with asyncio.timeout(30):
+        while not done(seen := await read()):
+            await asyncio.sleep(0.02)
+    return seen
+
+
+async def story(client: Client) -> None:
+    """What a user does, and what the controller makes of it."""
+
+    async def buoy(key: ObjectKey) -> Object | None:
+        try:
+            return await client.get(BUOYS, key)
+        except Absent:
+            return None
+
+    def is_lit(colour: str) -> Callable[[Object | None], bool]:
+        return lambda obj: obj is not None and obj.get("status", "colour") == colour
+
+    await client.create(BUOYS, {"metadata": {"namespace": "default", "name": "north"}, "spec": {"colour": "red"}})
+    say("you create buoy/north, red")
+    lit = await until(lambda: buoy(NORTH), is_lit("red"))
+    assert lit is not None
+    light = await client.get(CONFIGMAPS, light_of(NORTH))
+    say(f"  it is lit: configmap/{light.meta.name} (uid {light.meta.uid[:8]}…), held by finalizer {FINALIZER}")
+
+    await client.patch(BUOYS, NORTH, merge_patch({"spec": {"colour": "green"}}))
+    say("you change it to green")
+    await until(lambda: buoy(NORTH), is_lit("green"))
+    say("  it is green")
+
+    await client.create(BUOYS, {"metadata": {"namespace": "default", "name": "south"}, "spec": {"colour": "blue"}})
+    say("you create buoy/south, blue: a colour that no buoy has")
+    stalled = await until(lambda: buoy(SOUTH), lambda obj: obj is not None and bool(obj.get("status", "conditions")))
+    assert stalled is not None
+    condition = find_condition(stalled.get("status", "conditions"), "Stalled") or {}
+    say(
+        f"  it is Stalled ({condition.get('reason')}): {condition.get('message')}. It is not retried, and costs nothing"
+    )
+    await client.patch(BUOYS, SOUTH, merge_patch({"spec": {"colour": "white"}}))
+    say("you change it to white")
+    await until(lambda: buoy(SOUTH), is_lit("white"))
+    say("  it is lit at once")
+
+    for key in (NORTH, SOUTH):
+        found = await client.get(BUOYS, key)
+        await client.delete(BUOYS, key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+    say("you delete both")
+    for key in (NORTH, SOUTH):
+        await until(functools.partial(buoy, key), lambda obj: obj is None)
+        try:
+            await client.get(CONFIGMAPS, light_of(key))
+        except Absent:
+            say(f"  buoy/{key.name} is gone, and its light went before it")
+        else:
+            raise SystemExit(f"configmap/{light_of(key).name} was left behind")
+
+
+async def install(client: Client) -> None:
+    await client.create(CRDS, CRD)
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await client.list(BUOYS)
+            except KindNotServed:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+async def run(cluster: Cluster) -> None:
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        await install(client)
+        manager = Manager(client, name="demo")
+        manager.add("buoys", manager.informer(BUOYS), buoys, workers=2)
+        running = asyncio.create_task(manager.run())
+        await manager.started.wait()
+        say("the controller runs")
+        await story(client)
+        manager.stop()
+        await running
+    requests = {
+        sample.labels["method"]: sample.value
+        for metric in manager.metrics.registry.collect()
+        for sample in metric.samples
+        if sample.name == "rest_client_request_duration_seconds_count"
+    }
+    say("the controller sent " + ", ".join(f"{count:.0f} {method}" for method, count in sorted(requests.items())))
+
+
+def main() -> None:
+    tune_gc()
+    configure_logging(level="error", json=False)
+    try:
+        if assets.missing(os.environ):
+            say("the control plane is built first: that is done once, and takes about ten minutes")
+            build.build(os.environ, say)
+    except NoControlPlane as error:
+        sys.exit(f"error: {error}")
+    say("a real etcd and kube-apiserver start")
+    with Cluster(components=()) as cluster:
+        say("they are ready")
+        asyncio.run(run(cluster))
+    say("everything is stopped, nothing is left")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,417 @@
+"""The client: every verb of the Kubernetes API, with nothing left implicit that a teardown depends on.
+
+- Reads say which version they accept (`MOST_RECENT`, `ANY`, `not_older_than`, `exactly`).
+- Deletes say the uid they mean and how they propagate. There is no default for either.
+- `replace` takes a whole dict with a resourceVersion; a partly decoded or metadata-only object is refused.
+- Errors are those of `pilotage.kube.errors`; a write without an answer is `Uncertain`.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from urllib.parse import urlencode
+
+from pilotage import __version__
+from pilotage.kube.exchange import Exchange
+from pilotage.kube.names import PODS, ObjectKey, Resource
+from pilotage.kube.patches import Patch, apply_patch
+from pilotage.kube.transport import Request, Transport
+from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
+from pilotage.kube.wire import Json, Object, ObjectList, decode_list, encode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from pilotage.kube.config import ClusterConfig
+    from pilotage.kube.ratelimit import TokenBucket
+
+CHUNK = 500
+
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_JSON = "application/json"
+
+
+class ReadVersion(NamedTuple):
+    """Which state a read accepts: the `resourceVersion` and `resourceVersionMatch` parameters."""
+
+    resource_version: str
+    match: str = ""
+
+
+MOST_RECENT = ReadVersion("")
+"""A consistent read: the only one that proves absence."""
+
+ANY = ReadVersion("0")
+"""Whatever the server's cache has; may be old."""
+
+
+def not_older_than(resource_version: str) -> ReadVersion:
+    """At least as new as this version."""
+    return ReadVersion(resource_version, "NotOlderThan")
+
+
+def exactly(resource_version: str) -> ReadVersion:
+    """The state at this version (lists only); Expired when it is compacted."""
+    return ReadVersion(resource_version, "Exact")
+
+
+class Propagation(enum.StrEnum):
+    """What happens to the dependents of a deleted object."""
+
+    FOREGROUND = "Foreground"
+    BACKGROUND = "Background"
+    ORPHAN = "Orphan"
+
+
+class WriteGuard(Protocol):
+    """Is told of every write of a client before it is sent and after it is answered. See `Client.guarded_by`."""
+
+    def before(self, resource: Resource, key: ObjectKey) -> None:
+        """A write to this key is about to be sent; raises to forbid it."""
+
+    def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
+        """It was answered: with the object as it is now, or None when it failed or left no object to see."""
+
+
+class Client:
+    """One cluster, spoken to as one user. Cheap to copy; copies share connections and limits."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        namespace: str = "default",
+        limiter: TokenBucket | None = None,
+        name: str = "pilotage",
+    ) -> None:
+        """`limiter` holds every request back to a rate of ours; `name` is field manager and user agent."""
+        self._exchange = Exchange(transport, limiter, f"{name}/{__version__}")
+        self._guard: WriteGuard | None = None
+        self.namespace = namespace
+        self.name = name
+
+    @classmethod
+    def connect(cls, config: ClusterConfig, *, limiter: TokenBucket | None = None, name: str = "pilotage") -> Self:
+        """A client over HTTP. No connection is made before the first request."""
+        from pilotage.kube.http import AiohttpTransport
+
+        return cls(AiohttpTransport(config), namespace=config.namespace, limiter=limiter, name=name)
+
+    async def close(self) -> None:
+        """Close the connections, those of all copies too."""
+        await self._exchange.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def guarded_by(self, guard: WriteGuard, *, name: str | None = None) -> Self:
+        """A copy whose writes pass the guard, under another name if one is given."""
+        client = copy.copy(self)
+        client._guard = guard
+        if name is not None:
+            client.name = name
+            client._exchange = self._exchange.named(f"{name}/{__version__}")
+        return client
+
+    def through(self, wrap: Callable[[Transport], Transport]) -> Self:
+        """A copy whose requests go through a wrapper around its transport: to count them, or to disturb them."""
+        client = copy.copy(self)
+        client._exchange = self._exchange.through(wrap)
+        return client
+
+    # Reading
+
+    async def get(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        version: ReadVersion = MOST_RECENT,
+        metadata_only: bool = False,
+        subresource: str = "",
+    ) -> Object:
+        """One object, or Absent."""
+        target = _target(resource.path(key.namespace, key.name, subresource), _version(version))
+        raw = await self._exchange.call(Request("GET", target, accept=_METADATA if metadata_only else _JSON))
+        return self._object(raw, resource)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        version: ReadVersion = MOST_RECENT,
+        metadata_only: bool = False,
+        chunk: int = CHUNK,
+    ) -> ObjectList:
+        """All objects of one namespace, or of all, read in chunks of one consistent version."""
+        items: list[Object] = []
+        resource_version = ""
+        async for page in self.pages(
+            resource,
+            namespace,
+            labels=labels,
+            fields=fields,
+            version=version,
+            metadata_only=metadata_only,
+            chunk=chunk,
+        ):
+            items += page.items
+            resource_version = page.resource_version
+        return ObjectList(resource_version, items)
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        version: ReadVersion = MOST_RECENT,
+        metadata_only: bool = False,
+        chunk: int = CHUNK,
+    ) -> AsyncIterator[ObjectList]:
+        """The list, chunk by chunk. Expired in the middle of it means: start again (the version was compacted)."""
+        accept = _METADATA_LIST if metadata_only else _JSON
+        query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(chunk) if chunk else ""}
+        paging = _version(version)
+        while True:
+            target = _target(resource.path(namespace), query | paging)
+            page = decode_list(await self._exchange.call(Request("GET", target, accept=accept)))
+            yield page
+            if not page.continue_token:
+                return
+            paging = {"continue": page.continue_token}
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+        seconds: int = 300,
+        idle_seconds_max: float = IDLE_SECONDS_MAX,
+    ) -> Watch:
+        """The changes after a version, for some seconds (the server ends it then). Use it with ``async with``."""
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": labels,
+            "fieldSelector": fields,
+            "timeoutSeconds": str(seconds),
+        }
+        accept = _METADATA if metadata_only else _JSON
+        request = Request("GET", _target(resource.path(namespace), query), accept=accept, timeout=None)
+        return Watch(lambda: self._exchange.open(request), f"WATCH {resource.path(namespace)}", idle_seconds_max)
+
+    async def get_path(self, path: str, *, accept: str = _JSON) -> bytes:
+        """Any path of the server: /version, /readyz, /openapi/v3, discovery."""
+        return await self._exchange.call(Request("GET", path, accept=accept))
+
+    async def logs(
+        self, key: ObjectKey, *, container: str = "", tail_lines: int | None = None, previous: bool = False
+    ) -> bytes:
+        """A pod's log so far."""
+        query = {
+            "container": container,
+            "tailLines": "" if tail_lines is None else str(tail_lines),
+            "previous": "true" if previous else "",
+        }
+        target = _target(PODS.path(key.namespace, key.name, "log"), query)
+        return await self._exchange.call(Request("GET", target, accept="*/*"))
+
+    # Writing
+
+    async def create(self, resource: Resource, body: Json, *, namespace: str = "", dry_run: bool = False) -> Object:
+        """A new object, in the body's namespace unless one is given.
+
+        AlreadyExists if the name is taken; Terminating if it is taken by something that is being deleted.
+        """
+        meta = body.get("metadata", {})
+        key = ObjectKey(namespace or meta.get("namespace", ""), meta.get("name", ""))
+        if resource.namespaced and not key.namespace:
+            raise ValueError(f"{resource.kind}/{key.name}: no namespace is given, and its metadata has none")
+        return await self._write_object("POST", resource, key, resource.path(key.namespace), body, dry_run=dry_run)
+
+    async def replace(self, resource: Resource, body: Json, *, subresource: str = "", dry_run: bool = False) -> Object:
+        """PUT of a whole object (from `Object.to_dict`); Conflict unless it is still at the body's resourceVersion."""
+        meta = body.get("metadata", {})
+        key = ObjectKey(meta.get("namespace", ""), meta.get("name", ""))
+        if body.get("kind", "").startswith("PartialObjectMetadata"):
+            raise ValueError(f"{key}: only its metadata was read; a replace would erase the rest of it")
+        if not meta.get("resourceVersion"):
+            raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
+        path = resource.path(key.namespace, key.name, subresource)
+        return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run)
+
+    async def patch(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        patch: Patch,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> Object:
+        """Apply a patch of `pilotage.kube.patches`. `force`, for server-side apply: take fields from other managers."""
+        query = {
+            "fieldManager": self.name,
+            "dryRun": "All" if dry_run else "",
+            "force": "true" if force else "",
+        }
+        target = _target(resource.path(key.namespace, key.name, subresource), query)
+        request = Request("PATCH", target, body=patch.body, content_type=patch.content_type)
+        raw = await self._write(resource, key, request, main=_returns_the_object(subresource))
+        return self._object(raw, resource)
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        """Server-side apply under this client's name. Conflict, with a cause for each field, if others own them."""
+        meta = body["metadata"]
+        key = ObjectKey(meta.get("namespace", ""), meta["name"])
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
+        return await self.patch(
+            resource, key, apply_patch(whole), subresource=subresource, force=force, dry_run=dry_run
+        )
+
+    async def scale(self, resource: Resource, key: ObjectKey, replicas: int) -> None:
+        """Set the replicas through the scale subresource."""
+        patch = Patch("application/merge-patch+json", encode({"spec": {"replicas": replicas}}))
+        await self.patch(resource, key, patch, subresource="scale")
+
+    async def evict(self, key: ObjectKey, *, uid: str, grace_seconds: int | None = None) -> None:
+        """Ask for a pod's eviction. Throttled, with cause DisruptionBudget, while a budget does not allow it."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "deleteOptions": _delete_options(uid=uid, grace_seconds=grace_seconds),
+        }
+        request = Request("POST", PODS.path(key.namespace, key.name, "eviction"), body=encode(body), content_type=_JSON)
+        await self._write(PODS, key, request, main=False)
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str,
+        propagation: Propagation,
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> Object | None:
+        """Delete exactly this uid (Foreign if the name is another's by now), and at this version if one is given.
+
+        Returns the object if it stays for now (finalizers, a grace period), None if it is gone. Absent if it was gone.
+        """
+        options = _delete_options(
+            uid=uid,
+            propagation=propagation,
+            resource_version=resource_version,
+            grace_seconds=grace_seconds,
+            dry_run=dry_run,
+        )
+        request = Request("DELETE", resource.path(key.namespace, key.name), body=encode(options), content_type=_JSON)
+        raw = await self._write(resource, key, request)
+        answer = Object.decode(raw)
+        return None if answer.kind == "Status" else answer
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        propagation: Propagation,
+        labels: str = "",
+        fields: str = "",
+        dry_run: bool = False,
+    ) -> None:
+        """Delete all that match, as the server finds them: no uid can be said. Prefer `delete` for what you know."""
+        target = _target(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
+        options = _delete_options(propagation=propagation, dry_run=dry_run)
+        request = Request("DELETE", target, body=encode(options), content_type=_JSON)
+        await self._write(resource, ObjectKey(namespace, ""), request, main=False)
+
+    # How it is done
+
+    async def _write_object(
+        self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool
+    ) -> Object:
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
+        target = _target(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
+        raw = await self._write(resource, key, Request(method, target, body=encode(whole), content_type=_JSON))
+        return self._object(raw, resource)
+
+    async def _write(self, resource: Resource, key: ObjectKey, request: Request, *, main: bool = True) -> bytes:
+        """Send a write past the guard. `main`: the answer is the object itself, not a scale or an eviction."""
+        guard = self._guard
+        if guard is None:
+            return await self._exchange.call(request)
+        guard.before(resource, key)
+        written: Object | None = None
+        try:
+            raw = await self._exchange.call(request)
+            if main and "dryRun=" not in request.target:
+                written = self._object(raw, resource)
+        finally:
+            guard.after(resource, key, written if written is not None and written.kind != "Status" else None)
+        return raw
+
+    @staticmethod
+    def _object(raw: bytes, resource: Resource) -> Object:
+        return Object.decode(raw, resource.api_version, resource.kind)
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    used = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(used)}" if used else path
+
+
+def _version(version: ReadVersion) -> dict[str, str]:
+    return {"resourceVersion": version.resource_version, "resourceVersionMatch": version.match}
+
+
+def _returns_the_object(subresource: str) -> bool:
+    return subresource in ("", "status")
+
+
+def _delete_options(
+    *,
+    uid: str = "",
+    resource_version: str = "",
+    propagation: Propagation | None = None,
+    grace_seconds: int | None = None,
+    dry_run: bool = False,
+) -> Json:
+    options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    if preconditions:
+        options["preconditions"] = preconditions
+    if propagation is not None:
+        options["propagationPolicy"] = propagation.value
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options

@@ -1,0 +1,182 @@
+"""Which resources the server has, and which one a person means by ``deploy`` or ``widgets.example.com``.
+
+Two requests tell everything (aggregated discovery, Kubernetes 1.26 and up; older servers are asked group by group).
+The answer is kept until `refresh`, or until something is looked up that it does not have. Groups that could not be read
+are remembered with the reason: their kinds are unknown, which is not the same as absent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pilotage.kube.errors import ApiError
+from pilotage.kube.names import Resource
+
+if TYPE_CHECKING:
+    from pilotage.kube.client import Client
+
+_AGGREGATED = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+    "application/json"
+)
+
+
+class ApiResource(NamedTuple):
+    """One resource with all its names, verbs and subresources. `preferred`: its version is the group's first choice."""
+
+    resource: Resource
+    singular: str
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    verbs: frozenset[str]
+    subresources: frozenset[str]
+    preferred: bool
+
+    def answers_to(self, name: str) -> bool:
+        """Whether the name, in any case, is its plural, singular, kind or a short name."""
+        names = (self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names)
+        return name.lower() in names
+
+
+class Surface(NamedTuple):
+    """What one discovery found, in the server's order of preference; and what could not be read, with why."""
+
+    resources: tuple[ApiResource, ...]
+    unreadable: dict[str, str]
+
+
+class UnknownKind(LookupError):
+    """No resource answers to the name, among the groups that could be read."""
+
+
+class Discovery:
+    """The server's surface, read when first needed and kept."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._surface: Surface | None = None
+
+    async def surface(self) -> Surface:
+        """All resources, from the cache."""
+        return self._surface or await self.refresh()
+
+    async def refresh(self) -> Surface:
+        """All resources, read now."""
+        core = await _read(self._client, "/api")
+        named = await _read(self._client, "/apis")
+        self._surface = Surface(core.resources + named.resources, core.unreadable | named.unreadable)
+        return self._surface
+
+    async def find(self, name: str) -> ApiResource:
+        """The resource that kubectl would mean by a plural, singular, kind or short name.
+
+        ``.group`` and ``.version.group`` behind it narrow it.
+        Read again once when nothing answers (a CRD may be new). Raises UnknownKind.
+        """
+        cached = self._surface is not None
+        found = _find(await self.surface(), name)
+        if found is None and cached:
+            found = _find(await self.refresh(), name)
+        if found is None:
+            surface = await self.surface()
+            unread = "; ".join(f"{group}: {why}" for group, why in sorted(surface.unreadable.items()))
+            raise UnknownKind(f"the server has no resource {name!r}" + (f" (not readable: {unread})" if unread else ""))
+        return found
+
+
+def _find(surface: Surface, name: str) -> ApiResource | None:
+    word, _, rest = name.partition(".")
+    best: ApiResource | None = None
+    for candidate in surface.resources:
+        resource = candidate.resource
+        exact = rest == f"{resource.version}.{resource.group}"
+        if candidate.answers_to(word) and (not rest or exact or (rest == resource.group and candidate.preferred)):
+            if exact or candidate.preferred:
+                return candidate
+            best = best or candidate
+    return best
+
+
+async def _read(client: Client, root: str) -> Surface:
+    answer = msgspec.json.decode(await client.get_path(root, accept=_AGGREGATED))
+    if answer.get("kind") == "APIGroupDiscoveryList":
+        return _aggregated(answer)
+    return await _group_by_group(client, root, answer)
+
+
+def _aggregated(answer: dict[str, Any]) -> Surface:
+    resources: list[ApiResource] = []
+    unreadable: dict[str, str] = {}
+    for group in answer.get("items", ()):
+        name = group.get("metadata", {}).get("name", "")
+        for rank, version in enumerate(group.get("versions", ())):
+            if version.get("freshness") == "Stale":
+                unreadable[f"{name}/{version['version']}"] = (
+                    "its API service does not answer; what is listed may be old"
+                )
+            resources += (
+                _aggregated_resource(name, version["version"], entry, preferred=rank == 0)
+                for entry in version.get("resources", ())
+                if entry.get("responseKind")
+            )
+    return Surface(tuple(resources), unreadable)
+
+
+def _aggregated_resource(group: str, version: str, entry: dict[str, Any], *, preferred: bool) -> ApiResource:
+    kind = entry["responseKind"]["kind"]
+    return ApiResource(
+        Resource(group, version, entry["resource"], kind, entry.get("scope") == "Namespaced"),
+        entry.get("singularResource") or kind.lower(),
+        tuple(entry.get("shortNames") or ()),
+        tuple(entry.get("categories") or ()),
+        frozenset(entry.get("verbs") or ()),
+        frozenset(sub["subresource"] for sub in entry.get("subresources") or ()),
+        preferred,
+    )
+
+
+async def _group_by_group(client: Client, root: str, answer: dict[str, Any]) -> Surface:
+    """Before 1.26: one request for each version of each group. One that fails does not hide the others."""
+    if root == "/api":
+        versions = [("", version, rank == 0) for rank, version in enumerate(answer.get("versions", ()))]
+    else:
+        versions = [
+            (group["name"], served["version"], served["version"] == group["preferredVersion"]["version"])
+            for group in answer.get("groups", ())
+            for served in group["versions"]
+        ]
+    resources: list[ApiResource] = []
+    unreadable: dict[str, str] = {}
+    for group, version, preferred in versions:
+        path = f"{root}/{group}/{version}" if group else f"{root}/{version}"
+        try:
+            listed = msgspec.json.decode(await client.get_path(path))
+        except ApiError as error:
+            unreadable[f"{group}/{version}"] = error.message
+            continue
+        resources += _legacy_resources(group, version, listed.get("resources", ()), preferred=preferred)
+    return Surface(tuple(resources), unreadable)
+
+
+def _legacy_resources(group: str, version: str, entries: list[dict[str, Any]], *, preferred: bool) -> list[ApiResource]:
+    subresources: dict[str, set[str]] = {}
+    for entry in entries:
+        plural, slash, sub = entry["name"].partition("/")
+        if slash:
+            subresources.setdefault(plural, set()).add(sub)
+    return [
+        ApiResource(
+            Resource(group, version, entry["name"], entry["kind"], entry["namespaced"]),
+            entry.get("singularName") or entry["kind"].lower(),
+            tuple(entry.get("shortNames") or ()),
+            tuple(entry.get("categories") or ()),
+            frozenset(entry.get("verbs") or ()),
+            frozenset(subresources.get(entry["name"], ())),
+            preferred,
+        )
+        for entry in entries
+        if "/" not in entry["name"]
+    ]

@@ -1,0 +1,109 @@
+"""From a request to an answer or to one classified error.
+
+Throttling by the server (429 with Retry-After) is waited for here, a bounded number of times. Nothing else is retried:
+whether to try again is the caller's decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.kube.errors import ApiError, Status, Throttled, Unavailable, Uncertain, classify
+from pilotage.kube.transport import Request, Response, Transport, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pilotage.kube.ratelimit import TokenBucket
+
+THROTTLED_TRIES_MAX = 10
+
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_status = msgspec.json.Decoder(Status)
+
+
+class Exchange:
+    """Requests over one transport, under one user agent, held back by one limiter if there is one."""
+
+    def __init__(self, transport: Transport, limiter: TokenBucket | None, user_agent: str) -> None:
+        self._transport = transport
+        self._limiter = limiter
+        self._user_agent = user_agent
+
+    def named(self, user_agent: str) -> Exchange:
+        """The same transport and limiter under another user agent."""
+        return Exchange(self._transport, self._limiter, user_agent)
+
+    def through(self, wrap: Callable[[Transport], Transport]) -> Exchange:
+        """The same limiter and user agent over a wrapped transport."""
+        return Exchange(wrap(self._transport), self._limiter, self._user_agent)
+
+    async def close(self) -> None:
+        """Close the transport."""
+        await self._transport.close()
+
+    async def call(self, request: Request) -> bytes:
+        """The whole body of the answer, or an ApiError."""
+        response = await self.open(request)
+        try:
+            return await response.read()
+        except TransportError as error:
+            raise _no_answer(error, request) from error
+        finally:
+            response.close()
+
+    async def open(self, request: Request) -> Response:
+        """The response of a request that succeeded (the caller closes it), or an ApiError."""
+        request = request._replace(user_agent=self._user_agent)
+        for tries_left in reversed(range(THROTTLED_TRIES_MAX)):
+            if self._limiter is not None:
+                await self._limiter.acquire()
+            try:
+                response = await self._transport.send(request)
+                if response.status < 400:
+                    return response
+                error = await _refusal(response, request)
+            except TransportError as broken:
+                raise _no_answer(broken, request) from broken
+            if not (isinstance(error, Throttled) and error.retry_after and tries_left):
+                raise error
+            await asyncio.sleep(error.retry_after)
+        raise AssertionError("the last try returns or raises")
+
+
+async def _refusal(response: Response, request: Request) -> ApiError:
+    try:
+        raw = await response.read()
+    finally:
+        response.close()
+    return classify(
+        response.status,
+        _status_untrusted(raw),
+        text=raw[:500].decode(errors="replace"),
+        write=request.method in _WRITES,
+        request=str(request),
+        retry_after=_retry_after(response.headers),
+    )
+
+
+def _status_untrusted(raw: bytes) -> Status | None:
+    """The Status, or None where something else answered: a proxy's page, or plain text."""
+    try:
+        status = _status.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return status if status.kind == "Status" else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    seconds = headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdigit() else None
+
+
+def _no_answer(error: TransportError, request: Request) -> Unavailable | Uncertain:
+    if error.sent and request.method in _WRITES:
+        return Uncertain(f"no answer, it may have been applied: {error}", request=str(request))
+    return Unavailable(f"the API server did not answer: {error}", request=str(request))

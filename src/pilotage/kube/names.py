@@ -1,0 +1,76 @@
+"""What things are called: resources, keys and references, as small immutable values.
+
+No I/O here, and nothing that knows about one particular kind beyond the few that the layers above need to exist.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+
+class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Where an object is: namespace and name. The namespace is empty for cluster-scoped kinds.
+
+    Caches and queues hold one for each object, so it is smaller than a tuple and unknown to the garbage collector.
+    """
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class ObjectRef(NamedTuple):
+    """Which object: the key with its kind, and the uid that tells it from another of the same name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key without kind and uid."""
+        return ObjectKey(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        place = f" -n {self.namespace}" if self.namespace else ""
+        return f"{self.kind.lower()}/{self.name}{place}"
+
+
+class Resource(NamedTuple):
+    """One REST resource of one API version: all that is needed to build its URLs."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As objects carry it: ``v1`` or ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path; without a namespace, that of all namespaces."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace and self.namespaced:
+            root += f"/namespaces/{quote(namespace, safe='')}"
+        root += f"/{self.plural}"
+        if name:
+            root += f"/{quote(name, safe='')}"
+        return f"{root}/{subresource}" if subresource else root
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+PODS = Resource("", "v1", "pods", "Pod")

@@ -1,0 +1,65 @@
+"""How a request gets to the server: a small protocol, which a simulator can replace. `http` is the real one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+REQUEST_SECONDS_MAX = 30.0
+
+
+class Request(NamedTuple):
+    """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the whole of it, or None."""
+
+    method: str
+    target: str
+    body: bytes | None = None
+    content_type: str = ""
+    accept: str = "application/json"
+    timeout: float | None = REQUEST_SECONDS_MAX
+    user_agent: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.target.partition('?')[0]}"
+
+
+class TransportError(Exception):
+    """No answer. `sent` says whether the request may have reached the server."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class Response(Protocol):
+    """An answer whose body is read whole, or in chunks as it comes. Every response must be closed."""
+
+    @property
+    def status(self) -> int:
+        """The status code."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names in any case."""
+
+    async def read(self) -> bytes:
+        """The whole body."""
+
+    async def chunk(self) -> bytes:
+        """What has arrived of the body, as soon as there is some; empty once the server has ended it."""
+
+    def close(self) -> None:
+        """Done with it. A body that was not read to its end costs the connection."""
+
+
+class Transport(Protocol):
+    """Sends requests."""
+
+    async def send(self, request: Request) -> Response:
+        """The answer's status and headers, or TransportError."""
+
+    async def close(self) -> None:
+        """Close all connections."""

@@ -1,0 +1,148 @@
+"""Events: short notes on objects that people see in ``kubectl describe``. Never on the path of a reconcile.
+
+The same note on the same object is one Event with a count, written when the count has doubled: a note repeated a
+thousand times costs ten writes. Notes are dropped, and counted, rather than kept for ever when the server is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from pilotage.kube import EVENTS, Absent, ApiError, Client, Object, ObjectKey, ObjectRef, Unavailable, merge_patch
+from pilotage.kube.wire import format_micro_time
+from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.runtime.leader import LeaseLost
+
+if TYPE_CHECKING:
+    import random
+
+_log = structlog.get_logger(__name__)
+
+SERIES_SECONDS = 360.0
+WAITING_MAX = 1000
+SERIES_MAX = 4096
+TRIES = 3
+
+
+class Note(NamedTuple):
+    """What an Event says: of which object, NORMAL or WARNING, why in one word, and in a sentence."""
+
+    regarding: ObjectRef
+    type: str
+    reason: str
+    message: str
+
+
+class _Series:
+    __slots__ = ("count", "key", "seen", "written")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.written = 0
+        self.key: ObjectKey | None = None
+        self.seen = 0.0
+
+
+class Recorder:
+    """Takes notes at once and writes them one after the other in its own task (`run`)."""
+
+    def __init__(self, client: Client, *, controller: str, instance: str, rng: random.Random) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance
+        self._rng = rng
+        self._series: collections.OrderedDict[Note, _Series] = collections.OrderedDict()
+        self._waiting: asyncio.Queue[Note] = asyncio.Queue(WAITING_MAX)
+        self.dropped = 0
+
+    def normal(self, obj: Object, reason: str, message: str) -> None:
+        """Something worth knowing happened."""
+        self._note(Note(obj.ref, "Normal", reason, message))
+
+    def warning(self, obj: Object, reason: str, message: str) -> None:
+        """Something that a person should look at happened."""
+        self._note(Note(obj.ref, "Warning", reason, message))
+
+    async def run(self) -> None:
+        """Write notes until cancelled."""
+        while True:
+            note = await self._waiting.get()
+            try:
+                await self._write(note)
+            finally:
+                self._waiting.task_done()
+
+    async def flush(self) -> None:
+        """Wait until everything noted so far is written or given up; `run` must be running."""
+        await self._waiting.join()
+
+    def _note(self, note: Note) -> None:
+        series = self._series.pop(note, None)
+        if series is None or monotonic() - series.seen > SERIES_SECONDS:
+            series = _Series()
+        self._series[note] = series
+        if len(self._series) > SERIES_MAX:
+            self._series.popitem(last=False)
+        series.count += 1
+        series.seen = monotonic()
+        if series.count < 2 * series.written:
+            return  # it has been said, and not often enough since to say it again
+        try:
+            self._waiting.put_nowait(note)
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    async def _write(self, note: Note) -> None:
+        series = self._series.get(note)
+        if series is None or series.count == series.written:
+            return
+        for tries_left in reversed(range(TRIES)):
+            count = series.count
+            try:
+                await self._send(note, series)
+            except (ApiError, LeaseLost) as error:
+                if isinstance(error, Unavailable) and tries_left:
+                    await asyncio.sleep(1 + self._rng.random())
+                    continue
+                self.dropped += 1
+                _log.debug("event dropped", object=str(note.regarding), reason=note.reason, error=str(error))
+            series.written = count
+            return
+
+    async def _send(self, note: Note, series: _Series) -> None:
+        now = format_micro_time(utc_now())
+        if series.key is not None:
+            patch = merge_patch({"series": {"count": series.count, "lastObservedTime": now}})
+            try:
+                await self._client.patch(EVENTS, series.key, patch)
+            except Absent:
+                pass  # it has aged out: begin a new one
+            else:
+                return
+        namespace = note.regarding.namespace or "default"
+        name = f"{note.regarding.name[:230]}.{self._rng.getrandbits(64):016x}"
+        body = {
+            "metadata": {"namespace": namespace, "name": name},
+            "eventTime": now,
+            "type": note.type,
+            "reason": note.reason,
+            "note": note.message[:1024],
+            "action": "Reconcile",
+            "regarding": {
+                "apiVersion": note.regarding.api_version,
+                "kind": note.regarding.kind,
+                "namespace": note.regarding.namespace,
+                "name": note.regarding.name,
+                "uid": note.regarding.uid,
+            },
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+        }
+        if series.count > 1:
+            body["series"] = {"count": series.count, "lastObservedTime": now}
+        await self._client.create(EVENTS, body)
+        series.key = ObjectKey(namespace, name)

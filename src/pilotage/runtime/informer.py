@@ -1,0 +1,251 @@
+"""A cache of one kind that follows the API server: list once, then watch; list again only when the server says so.
+
+Promises
+- Handlers see every object that was there long enough to be listed or watched, and its deletion too, even when it
+  happened while the connection was down: what a new list lacks is reported as deleted, with its last known state.
+- An object that was deleted and created again under its name is reported as deleted, then added: never as an update.
+- A handler never sees an object go back to an older version, and is not called when nothing changed.
+- What was just written through `observe` is visible at once (read your writes), and its own event is not news later.
+- Handlers are plain functions, called in order on the loop; one that raises is logged and the others still run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from pilotage.kube import ApiError, Client, Expired, Object, ObjectKey, ObjectList, Resource, WatchEvent
+from pilotage.kube.client import CHUNK
+from pilotage.kube.watch import IDLE_SECONDS_MAX
+from pilotage.runtime.clock import monotonic
+from pilotage.runtime.retry import Backoff
+from pilotage.runtime.store import Indexer, Store
+
+if TYPE_CHECKING:
+    import random
+
+_log = structlog.get_logger(__name__)
+
+WATCH_SECONDS_MIN = 300
+WATCH_SECONDS_SHORT = 5.0
+RETRY_SECONDS = (0.8, 30.0)
+
+
+class Change(NamedTuple):
+    """What a handler is told: added (no old), changed (both), deleted (no new). `initial`: from the first list."""
+
+    old: Object | None
+    new: Object | None
+    initial: bool = False
+
+    @property
+    def object(self) -> Object:
+        """The newest state known."""
+        obj = self.new or self.old
+        assert obj is not None
+        return obj
+
+
+Handler = Callable[[Change], None]
+
+
+class Informer:
+    """One kind, in one namespace or all, narrowed by selectors. Run it once, as a task; read `store` at any time."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        rng: random.Random,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+        idle_seconds_max: float = IDLE_SECONDS_MAX,
+    ) -> None:
+        self.resource = resource
+        self.store = Store()
+        self.synced = asyncio.Event()
+        self.problem: ApiError | None = None
+        self._client = client
+        self._rng = rng
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._metadata_only = metadata_only
+        self._idle_seconds_max = idle_seconds_max
+        self._handlers: list[Handler] = []
+        self._version = ""
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version of the collection that the cache reflects."""
+        return self._version
+
+    def add_index(self, name: str, indexer: Indexer) -> None:
+        """See `Store.add_index`."""
+        self.store.add_index(name, indexer)
+
+    def add_handler(self, handler: Handler) -> None:
+        """Tell the handler of every change from now on; of what is already there, at once, as initial adds."""
+        self._handlers.append(handler)
+        for obj in self.store.list():
+            self._call(handler, Change(None, obj, initial=True))
+
+    def observe(self, obj: Object, *, quiet: Handler | None = None) -> None:
+        """Take in the answer to a write of ours before its event comes; all handlers but `quiet` are told.
+
+        Only what is newer than everything seen so far is taken: else the cache has it, or has seen it deleted, already.
+        """
+        gone = obj.meta.terminating and not obj.meta.finalizers and not obj.meta.deletion_grace_period_seconds
+        if gone or not self._can_hold(obj) or not _newer(obj.meta.resource_version, self._version):
+            return
+        old = self.store.get(obj.key)
+        if old is None and (self._labels or self._fields):
+            return  # whether the selector matches it is the server's to say
+        if old is None or (
+            old.meta.uid == obj.meta.uid and _newer(obj.meta.resource_version, old.meta.resource_version)
+        ):
+            self.store.put(obj)
+            self._tell(Change(old, obj), quiet)
+
+    async def run(self) -> None:
+        """Follow the server until cancelled. Errors are logged and retried with backoff; none of them ends it."""
+        backoff = Backoff(*RETRY_SECONDS, self._rng)
+        while True:
+            before, started = self._version, monotonic()
+            try:
+                await self._follow()
+            except Expired as error:
+                _log.info("list again", resource=str(self.resource), why=error.message)
+                self._version = ""
+            except ApiError as error:
+                self.problem = error
+                _log.warning("watch interrupted", resource=str(self.resource), error=str(error))
+            # A connection that brought something, or lasted, is taken up again at once; else there is a pause.
+            if self._version not in ("", before) or monotonic() - started > WATCH_SECONDS_SHORT:
+                backoff.reset()
+            else:
+                await asyncio.sleep(backoff.next())
+
+    async def _follow(self) -> None:
+        if not self._version:
+            await self._list()
+        await self._watch()
+
+    async def _list(self) -> None:
+        """Read everything and report the differences. Unchanged objects are not kept twice."""
+        chunked = True
+        while True:
+            seen: set[ObjectKey] = set()
+            fresh: list[Object] = []
+            page = ObjectList("", [])
+            try:
+                async for page in self._pages(CHUNK if chunked else 0):
+                    for obj in page.items:
+                        key = obj.key
+                        seen.add(key)
+                        old = self.store.get(key)
+                        if old is None or old.meta.resource_version != obj.meta.resource_version:
+                            fresh.append(obj)
+                break
+            except Expired:
+                if not chunked:
+                    raise
+                chunked = False  # compacted between two chunks: all at once cannot be
+        self._replace(page.resource_version, seen, fresh)
+
+    def _pages(self, chunk: int) -> AsyncIterator[ObjectList]:
+        return self._client.pages(
+            self.resource,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            metadata_only=self._metadata_only,
+            chunk=chunk,
+        )
+
+    def _replace(self, version: str, seen: set[ObjectKey], fresh: list[Object]) -> None:
+        initial = not self.synced.is_set()
+        for key, old in self.store.items():
+            # What we wrote while the list was on its way is not in it because it is newer.
+            if key not in seen and not _newer(old.meta.resource_version, version):
+                self._delete(key)
+        for obj in fresh:
+            self._put(obj, initial=initial)
+        self._version = version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        seconds = self._rng.randint(WATCH_SECONDS_MIN, 2 * WATCH_SECONDS_MIN)
+        async with self._client.watch(
+            self.resource,
+            self._namespace,
+            resource_version=self._version,
+            labels=self._labels,
+            fields=self._fields,
+            metadata_only=self._metadata_only,
+            seconds=seconds,
+            idle_seconds_max=self._idle_seconds_max,
+        ) as watch:
+            self.problem = None
+            async for event in watch:
+                self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        obj = event.object
+        if event.type == "DELETED":
+            key = obj.key
+            old = self.store.get(key)
+            if old is not None and old.meta.uid == obj.meta.uid:
+                self.store.remove(key)
+                self._tell(Change(obj, None))  # with its final state
+        elif event.type != "BOOKMARK":
+            self._put(obj)
+        self._version = obj.meta.resource_version
+
+    def _put(self, obj: Object, *, initial: bool = False) -> None:
+        key = obj.key
+        old = self.store.get(key)
+        if old is not None and old.meta.uid != obj.meta.uid:
+            self._delete(key)
+            old = None
+        if old is not None and not _differs(obj, old):
+            return
+        self.store.put(obj)
+        self._tell(Change(old, obj, initial))
+
+    def _delete(self, key: ObjectKey) -> None:
+        old = self.store.remove(key)
+        if old is not None:
+            self._tell(Change(old, None))
+
+    def _tell(self, change: Change, quiet: Handler | None = None) -> None:
+        for handler in self._handlers:
+            if handler is not quiet:
+                self._call(handler, change)
+
+    def _call(self, handler: Handler, change: Change) -> None:
+        try:
+            handler(change)
+        except Exception:  # noqa: BLE001 - a handler's bug must not stop the cache that others rely on
+            _log.exception("a handler failed", resource=str(self.resource), object=str(change.object.key))
+
+    def _can_hold(self, obj: Object) -> bool:
+        in_scope = not self._namespace or obj.meta.namespace == self._namespace
+        return in_scope and not self._metadata_only and self.synced.is_set()
+
+
+def _newer(version: str, than: str) -> bool:
+    """Whether one version comes after another. Versions of built-in and custom resources are comparable numbers."""
+    return version.isdigit() and than.isdigit() and int(version) > int(than)
+
+
+def _differs(obj: Object, old: Object) -> bool:
+    """Whether `obj` is news: another version, and not one from before what was already seen."""
+    version, seen = obj.meta.resource_version, old.meta.resource_version
+    return version != seen and not _newer(seen, version)

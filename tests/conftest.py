@@ -1,0 +1,149 @@
+"""The control plane for tests: the fixtures `cluster`, `own_cluster` and `namespace`, and when it is built and started.
+
+Tests that use a cluster run last. Where binaries are missing, they are built in the background from the start of the
+session; the session waits for them between the last test without a cluster and the first one with it, outside the time
+that any test has. `PILOTAGE_TEST_KUBECONFIG` names a cluster of the user's own to use instead.
+"""
+
+import os
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import Access, Cluster, NoControlPlane, RemoteCluster, assets
+from controlplane.background import BackgroundBuild
+from controlplane.build import NoGo, check_go
+
+REMOTE = os.environ.get("PILOTAGE_TEST_KUBECONFIG")
+UNDER_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+class ControlPlane:
+    """What this session knows about the control plane; one per session, in the config's stash."""
+
+    build: BackgroundBuild | None = None
+    cluster: Cluster | None = None
+    skip: str | None = None
+    """Why tests that need a cluster are skipped."""
+    failure: str | None = None
+    """Why they fail."""
+
+    def prepare(self) -> None:
+        """Begin the build, if one is needed and possible."""
+        try:
+            if lacking := assets.missing(os.environ):
+                check_go(lacking, os.environ)
+                self.build = BackgroundBuild()
+        except NoGo as error:
+            if UNDER_CI:
+                self.failure = str(error)
+            else:
+                self.skip = str(error)
+        except NoControlPlane as error:
+            self.failure = str(error)
+
+    def wait(self, terminal: pytest.TerminalReporter | None) -> None:
+        """Wait for the build, if there is one, and show its progress."""
+
+        def say(line: str) -> None:
+            if terminal:
+                terminal.ensure_newline()
+                terminal.write_line(line)
+
+        if self.build:
+            try:
+                self.build.wait(say)
+            except NoControlPlane as error:
+                self.failure = str(error)
+            self.close()
+
+    def close(self) -> None:
+        """End the build."""
+        if self.build:
+            self.build.close()
+            self.build = None
+
+
+CONTROL_PLANE = pytest.StashKey[ControlPlane]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[CONTROL_PLANE] = ControlPlane()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[CONTROL_PLANE].close()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m cluster` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker("cluster")
+    items.sort(key=needs_cluster)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if any(map(needs_cluster, session.items)) and not session.config.option.collectonly and not REMOTE:
+        session.config.stash[CONTROL_PLANE].prepare()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest-timeout's
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if needs_cluster(item):
+        item.config.stash[CONTROL_PLANE].wait(item.config.pluginmanager.get_plugin("terminalreporter"))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    control_plane = item.config.stash[CONTROL_PLANE]
+    if needs_cluster(item):
+        if report.failed and control_plane.cluster:
+            report.sections.append(("logs of the control plane", str(control_plane.cluster.keep_logs())))
+        if report.skipped and control_plane.skip:
+            report.longrepr = (__file__, 1, control_plane.skip)  # one place for all: pytest makes one line of them
+    return report
+
+
+def needs_cluster(item: pytest.Item) -> bool:
+    return item.get_closest_marker("cluster") is not None
+
+
+@pytest.fixture(scope="session")
+def cluster(pytestconfig: pytest.Config) -> Iterator[Access]:
+    """A real cluster, one for the whole session. It may be the user's own: stay within the fixture `namespace`."""
+    if REMOTE:
+        yield RemoteCluster(Path(REMOTE))
+        return
+    control_plane = pytestconfig.stash[CONTROL_PLANE]
+    if control_plane.skip:
+        pytest.skip(control_plane.skip)
+    if control_plane.failure:
+        pytest.fail(control_plane.failure, pytrace=False)
+    with Cluster() as running:
+        control_plane.cluster = running
+        yield running
+        control_plane.cluster = None
+
+
+@pytest.fixture
+def own_cluster(cluster: Access) -> Iterator[Cluster]:
+    """The same, for tests that need it to be ours: to break it, read its audit log, make users. Repaired after."""
+    if not isinstance(cluster, Cluster):
+        pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
+    yield cluster
+    cluster.repair()
+
+
+@pytest.fixture
+def namespace(cluster: Access, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for this test alone."""
+    prefix = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    with cluster.namespace(prefix) as name:
+        yield name
+        if isinstance(cluster, Cluster):
+            cluster.repair()  # to be able to delete it

@@ -1,0 +1,288 @@
+import http.client
+import json
+import socket
+import ssl
+import stat
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Access, ApiError, Cluster, KubectlError, StartError, layout
+from controlplane.access import wait_for
+from tests.controlplane.leftovers import processes_of
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: example.test/web}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  ports: [{port: 80}]
+"""
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: once, image: example.test/once}]
+"""
+
+
+def items(cluster: Access, namespace: str, plural: str, api: str = "/api/v1") -> list[Any]:
+    listed: list[Any] = cluster.request("GET", f"{api}/namespaces/{namespace}/{plural}")["items"]
+    return listed
+
+
+# What runs on it.
+
+
+def test_a_deployment_becomes_ready_pods_behind_a_service_and_goes_again(cluster: Access, namespace: str) -> None:
+    def slices() -> list[Any]:
+        return items(cluster, namespace, "endpointslices", "/apis/discovery.k8s.io/v1")
+
+    def ready_addresses() -> list[str]:
+        endpoints = [endpoint for each in slices() for endpoint in each["endpoints"] or ()]
+        return [address for each in endpoints if each["conditions"]["ready"] for address in each["addresses"]]
+
+    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", input=WEB)
+    wait_for("two ready endpoints", lambda: len(ready_addresses()) == 2)
+    pods = items(cluster, namespace, "pods")
+    assert sorted(ready_addresses()) == sorted(pod["status"]["podIP"] for pod in pods)
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+
+    cluster.kubectl("delete", "--namespace", namespace, "--filename=-", "--wait=false", input=WEB)
+    wait_for("end of the pods", lambda: not items(cluster, namespace, "pods"))
+    wait_for("end of the slices", lambda: not slices())
+
+
+def test_a_job_completes(cluster: Access, namespace: str) -> None:
+    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", input=JOB)
+    cluster.kubectl("wait", "--namespace", namespace, "--for=condition=Complete", "job/once", "--timeout=30s")
+
+
+def test_each_namespace_is_new_and_is_deleted_at_the_end(cluster: Access) -> None:
+    with cluster.namespace("mine") as first, cluster.namespace("mine") as second:
+        assert first != second
+        assert items(cluster, first, "serviceaccounts")
+    found = cluster.find(f"/api/v1/namespaces/{first}")
+    assert found is None or found["status"]["phase"] == "Terminating"
+
+
+def test_what_kubectl_and_the_server_refuse_is_said(cluster: Access, namespace: str) -> None:
+    with pytest.raises(KubectlError, match='configmaps "absent" not found'):
+        cluster.kubectl("get", "configmap", "absent", "--namespace", namespace)
+    with pytest.raises(ApiError, match="absent") as caught:
+        cluster.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/absent")
+    assert caught.value.reason == "NotFound"
+
+
+# Who may come in.
+
+
+def test_nobody_else_can_read_the_keys(own_cluster: Cluster) -> None:
+    assert stat.S_IMODE(own_cluster.kubeconfig.stat().st_mode) == 0o600
+    assert stat.S_IMODE(own_cluster.folder.stat().st_mode) == 0o700
+    keys = list(own_cluster.folder.rglob("*.key"))
+    assert keys
+    assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
+
+
+def test_a_user_is_who_the_certificate_says_and_may_do_what_rbac_allows(own_cluster: Cluster, namespace: str) -> None:
+    alice = f"--kubeconfig={own_cluster.user('alice', ['readers'])}"
+    who = json.loads(own_cluster.kubectl(alice, "auth", "whoami", "--output=json"))["status"]["userInfo"]
+    assert (who["username"], who["groups"]) == ("alice", ["readers", "system:authenticated"])
+
+    with pytest.raises(KubectlError, match="Forbidden"):
+        own_cluster.kubectl(alice, "get", "pods", "--namespace", namespace)
+    own_cluster.kubectl(
+        "create", "rolebinding", "readers", "--clusterrole=view", "--group=readers", "--namespace", namespace
+    )
+    wait_for("permission", lambda: _may_list(own_cluster, alice, namespace))
+
+
+def _may_list(cluster: Cluster, user: str, namespace: str) -> bool:
+    try:
+        cluster.kubectl(user, "get", "pods", "--namespace", namespace)
+    except KubectlError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("user", ["tok-a", "tok-b"])
+def test_a_token_is_accepted(own_cluster: Cluster, user: str) -> None:
+    request = urllib.request.Request(
+        f"{own_cluster.url}/api/v1/namespaces", headers={"Authorization": f"Bearer {own_cluster.tokens[user]}"}
+    )
+    mark = own_cluster.audit_mark()
+    tls = ssl.create_default_context(cafile=own_cluster.ca_file)
+    with urllib.request.urlopen(request, context=tls) as response:
+        assert response.status == 200
+    assert [record.user for record in own_cluster.audit(since=mark, resource="namespaces", user=user)] == [user]
+
+
+# What the audit log tells.
+
+
+def test_a_request_is_in_the_audit_log_as_soon_as_it_is_answered(own_cluster: Cluster, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    for number in range(20):
+        mark = own_cluster.audit_mark()
+        own_cluster.request("POST", path, {"metadata": {"name": f"map-{number}"}, "data": {"number": str(number)}})
+        (record,) = own_cluster.audit(since=mark, namespace=namespace, resource="configmaps", verb="create")
+        assert (record.user, record.name, record.code) == ("kubernetes-admin", f"map-{number}", 201)
+        assert record.body["data"] == {"number": str(number)}
+
+
+def test_the_audit_log_tells_who_asked_what_in_which_order(own_cluster: Cluster, namespace: str) -> None:
+    alice = f"--kubeconfig={own_cluster.user('alice')}"
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    mark = own_cluster.audit_mark()
+    own_cluster.request("POST", path, {"metadata": {"name": "one"}})
+    with pytest.raises(KubectlError, match="Forbidden"):
+        own_cluster.kubectl(alice, "delete", "configmap", "one", "--namespace", namespace)
+    own_cluster.request("DELETE", f"{path}/one")
+
+    records = own_cluster.audit(since=mark, namespace=namespace, resource="configmaps")
+    mine = [record for record in records if record.name == "one"]
+    assert [(record.user, record.verb, record.code) for record in mine] == [
+        ("kubernetes-admin", "create", 201),
+        ("alice", "delete", 403),
+        ("kubernetes-admin", "delete", 200),
+    ]
+    assert own_cluster.audit(since=mark, user="alice", verb="delete", user_agent="kubectl/") == [mine[1]]
+    assert own_cluster.audit(since=own_cluster.audit_mark(), user="alice") == []
+
+
+def test_a_watch_is_in_the_audit_log_once_from_its_beginning(own_cluster: Cluster, namespace: str) -> None:
+    mark = own_cluster.audit_mark()
+    url = f"/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=1"
+    connection = connect(own_cluster)
+    connection.request("GET", url)
+    response = connection.getresponse()
+    (begun,) = own_cluster.audit(since=mark, namespace=namespace, verb="watch", user="kubernetes-admin")
+    middle = own_cluster.audit_mark()
+    response.read()
+    connection.close()
+    assert own_cluster.audit(since=mark, namespace=namespace, verb="watch", user="kubernetes-admin") == [begun]
+    assert own_cluster.audit(since=middle, namespace=namespace, verb="watch", user="kubernetes-admin") == []
+
+
+# Breaking it.
+
+
+def connect(cluster: Cluster, timeout: float = 30) -> http.client.HTTPSConnection:
+    """A connection as administrator."""
+    config = cluster.folder / "users" / "kubernetes-admin"
+    tls = ssl.create_default_context(cafile=cluster.ca_file)
+    tls.load_cert_chain(config.with_suffix(".crt"), config.with_suffix(".key"))
+    return http.client.HTTPSConnection("127.0.0.1", int(cluster.url.rsplit(":", 1)[1]), context=tls, timeout=timeout)
+
+
+def test_the_api_server_can_be_restarted_and_keeps_address_and_objects(own_cluster: Cluster, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    made = own_cluster.request("POST", path, {"metadata": {"name": "one"}})
+    own_cluster.stop_apiserver()
+    with pytest.raises(ConnectionRefusedError):
+        own_cluster.request("GET", path)
+    own_cluster.start_apiserver()
+    assert own_cluster.request("GET", f"{path}/one")["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+def test_a_paused_api_server_takes_connections_and_says_nothing(own_cluster: Cluster) -> None:
+    own_cluster.pause_apiserver()
+    with pytest.raises(TimeoutError):
+        connect(own_cluster, timeout=0.3).request("GET", "/readyz")
+    own_cluster.resume_apiserver()
+    assert own_cluster.request("GET", "/api/v1/namespaces/default")["metadata"]["name"] == "default"
+
+
+@pytest.mark.parametrize("harm", ["stop_apiserver", "pause_apiserver"])
+def test_a_broken_control_plane_can_be_repaired(own_cluster: Cluster, harm: str) -> None:
+    getattr(own_cluster, harm)()
+    own_cluster.repair()
+    with own_cluster.namespace() as name:
+        assert items(own_cluster, name, "serviceaccounts")
+
+
+def test_old_resource_versions_are_answered_with_410(own_cluster: Cluster, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    own_cluster.request("POST", path, {"metadata": {"name": "one"}})
+    page = own_cluster.request("GET", f"{path}?limit=1")
+    old = page["metadata"]["resourceVersion"]
+    own_cluster.expire_resource_versions()
+
+    for query in (
+        f"watch=true&resourceVersion={old}&timeoutSeconds=1",
+        f"limit=1&resourceVersion={old}&resourceVersionMatch=Exact",
+        f"limit=1&continue={page['metadata']['continue']}",
+    ):
+        connection = connect(own_cluster)
+        connection.request("GET", f"{path}?{query}")
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        status = answer.get("object", answer)  # a watch has it in an event
+        assert (status["kind"], status["code"]) == ("Status", 410), query
+
+
+def test_a_new_resource_version_works_after_the_old_ones_expired(own_cluster: Cluster, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    own_cluster.expire_resource_versions()
+    now = own_cluster.request("GET", path)["metadata"]["resourceVersion"]
+    own_cluster.request("POST", path, {"metadata": {"name": "one"}})
+    connection = connect(own_cluster)
+    connection.request("GET", f"{path}?watch=true&resourceVersion={now}&timeoutSeconds=5")
+    assert json.loads(connection.getresponse().readline())["object"]["metadata"]["name"] == "one"
+    connection.close()
+
+
+# Starting and ending.
+
+
+def test_a_failed_start_says_why_keeps_the_logs_and_leaves_no_process(
+    own_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    cluster = Cluster(components=(), flags={"kube-apiserver": ["--no-such-flag"]})
+    with pytest.raises(StartError) as caught:
+        cluster.start()
+    log = cluster.folder / "logs" / "kube-apiserver.log"
+    assert str(caught.value) == (
+        f"kube-apiserver ended with exit code 1; its log is kept in {log} and ends:\n{log.read_text().rstrip()}"
+    )
+    assert "unknown flag: --no-such-flag" in log.read_text()
+    assert list(cluster.folder.iterdir()) == [log.parent]
+    assert processes_of(cluster.folder) == []
+
+
+def test_a_port_that_is_taken_in_the_last_moment_is_replaced(
+    own_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    choose = layout._free_ports
+    with socket.create_server(("127.0.0.1", 0)) as rival:
+        api, peer = choose(2)
+        choices = iter([[api, rival.getsockname()[1], peer]])
+        monkeypatch.setattr(layout, "_free_ports", lambda count: next(choices, None) or choose(count))
+        with Cluster(components=()) as cluster:
+            assert cluster.request("GET", "/api/v1/namespaces/default")["metadata"]["name"] == "default"
+            assert next(choices, None) is None
+            assert list(tmp_path.iterdir()) == [cluster.folder]
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

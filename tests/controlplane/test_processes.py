@@ -1,0 +1,118 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controlplane.access import wait_for
+from controlplane.processes import ProcessError, Supervisor
+from tests.controlplane.leftovers import is_alive, send, wait_until_nothing_is_left
+
+SLEEP = ["sleep", "1000"]
+ENV = {"PATH": os.environ["PATH"]}
+
+# A run that starts a process with a child of its own, tells where, and waits for what comes.
+RUN = """
+import os, time
+from controlplane.processes import Supervisor
+with Supervisor() as supervisor:
+    argv = ["sh", "-c", "sleep 1000 & wait", str(supervisor.folder)]
+    print(supervisor.pid, supervisor.start("parent", argv, env=os.environ), supervisor.folder, flush=True)
+    time.sleep(1000)
+"""
+
+
+@contextmanager
+def run() -> Iterator[tuple["subprocess.Popen[str]", int, int, Path]]:
+    """The process, the id of its supervisor, the id of what that started, and the run folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        supervisor, started, folder = process.stdout.readline().split()
+        try:
+            yield process, int(supervisor), int(started), Path(folder)
+        finally:
+            process.kill()
+
+
+def test_closing_ends_the_processes_and_what_they_started_and_removes_the_folder() -> None:
+    with Supervisor() as supervisor:
+        pid = supervisor.start("parent", ["sh", "-c", "sleep 1000 & echo $!; wait"], env=ENV)
+        child = int(wait_for("child", lambda: supervisor.log("parent").read_text()))
+        assert supervisor.is_running("parent")
+    assert not is_alive(pid)
+    wait_for("end of the child", lambda: not is_alive(child))
+    assert not is_alive(supervisor.pid)
+    assert not supervisor.folder.exists()
+
+
+def test_only_the_logs_stay_when_they_are_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Supervisor() as supervisor:
+        (supervisor.folder / "secret.key").touch()
+        (supervisor.folder / "etcd").mkdir()
+        supervisor.start("speaker", ["echo", "hello"], env=ENV)
+        wait_for("end of echo", lambda: supervisor.exit_code("speaker") == 0)
+        supervisor.keep_logs()
+    assert list(supervisor.folder.iterdir()) == [supervisor.logs]
+    assert supervisor.log("speaker").read_text() == "hello\n"
+
+
+def test_a_process_can_be_stopped_and_ended_alone() -> None:
+    with Supervisor() as supervisor:
+        frozen = supervisor.start("frozen", SLEEP, env=ENV)
+        other = supervisor.start("other", SLEEP, env=ENV)
+        supervisor.signal("frozen", signal.SIGSTOP)
+        supervisor.kill("frozen")
+        assert not is_alive(frozen)
+        assert is_alive(other)
+        assert not supervisor.is_running("frozen")
+
+
+def test_the_exit_code_tells_how_a_process_ended() -> None:
+    with Supervisor() as supervisor:
+        supervisor.start("failing", ["sh", "-c", "exit 3"], env=ENV)
+        wait_for("end of sh", lambda: supervisor.exit_code("failing") is not None)
+        assert supervisor.exit_code("failing") == 3
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with Supervisor() as supervisor, pytest.raises(ProcessError, match="no-such-program"):
+        supervisor.start("absent", ["no-such-program"], env=ENV)
+
+
+def test_a_process_that_is_not_there_is_named() -> None:
+    with Supervisor() as supervisor, pytest.raises(ProcessError, match="there is no process 'absent'"):
+        supervisor.kill("absent")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("to_group", [False, True], ids=["alone", "group"])
+def test_nothing_is_left_however_the_run_ends(number: signal.Signals, to_group: bool) -> None:
+    with run() as (process, supervisor, started, folder):
+        assert is_alive(started)
+        send(process, number, to_group=to_group)
+        process.wait()
+        wait_until_nothing_is_left(folder)
+        assert not is_alive(started)
+        wait_for("end of the supervisor", lambda: not is_alive(supervisor))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
+def test_the_processes_do_not_outlive_a_supervisor_that_was_killed() -> None:
+    with Supervisor() as supervisor:
+        pid = supervisor.start("sleeper", SLEEP, env=ENV)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        wait_for("end of the sleeper", lambda: not is_alive(pid))
+        with pytest.raises(ProcessError, match="the supervisor is gone"):
+            supervisor.is_running("sleeper")
+    assert not supervisor.folder.exists()

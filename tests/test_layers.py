@@ -1,0 +1,71 @@
+"""An import goes down the layers, never up; and the command line starts light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pilotage
+
+# From the bottom up; the packages of one row may import each other's lower rows only. ARCHITECTURE.md says why.
+LAYERS = [
+    {"kube"},
+    {"runtime"},
+    {"cli"},
+]
+HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")
+
+SOURCE = Path(pilotage.__file__).parent
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
+
+
+def imported_packages(module: Path) -> set[str]:
+    """The packages of pilotage that a module imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: imports are absolute"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "pilotage" and len(part) > 1} - {"__version__"}
+
+
+def upward_imports(source: Path) -> list[str]:
+    return [
+        f"{module.relative_to(source)} imports pilotage.{imported}"
+        for package, level in LEVEL.items()
+        for module in (source / package).rglob("*.py")
+        for imported in imported_packages(module)
+        if imported != package and LEVEL.get(imported, len(LAYERS)) >= level
+    ]
+
+
+def test_every_package_has_a_layer():
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages == set(LEVEL)
+
+
+def test_imports_go_down():
+    assert upward_imports(SOURCE) == []
+
+
+def test_an_upward_import_is_found(tmp_path):
+    (tmp_path / "kube").mkdir()
+    (tmp_path / "kube" / "bad.py").write_text("def f():\n    from pilotage.runtime import Manager\n")
+    assert upward_imports(tmp_path) == ["kube/bad.py imports pilotage.runtime"]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version", "--help"], ["version", "--client"]])
+def test_the_command_line_imports_nothing_heavy(arguments):
+    program = (
+        "import sys\n"
+        "from pilotage.cli import pilotage\n"
+        f"pilotage({arguments!r}, standalone_mode=False)\n"
+        f"print('HEAVY', sorted(set({HEAVY!r}) & set(sys.modules)))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "HEAVY []"
