@@ -20,7 +20,7 @@ def run(run: Run) -> Section:
         (1, CLIENTS, "one by one"),
         (CONCURRENCY, ASYNC_CLIENTS, f"{CONCURRENCY} at once"),
     ):
-        job = replace(run.stock.of(run.size.objects), repeat=patches, concurrency=concurrency)
+        job = replace(run.stock.of(run.size.objects), patches=patches, concurrency=concurrency, repeat=run.size.repeat)
         values = {}
         for client in clients:
             say(f"patch: {client}, {how}")

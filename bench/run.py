@@ -18,7 +18,7 @@ class Size:
     lifecycle: int
     """Objects that live from creation to deletion."""
     repeat: int
-    """How often a watch and a start is measured; the best counts."""
+    """How often each client is measured; the best counts."""
 
 
 FULL = Size(objects=10_000, growth=(1_000, 10_000, 100_000), patches=1_000, lifecycle=1_000, repeat=3)

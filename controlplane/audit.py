@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 # The body of each write is kept: a test may want to see a precondition or a patch.
 POLICY = """\
@@ -38,29 +38,26 @@ class AuditRecord:
     """What a write sent, decoded; None for a read."""
 
 
-def read(
-    log: Path,
-    *,
-    since: int = 0,
-    user: str | None = None,
-    verb: str | None = None,
-    resource: str | None = None,
-    namespace: str | None = None,
-    user_agent: str | None = None,
-) -> list[AuditRecord]:
+class Fields(TypedDict, total=False):
+    """What a record must have to be read. It must be equal; of `user_agent` a part is enough."""
+
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    user_agent: str
+
+
+def read(log: Path, *, since: int = 0, **fields: Unpack[Fields]) -> list[AuditRecord]:
     """One record per request, in the order in which they were answered; a watch counts when it begins.
 
-    `since` is a size of the log, as it was at the moment to start from. The others must be equal where they are given,
-    but for `user_agent`, which need only be a part of it.
+    `since` is the size that the log had at the moment to start from.
     """
+    agent = fields.pop("user_agent", "")
     return [
         record
         for record in _records(log, since)
-        if (user is None or record.user == user)
-        and (verb is None or record.verb == verb)
-        and (resource is None or record.resource == resource)
-        and (namespace is None or record.namespace == namespace)
-        and (user_agent is None or user_agent in record.user_agent)
+        if agent in record.user_agent and all(getattr(record, name) == value for name, value in fields.items())
     ]
 
 

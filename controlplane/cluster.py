@@ -8,14 +8,13 @@ import os
 import signal
 import ssl
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from controlplane import assets, audit
-from controlplane.access import POLL_SECONDS, Access, Json, run_kubectl, status_error
+from controlplane.access import POLL_SECONDS, Access, ApiError, Json, run_kubectl, status_error
 from controlplane.components import COMPONENTS, NODE, USERS, flags
 from controlplane.layout import Layout
 from controlplane.processes import Supervisor, tail
@@ -52,17 +51,15 @@ class Cluster(Access):
         *,
         components: Sequence[str] = COMPONENTS,
         flags: Mapping[str, Sequence[str]] | None = None,
-        binaries: Mapping[str, Path] | None = None,
     ) -> None:
         self._components = ("etcd", "kube-apiserver", *(each for each in components if each in OPTIONAL))
         self._flags = flags or {}
-        self._given_binaries = binaries
         self._started: set[str] = set()
         self._disturbed = False
 
     def start(self) -> Self:
         """Start everything and wait until it is ready. Raises `StartError`, and then nothing runs any more."""
-        self._binaries = self._given_binaries or assets.require(os.environ, {*self._components, "kubectl"})
+        self._binaries = assets.require(os.environ, {*self._components, "kubectl"})
         for attempt in range(1, ATTEMPTS + 1):
             self._supervisor = Supervisor()
             self.folder = self._supervisor.folder
@@ -104,18 +101,8 @@ class Cluster(Access):
 
     def request(self, method: str, path: str, body: object = None) -> Json:
         """See `Access.request`."""
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._layout.ports.api, context=self._admin_tls, timeout=30
-        )
-        with contextlib.closing(connection):
-            content = None if body is None else json.dumps(body)
-            connection.request(method, path, content, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            answer = response.read()
-        if response.status >= 400:
-            raise status_error(answer, response.reason)
-        decoded: Json = json.loads(answer)
-        return decoded
+        answer: Json = json.loads(_exchange(self._connect(), method, path, body))
+        return answer
 
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002
         """See `Access.kubectl`. Its home and its discovery cache are its own: nothing of another cluster is found."""
@@ -136,26 +123,9 @@ class Cluster(Access):
         log = self._layout.audit_log
         return log.stat().st_size if log.exists() else 0
 
-    def audit(
-        self,
-        *,
-        since: int = 0,
-        user: str | None = None,
-        verb: str | None = None,
-        resource: str | None = None,
-        namespace: str | None = None,
-        user_agent: str | None = None,
-    ) -> list[audit.AuditRecord]:
+    def audit(self, *, since: int = 0, **fields: Unpack[audit.Fields]) -> list[audit.AuditRecord]:
         """The requests that the API server answered, in order: see `audit.read`."""
-        return audit.read(
-            self._layout.audit_log,
-            since=since,
-            user=user,
-            verb=verb,
-            resource=resource,
-            namespace=namespace,
-            user_agent=user_agent,
-        )
+        return audit.read(self._layout.audit_log, since=since, **fields)
 
     # Breaking it, and mending it.
 
@@ -256,10 +226,10 @@ class Cluster(Access):
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", context=self._admin_tls, timeout=5) as response:
-                return bool(response.status == 200)
-        except OSError:
+            _exchange(self._connect(), "GET", "/readyz")
+        except (OSError, ApiError):
             return False
+        return True
 
     def _node_is_ready(self) -> bool:
         node = self.request("GET", f"/api/v1/nodes/{NODE['metadata']['name']}")
@@ -286,10 +256,12 @@ class Cluster(Access):
         kind = PortTakenError if "address already in use" in end else StartError
         return kind(f"{what}; its log is kept in {log} and ends:\n{end}")
 
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection("127.0.0.1", self._layout.ports.api, context=self._admin_tls, timeout=30)
+
     def _etcd(self, method: str, body: object) -> Json:
-        request = urllib.request.Request(f"{self._layout.etcd_url}/v3/kv/{method}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=30) as response:
-            answer: Json = json.load(response)
+        connection = http.client.HTTPConnection("127.0.0.1", self._layout.ports.etcd, timeout=30)
+        answer: Json = json.loads(_exchange(connection, "POST", f"/v3/kv/{method}", body))
         return answer
 
     def _delete_namespace(self, name: str) -> None:
@@ -298,3 +270,15 @@ class Cluster(Access):
     def _wait_for_service_account(self, namespace: str) -> None:
         if "kube-controller-manager" in self._components:
             super()._wait_for_service_account(namespace)
+
+
+def _exchange(connection: http.client.HTTPConnection, method: str, path: str, body: object = None) -> bytes:
+    """One request on a new connection, past any proxy that the environment names. Raises `ApiError`."""
+    with contextlib.closing(connection):
+        content = None if body is None else json.dumps(body)
+        connection.request(method, path, content, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read()
+    if response.status >= 400:
+        raise status_error(answer, response.reason)
+    return answer

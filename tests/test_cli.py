@@ -38,8 +38,8 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
     ("kubeconfig", "code", "words"),
     [
         ("apiVersion: v1\nkind: Config\nclusters: nonsense\n", 2, "clusters"),
-        (None, 2, "does not exist"),
-        (UNREACHABLE, 3, "did not answer"),
+        (None, 2, "no such file"),
+        (UNREACHABLE, 3, "was not reached"),
     ],
     ids=["malformed", "missing", "nobody listens"],
 )

@@ -32,6 +32,20 @@ def test_a_virtual_year_takes_no_time_and_loses_no_precision() -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_virtual_timer_runs_exactly_at_its_time() -> None:
+    async def main() -> tuple[list[float], list[float]]:
+        loop, seen = asyncio.get_running_loop(), list[float]()
+        rng = random.Random(1)
+        times = [rng.uniform(0, 1e6) for _ in range(1000)]
+        for when in times:
+            loop.call_at(when, lambda: seen.append(loop.time()))
+        await asyncio.sleep(1e6)
+        return seen, sorted(times)
+
+    seen, times = run_virtual(main())
+    assert seen == times
+
+
 def test_a_virtual_run_is_the_same_every_time() -> None:
     def trace(seed: int) -> list[tuple[float, int]]:
         rng = random.Random(seed)

@@ -144,8 +144,9 @@ class _HookedSelector(selectors.DefaultSelector):
 
 
 def _next_timer(loop: asyncio.BaseEventLoop, default: float) -> float:
+    # A heap. asyncio removes cancelled timers from its top before it waits.
     timers: list[asyncio.TimerHandle] = loop._scheduled  # type: ignore[attr-defined]
-    return min((timer.when() for timer in timers if not timer.cancelled()), default=default)
+    return timers[0].when() if timers else default
 
 
 def _describe_deadlock(loop: asyncio.AbstractEventLoop) -> str:

@@ -4,12 +4,16 @@ A client is a module with three functions, `lists`, `watch` and `patch`. Each ma
 does a little of the work to warm up, and then the job inside ``with meter``.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 CLIENTS = ("pilotage", "kubernetes", "kubernetes_asyncio", "lightkube")
 
 WARM_UP = 5
+
+FROM_THE_START = "0"
+"""A watch from this resourceVersion begins with an event for each object that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +23,13 @@ class Job:
     kubeconfig: str
     namespace: str
     objects: int
-    resource_version: str
-    """From before the objects were made: a watch from here delivers each of them as an event."""
+    object_bytes: int
+    """Of the JSON of one object."""
     variant: str = ""
-    repeat: int = 1
+    patches: int = 0
     concurrency: int = 1
+    repeat: int = 1
+    """How often a watch or all patches are measured; the best counts."""
 
     def name(self, number: int) -> str:
         """The name of an object; they are used again and again."""
@@ -33,6 +39,15 @@ class Job:
 def object_name(number: int) -> str:
     """How the stock names its objects."""
     return f"model-{number:06d}"
+
+
+def let_the_server_lead(event: int) -> None:
+    """Look away now and then, at the event with this number, so that events wait for the client and not it for them.
+
+    The server shares the machine. A client that is quicker would be measured by how often it has to wait.
+    """
+    if event % 500 == 1:
+        time.sleep(0.1)
 
 
 def change(number: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from kubernetes_asyncio import client, config
 from kubernetes_asyncio import watch as watches
 
 from bench.meter import Meter
-from bench.peers import WARM_UP, Job, change
+from bench.peers import FROM_THE_START, WARM_UP, Job, change, let_the_server_lead
 from bench.peers.parallel import in_parallel
 
 
@@ -47,8 +47,9 @@ def patch(job: Job, meter: Meter) -> None:
                 )
 
             await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-            with meter:
-                await in_parallel(one, range(job.repeat), job.concurrency)
+            for _ in range(job.repeat):
+                with meter:
+                    await in_parallel(one, range(job.patches), job.concurrency)
 
     asyncio.run(run())
 
@@ -63,11 +64,12 @@ async def _connect(job: Job) -> AsyncIterator[Any]:
 async def _follow(api: Any, job: Job, events: int) -> None:  # noqa: ANN401
     number = 0
     async with watches.Watch().stream(
-        api.list_namespaced_deployment, job.namespace, resource_version=job.resource_version, timeout_seconds=300
+        api.list_namespaced_deployment, job.namespace, resource_version=FROM_THE_START, timeout_seconds=300
     ) as stream:
         async for event in stream:
             assert event["object"].metadata.name
             number += 1
+            let_the_server_lead(number)
             if number == events:
                 return
     raise RuntimeError("the watch ended too early")

@@ -6,7 +6,7 @@ from kubernetes import client, config
 from kubernetes import watch as watches
 
 from bench.meter import Meter
-from bench.peers import WARM_UP, Job, change
+from bench.peers import FROM_THE_START, WARM_UP, Job, change, let_the_server_lead
 
 
 def lists(job: Job, meter: Meter) -> None:
@@ -29,9 +29,10 @@ def patch(job: Job, meter: Meter) -> None:
     api = _connect(job)
     for number in range(-WARM_UP, 0):
         _patch(api, job, number)
-    with meter:
-        for number in range(job.repeat):
-            _patch(api, job, number)
+    for _ in range(job.repeat):
+        with meter:
+            for number in range(job.patches):
+                _patch(api, job, number)
 
 
 def _connect(job: Job) -> Any:  # noqa: ANN401
@@ -42,10 +43,11 @@ def _connect(job: Job) -> Any:  # noqa: ANN401
 def _follow(api: Any, job: Job, events: int) -> None:  # noqa: ANN401
     follower = watches.Watch()
     stream = follower.stream(
-        api.list_namespaced_deployment, job.namespace, resource_version=job.resource_version, timeout_seconds=300
+        api.list_namespaced_deployment, job.namespace, resource_version=FROM_THE_START, timeout_seconds=300
     )
     for number, event in enumerate(stream, 1):
         assert event["object"].metadata.name
+        let_the_server_lead(number)
         if number == events:
             follower.stop()
             return

@@ -7,7 +7,7 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.types import PatchType
 
 from bench.meter import Meter
-from bench.peers import WARM_UP, Job, change
+from bench.peers import FROM_THE_START, WARM_UP, Job, change, let_the_server_lead
 from bench.peers.parallel import in_parallel
 
 
@@ -39,9 +39,10 @@ def patch(job: Job, meter: Meter) -> None:
 
     for number in range(-WARM_UP, 0):
         one(number)
-    with meter:
-        for number in range(job.repeat):
-            one(number)
+    for _ in range(job.repeat):
+        with meter:
+            for number in range(job.patches):
+                one(number)
 
 
 async def _patch_in_parallel(job: Job, meter: Meter) -> None:
@@ -53,8 +54,9 @@ async def _patch_in_parallel(job: Job, meter: Meter) -> None:
         )
 
     await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-    with meter:
-        await in_parallel(one, range(job.repeat), job.concurrency)
+    for _ in range(job.repeat):
+        with meter:
+            await in_parallel(one, range(job.patches), job.concurrency)
     await client.close()
 
 
@@ -63,9 +65,10 @@ def _connect(job: Job) -> Client:
 
 
 def _follow(client: Client, job: Job, events: int) -> None:
-    stream = client.watch(Deployment, namespace=job.namespace, resource_version=job.resource_version)
+    stream = client.watch(Deployment, namespace=job.namespace, resource_version=FROM_THE_START)
     for number, (_, deployment) in enumerate(stream, 1):
         assert deployment.metadata.name
+        let_the_server_lead(number)
         if number == events:
             stream.close()
             return

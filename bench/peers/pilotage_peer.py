@@ -2,13 +2,14 @@
 
 import asyncio
 import random
+import re
 
 from bench.meter import Meter
-from bench.peers import WARM_UP, Job, change
+from bench.peers import FROM_THE_START, WARM_UP, Job, change, let_the_server_lead
 from bench.peers.parallel import in_parallel
 from pilotage.kube import Client, ObjectKey, Resource, load_config, merge_patch
 from pilotage.kube.transport import Request, Response, Transport
-from pilotage.runtime import Informer
+from pilotage.runtime import Change, Informer
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
@@ -51,8 +52,9 @@ def patch(job: Job, meter: Meter) -> None:
                 await client.patch(DEPLOYMENTS, key, merge_patch(change(number)))
 
             await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-            with meter:
-                await in_parallel(one, range(job.repeat), job.concurrency)
+            for _ in range(job.repeat):
+                with meter:
+                    await in_parallel(one, range(job.patches), job.concurrency)
 
     asyncio.run(run())
 
@@ -63,38 +65,46 @@ def _connect(job: Job) -> Client:
 
 async def _follow(client: Client, job: Job, events: int) -> None:
     number = 0
-    async with client.watch(DEPLOYMENTS, job.namespace, resource_version=job.resource_version) as stream:
+    async with client.watch(DEPLOYMENTS, job.namespace, resource_version=FROM_THE_START) as stream:
         async for event in stream:
             assert event.object.meta.name
             number += 1
+            let_the_server_lead(number)
             if number == events:
                 return
     raise RuntimeError("the watch ended too early")
 
 
 async def _follow_with_informer(client: Client, job: Job, events: int) -> None:
-    """The informer lists the past, when there were no objects yet, so that each of them comes as an event."""
-    client = client.through(lambda transport: _ListsThePast(transport, job.resource_version))
+    """The informer is made to list nothing, and to watch from the start, so that each object comes as an event."""
+    client = client.through(_ListsNothing)
     informer = Informer(client, DEPLOYMENTS, rng=random.Random(0), namespace=job.namespace)
     done = asyncio.Event()
-    informer.add_handler(lambda _: done.set() if len(informer.store) == events else None)
+
+    def seen(_: Change) -> None:
+        let_the_server_lead(len(informer.store))
+        if len(informer.store) == events:
+            done.set()
+
+    informer.add_handler(seen)
     task = asyncio.create_task(informer.run())
     await done.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-class _ListsThePast:
-    """A transport that makes every list one of an old version."""
+class _ListsNothing:
+    """A transport whose lists are empty and whose watches begin with everything."""
 
-    def __init__(self, transport: Transport, resource_version: str) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._version = f"&resourceVersion={resource_version}&resourceVersionMatch=Exact"
 
     async def send(self, request: Request) -> Response:
-        if "watch=1" not in request.target:
-            request = request._replace(target=request.target + self._version)
-        return await self._transport.send(request)
+        if "watch=1" in request.target:
+            target = re.sub(r"resourceVersion=\d+", f"resourceVersion={FROM_THE_START}", request.target)
+        else:
+            target = f"{request.target}&fieldSelector=metadata.name%3Dnone"
+        return await self._transport.send(request._replace(target=target))
 
     async def close(self) -> None:
         await self._transport.close()

@@ -9,6 +9,7 @@ SCRIPT = """\
 import os, pathlib, sys, time
 state = pathlib.Path({state!r})
 if sys.argv[1] == "version":
+    (state / "asked").touch()
     if (state / "too-old").exists():
         sys.exit("go: go.mod requires go >= 1.26.0 (running go 1.21.0; GOTOOLCHAIN=local)")
     sys.exit()
@@ -35,6 +36,11 @@ class FakeGo:
         script.write_text(SCRIPT.format(python=sys.executable, state=str(folder)))
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
         self._state = folder
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether anybody wanted to know its version."""
+        return (self._state / "asked").exists()
 
     @property
     def calls(self) -> list[str]:

@@ -3,7 +3,7 @@ import json
 import socket
 import ssl
 import stat
-import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +127,18 @@ def _may_list(cluster: Cluster, user: str, namespace: str) -> bool:
 
 @pytest.mark.parametrize("user", ["tok-a", "tok-b"])
 def test_a_token_is_accepted(own_cluster: Cluster, user: str) -> None:
-    request = urllib.request.Request(
-        f"{own_cluster.url}/api/v1/namespaces", headers={"Authorization": f"Bearer {own_cluster.tokens[user]}"}
-    )
-    mark = own_cluster.audit_mark()
-    tls = ssl.create_default_context(cafile=own_cluster.ca_file)
-    with urllib.request.urlopen(request, context=tls) as response:
-        assert response.status == 200
-    assert [record.user for record in own_cluster.audit(since=mark, resource="namespaces", user=user)] == [user]
+    token = f"--token={own_cluster.tokens[user]}"
+    nobody = f"--kubeconfig={kubeconfig_without_user(own_cluster)}"
+    assert own_cluster.kubectl(nobody, token, "auth", "whoami", "--output=jsonpath={.status.userInfo.username}") == user
+
+
+def kubeconfig_without_user(cluster: Cluster) -> Path:
+    """One that leads to the cluster, but not into it."""
+    config = json.loads(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {}
+    path = cluster.folder / "nobody.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
 
 
 # What the audit log tells.
@@ -173,13 +177,12 @@ def test_the_audit_log_tells_who_asked_what_in_which_order(own_cluster: Cluster,
 def test_a_watch_is_in_the_audit_log_once_from_its_beginning(own_cluster: Cluster, namespace: str) -> None:
     mark = own_cluster.audit_mark()
     url = f"/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=1"
-    connection = connect(own_cluster)
-    connection.request("GET", url)
-    response = connection.getresponse()
-    (begun,) = own_cluster.audit(since=mark, namespace=namespace, verb="watch", user="kubernetes-admin")
-    middle = own_cluster.audit_mark()
-    response.read()
-    connection.close()
+    with connect(own_cluster) as connection:
+        connection.request("GET", url)
+        response = connection.getresponse()
+        (begun,) = own_cluster.audit(since=mark, namespace=namespace, verb="watch", user="kubernetes-admin")
+        middle = own_cluster.audit_mark()
+        response.read()
     assert own_cluster.audit(since=mark, namespace=namespace, verb="watch", user="kubernetes-admin") == [begun]
     assert own_cluster.audit(since=middle, namespace=namespace, verb="watch", user="kubernetes-admin") == []
 
@@ -187,12 +190,13 @@ def test_a_watch_is_in_the_audit_log_once_from_its_beginning(own_cluster: Cluste
 # Breaking it.
 
 
-def connect(cluster: Cluster, timeout: float = 30) -> http.client.HTTPSConnection:
+def connect(cluster: Cluster, timeout: float = 30) -> closing[http.client.HTTPSConnection]:
     """A connection as administrator."""
-    config = cluster.folder / "users" / "kubernetes-admin"
+    pair = cluster.folder / "users" / "kubernetes-admin"
     tls = ssl.create_default_context(cafile=cluster.ca_file)
-    tls.load_cert_chain(config.with_suffix(".crt"), config.with_suffix(".key"))
-    return http.client.HTTPSConnection("127.0.0.1", int(cluster.url.rsplit(":", 1)[1]), context=tls, timeout=timeout)
+    tls.load_cert_chain(pair.with_suffix(".crt"), pair.with_suffix(".key"))
+    address = cluster.url.removeprefix("https://")
+    return closing(http.client.HTTPSConnection(address, context=tls, timeout=timeout))
 
 
 def test_the_api_server_can_be_restarted_and_keeps_address_and_objects(own_cluster: Cluster, namespace: str) -> None:
@@ -207,8 +211,8 @@ def test_the_api_server_can_be_restarted_and_keeps_address_and_objects(own_clust
 
 def test_a_paused_api_server_takes_connections_and_says_nothing(own_cluster: Cluster) -> None:
     own_cluster.pause_apiserver()
-    with pytest.raises(TimeoutError):
-        connect(own_cluster, timeout=0.3).request("GET", "/readyz")
+    with connect(own_cluster, timeout=0.3) as connection, pytest.raises(TimeoutError):
+        connection.request("GET", "/readyz")
     own_cluster.resume_apiserver()
     assert own_cluster.request("GET", "/api/v1/namespaces/default")["metadata"]["name"] == "default"
 
@@ -233,10 +237,9 @@ def test_old_resource_versions_are_answered_with_410(own_cluster: Cluster, names
         f"limit=1&resourceVersion={old}&resourceVersionMatch=Exact",
         f"limit=1&continue={page['metadata']['continue']}",
     ):
-        connection = connect(own_cluster)
-        connection.request("GET", f"{path}?{query}")
-        answer = json.loads(connection.getresponse().read())
-        connection.close()
+        with connect(own_cluster) as connection:
+            connection.request("GET", f"{path}?{query}")
+            answer = json.loads(connection.getresponse().read())
         status = answer.get("object", answer)  # a watch has it in an event
         assert (status["kind"], status["code"]) == ("Status", 410), query
 
@@ -246,10 +249,10 @@ def test_a_new_resource_version_works_after_the_old_ones_expired(own_cluster: Cl
     own_cluster.expire_resource_versions()
     now = own_cluster.request("GET", path)["metadata"]["resourceVersion"]
     own_cluster.request("POST", path, {"metadata": {"name": "one"}})
-    connection = connect(own_cluster)
-    connection.request("GET", f"{path}?watch=true&resourceVersion={now}&timeoutSeconds=5")
-    assert json.loads(connection.getresponse().readline())["object"]["metadata"]["name"] == "one"
-    connection.close()
+    with connect(own_cluster) as connection:
+        connection.request("GET", f"{path}?watch=true&resourceVersion={now}&timeoutSeconds=5")
+        event = json.loads(connection.getresponse().readline())
+    assert event["object"]["metadata"]["name"] == "one"
 
 
 # Starting and ending.

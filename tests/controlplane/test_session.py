@@ -125,8 +125,9 @@ def test_a_build_that_fails_is_a_failure_and_says_why(tmp_path: Path, bare: dict
     code, output = run(tmp_path, PLAIN_AND_CLUSTER, {**bare, "PATH": str(go.path)})
     assert code == 1
     assert "1 passed, 1 error" in output
-    assert "Go could not build etcd" in output
-    assert "no space left on device" in output
+    reason = output[output.rindex("the build of the control plane failed:") :]
+    assert "Go could not build etcd" in reason
+    assert "no space left on device" in reason
 
 
 def test_a_build_ends_with_the_run_that_began_it(tmp_path: Path, bare: dict[str, str | None]) -> None:
@@ -145,7 +146,7 @@ def test_nothing_is_built_for_a_run_that_needs_no_cluster(tmp_path: Path, bare: 
     with_go = {**bare, "PATH": str(go.path)}
     assert run(tmp_path, PLAIN_AND_CLUSTER, with_go, "-m", "not cluster")[0] == 0
     assert run(tmp_path, PLAIN_AND_CLUSTER, with_go, "--collect-only")[0] == 0
-    assert go.calls == []
+    assert not go.was_asked
 
 
 def test_a_failure_keeps_the_logs_and_says_where(own_cluster: Cluster, tmp_path: Path) -> None:
@@ -170,7 +171,9 @@ def test_it(namespace, cluster):
     time.sleep(1000)
 """
     told = tmp_path / "folder"
-    with session(tmp_path, tests, {"TMPDIR": str(tmp_path)}) as process:
+    # Things that a user may have set, and that must not reach the control plane.
+    burden = {"https_proxy": "http://127.0.0.1:1", "http_proxy": "http://127.0.0.1:1", "ETCD_NAME": "other"}
+    with session(tmp_path, tests, {"TMPDIR": str(tmp_path), **burden}) as process:
         folder = Path(wait_for("running test", lambda: told.read_text() if told.exists() else "", timeout=90))
         assert len(processes_of(folder)) == 5
         send(process, number, to_group=True)

@@ -201,6 +201,27 @@ async def test_a_terminal_error_is_said_once_and_taken_back_on_success(client, n
         assert calls.of("a") == 2
 
 
+async def test_a_terminal_error_that_comes_again_is_not_said_again(own_cluster, client, namespace):
+    calls = Calls()
+
+    async def reconcile(_context, key):
+        calls.append(key)
+        if not is_sentinel(key):
+            raise TerminalError("UnknownColour", "blue is no colour")
+
+    async with managed(client, namespace, reconcile) as (manager, _, running):
+        key = await make_thing(client, namespace)
+        await eventually(lambda: calls.of("a") == 1)
+        await calls.settle(client, namespace)
+        await client.patch(THINGS, key, merge_patch({"metadata": {"labels": {"x": "y"}}}))
+        await eventually(lambda: calls.of("a") == 2)
+        manager.stop()
+        await running
+    asked = own_cluster.audit(namespace=namespace)
+    assert [record.verb for record in asked if record.resource == "events"] == ["create"]
+    assert len([record for record in asked if record.subresource == "status"]) == 1
+
+
 async def test_a_clean_stop_lets_a_running_reconcile_end_and_starts_no_other(client, namespace):
     begun, ended = Calls(), Calls()
     let_go = asyncio.Event()

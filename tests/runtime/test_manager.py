@@ -44,7 +44,8 @@ async def test_its_endpoints_tell_how_it_is(cluster, client, namespace):
         proxy.refuse()
         async with Client.connect(config) as through_proxy:
             manager = Manager(through_proxy, address=Address())
-            manager.add("things", manager.informer(THINGS, namespace=namespace), things)
+            informer = manager.informer(THINGS, namespace=namespace)
+            manager.add("things", informer, things)
             running = asyncio.create_task(manager.run())
             await eventually(lambda: manager.port != 0)
             assert await ask(manager.port, "/healthz") == (200, "ok\n")
@@ -65,6 +66,11 @@ async def test_its_endpoints_tell_how_it_is(cluster, client, namespace):
                 'rest_client_requests_total{code="200",method="GET"}',
             ):
                 assert line in text
+            proxy.refuse()
+            await eventually(lambda: informer.problem is not None)
+            status, text = await ask(manager.port, "/readyz")
+            assert status == 503
+            assert str(informer.problem) in text
             manager.stop()
             await running
 

@@ -115,6 +115,18 @@ async def test_a_waiting_worker_gets_an_item_as_soon_as_there_is_one() -> None:
 
 
 @virtual
+async def test_a_waiting_worker_gets_an_item_that_another_worker_is_done_with() -> None:
+    queue = Queue[str]()
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    queue.done("a")
+    assert await waiting == "a"
+
+
+@virtual
 async def test_a_delayed_add_comes_at_its_time() -> None:
     queue, loop = Queue[str](), asyncio.get_running_loop()
     for item, delay in [("d", 86_400.25), ("b", 0.1), ("a", 0.1 - 1e-9), ("c", 0.1)]:
@@ -138,9 +150,9 @@ async def test_delayed_adds_share_one_timer() -> None:
 @virtual
 async def test_a_delayed_item_keeps_the_earlier_time_and_the_higher_priority() -> None:
     queue = Queue[str]()
-    queue.add_after("a", 10, priority=1)
-    queue.add_after("a", 5, priority=0)
+    queue.add_after("a", 10, priority=0)
     queue.add_after("a", 20, priority=2)
+    queue.add_after("a", 5, priority=1)
     await asyncio.sleep(4.75)
     assert len(queue) == 0
     queue.add("b", 1)
@@ -205,6 +217,7 @@ async def test_after_shut_down_nothing_is_added_and_what_was_queued_is_still_han
     queue.done("a")
     await asyncio.sleep(2)
     assert await take(queue, 2) == "ba"
+    assert queue.num_requeues("c") == 1
     with pytest.raises(ShutDown):
         await queue.get()
 
@@ -252,6 +265,17 @@ async def test_shut_down_with_drain_returns_when_all_that_was_queued_is_done() -
 
 
 @virtual
+async def test_shut_down_with_drain_waits_also_for_what_no_worker_has_begun() -> None:
+    queue = Queue[str]()
+    queue.add("a")
+    drain = asyncio.create_task(queue.shut_down_with_drain())
+    await asyncio.sleep(1)
+    assert not drain.done()
+    assert await take(queue, 1) == "a"
+    await drain
+
+
+@virtual
 async def test_shut_down_ends_a_drain_that_waits() -> None:
     queue = Queue[str]()
     queue.add("a")
@@ -273,11 +297,16 @@ async def test_a_cancelled_get_loses_nothing() -> None:
     queue.add("a")
     first.cancel()  # it has been woken for the item, and has not run yet
     assert await second == "a"
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await asyncio.sleep(1)
+    first.cancel()  # the queue cannot know of it when the item comes
+    queue.add("b")
+    assert await second == "b"
     for _ in range(3):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(queue.get(), 1)
-    queue.add("b")
-    assert await take(queue, 1) == "b"
+    queue.add("c")
+    assert await take(queue, 1) == "c"
 
 
 @virtual

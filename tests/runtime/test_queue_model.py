@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from pilotage.kube.ratelimit import TokenBucket
 from pilotage.runtime.backoff import ExponentialBackoff, MaxOf, OverallLimit
@@ -16,11 +16,12 @@ from tests.virtual_time import VirtualTimeLoop
 # Every time is a multiple of a power of two, so that the model may compute it in another way and get the same float.
 TICK = 1 / 256
 BASE, MAX = TICK, 2.0
-QPS, BURST = 8, 3
+QPS, BURST = 8, 2
 
 ITEMS = st.sampled_from("abcd")
 PRIORITIES = st.integers(-2, 2)
-DELAYS = st.integers(-1, 40).map(lambda n: n * TICK)
+DELAYS = st.integers(-1, 20).map(lambda n: n * TICK)
+PAUSES = (st.integers(1, 20) | st.integers(100, 600)).map(lambda n: n * TICK)
 SELDOM = st.integers(0, 12)  # 0 means: now. A queue that is shut down early shows little.
 
 
@@ -110,8 +111,8 @@ class QueueAndModel(RuleBasedStateMachine):
         self.queue = Queue[str](limiter)
         self.model = Model()
         self.getters: list[asyncio.Task[str]] = []
-        self.got: list[str] = []  # what the waiting getters were given, in order
-        self.model_got: list[str] = []
+        self.got: list[tuple[str, float]] = []  # what the waiting getters were given, in order, and when
+        self.model_got: list[tuple[str, float]] = []
         self.ended = 0  # how many of them were told of the shutdown
         self.model_waiting = 0
         self.model_ended = 0
@@ -119,6 +120,7 @@ class QueueAndModel(RuleBasedStateMachine):
         self.model_drained: list[bool] = []
 
     def teardown(self) -> None:
+        self.finish_everything()
         self.queue.shut_down()
         self.settle()
         tasks = asyncio.all_tasks(self.loop)
@@ -171,10 +173,10 @@ class QueueAndModel(RuleBasedStateMachine):
         self.queue.forget(item)
         self.model.failures.pop(item, None)
 
-    @rule(delay=st.integers(1, 60).map(lambda n: n * TICK))
-    def let_time_pass(self, delay: float) -> None:
-        self.loop.run_until_complete(asyncio.sleep(delay))
-        end = self.model.now + delay
+    @rule(pause=PAUSES)
+    def let_time_pass(self, pause: float) -> None:
+        self.loop.run_until_complete(asyncio.sleep(pause))
+        end = self.model.now + pause
         while (at := self.model.next_time()) is not None and at <= end:
             self.model.now = at
             self.model.add_what_is_due()
@@ -182,35 +184,45 @@ class QueueAndModel(RuleBasedStateMachine):
         self.model.now = end
         self.settle()
 
+    @precondition(lambda self: self.model.later)
+    @rule(early=st.booleans())
+    def let_time_pass_up_to_the_next_delayed_item(self, early: bool) -> None:
+        at = self.model.next_time()
+        assert at is not None
+        if pause := at - self.model.now - early * TICK:
+            self.let_time_pass(pause)
+
     @precondition(lambda self: self.model.queue)
     @rule()
     def get(self) -> None:
         assert self.loop.run_until_complete(self.queue.get()) == self.model.get()
 
     @precondition(lambda self: not self.model.queue and len(self.getters) < 3)
-    @rule()
-    def get_and_wait(self) -> None:
+    @rule(n=st.integers(1, 2))
+    def get_and_wait(self, n: int) -> None:
         async def get() -> str:
             try:
                 item = await self.queue.get()
             except ShutDown:
                 self.ended += 1
                 raise
-            self.got.append(item)
+            self.got.append((item, self.loop.time()))
             return item
 
-        self.getters.append(self.loop.create_task(get()))
-        if self.model.shutting_down:
-            self.model_ended += 1
-        else:
-            self.model_waiting += 1
+        self.getters += [self.loop.create_task(get()) for _ in range(n)]
+        self.model_waiting += n
         self.settle()
 
     @precondition(lambda self: self.model_waiting)
-    @rule(item=ITEMS)
-    def cancel_a_waiting_get_just_as_an_item_comes(self, item: str) -> None:
-        self.queue.add(item)
-        next(task for task in self.getters if not task.done()).cancel()
+    @rule(item=ITEMS, too_late=st.booleans())
+    def cancel_a_waiting_get_just_as_an_item_comes(self, item: str, too_late: bool) -> None:
+        getter = next(task for task in self.getters if not task.done())
+        if too_late:
+            self.queue.add(item)
+            getter.cancel()
+        else:
+            getter.cancel()
+            self.queue.add(item)
         self.model_waiting -= 1
         self.model.add(item, 0)
         self.settle()
@@ -223,9 +235,23 @@ class QueueAndModel(RuleBasedStateMachine):
         self.model.done(item)
         self.settle()
 
+    @rule()
+    def finish_everything(self) -> None:
+        """See the whole order at once, also of what was added while a worker had it."""
+        for item in sorted(self.model.processing):
+            self.queue.done(item)
+            self.model.done(item)
+        self.settle()
+        while self.model.queue:
+            self.get()
+        for item in sorted(self.model.processing):
+            self.queue.done(item)
+            self.model.done(item)
+        self.settle()
+
     @rule(chance=SELDOM)
     def shut_down(self, chance: int) -> None:
-        if chance:
+        if chance and not self.model.shutting_down:
             return
         self.queue.shut_down()
         self.model.shut_down()
@@ -235,7 +261,7 @@ class QueueAndModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.drains) < 2)
     @rule(chance=SELDOM)
     def shut_down_with_drain(self, chance: int) -> None:
-        if chance:
+        if chance and not self.model.shutting_down:
             return
         self.drains.append(self.loop.create_task(self.queue.shut_down_with_drain()))
         self.model.shut_down()
@@ -270,7 +296,7 @@ class QueueAndModel(RuleBasedStateMachine):
 
     def serve_model_getters(self) -> None:
         while self.model_waiting and self.model.queue:
-            self.model_got.append(self.model.get())
+            self.model_got.append((self.model.get(), self.model.now))
             self.model_waiting -= 1
         if self.model.shutting_down:
             self.model_ended += self.model_waiting
@@ -288,8 +314,11 @@ def _is_over(task: asyncio.Task[str]) -> bool:
     return task.done()
 
 
-TestQueueAndModel = QueueAndModel.TestCase
-TestQueueAndModel.settings = settings(
-    max_examples=400, stateful_step_count=60, deadline=None, derandomize=True, report_multiple_bugs=False
-)
-TestQueueAndModel.pytestmark = [pytest.mark.timeout(400)]  # only a failure takes long: Hypothesis shrinks it for 300 s
+@pytest.mark.timeout(400)  # a success takes seconds; a failure is shrunk by Hypothesis for up to 300
+def test_the_queue_does_what_the_model_does() -> None:
+    run_state_machine_as_test(
+        QueueAndModel,
+        settings=settings(
+            max_examples=350, stateful_step_count=50, deadline=None, derandomize=True, report_multiple_bugs=False
+        ),
+    )

@@ -17,7 +17,7 @@ from pilotage import __version__
 from pilotage.kube.exchange import Exchange
 from pilotage.kube.names import PODS, ObjectKey, Resource
 from pilotage.kube.patches import Patch, apply_patch
-from pilotage.kube.transport import Request, Transport
+from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
 from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
 from pilotage.kube.wire import Json, Object, ObjectList, decode_list, encode
 
@@ -86,19 +86,31 @@ class Client:
         namespace: str = "default",
         limiter: TokenBucket | None = None,
         name: str = "pilotage",
+        timeout: float = REQUEST_SECONDS_MAX,
     ) -> None:
-        """`limiter` holds every request back to a rate of ours; `name` is field manager and user agent."""
-        self._exchange = Exchange(transport, limiter, f"{name}/{__version__}")
+        """`limiter` holds every request back to a rate of ours; `name` is field manager and user agent.
+
+        `timeout`, in seconds, is for one request and its whole answer; a watch has a bound of its own.
+        """
+        self._exchange = Exchange(transport, limiter, f"{name}/{__version__}", timeout)
         self._guard: WriteGuard | None = None
         self.namespace = namespace
         self.name = name
 
     @classmethod
-    def connect(cls, config: ClusterConfig, *, limiter: TokenBucket | None = None, name: str = "pilotage") -> Self:
+    def connect(
+        cls,
+        config: ClusterConfig,
+        *,
+        limiter: TokenBucket | None = None,
+        name: str = "pilotage",
+        timeout: float = REQUEST_SECONDS_MAX,
+    ) -> Self:
         """A client over HTTP. No connection is made before the first request."""
         from pilotage.kube.http import AiohttpTransport
 
-        return cls(AiohttpTransport(config), namespace=config.namespace, limiter=limiter, name=name)
+        transport = AiohttpTransport(config)
+        return cls(transport, namespace=config.namespace, limiter=limiter, name=name, timeout=timeout)
 
     async def close(self) -> None:
         """Close the connections, those of all copies too."""
@@ -137,9 +149,11 @@ class Client:
         subresource: str = "",
     ) -> Object:
         """One object, or Absent."""
-        target = _target(resource.path(key.namespace, key.name, subresource), _version(version))
-        raw = await self._exchange.call(Request("GET", target, accept=_METADATA if metadata_only else _JSON))
-        return self._object(raw, resource)
+        if version.match == "Exact":
+            raise ValueError(f"{key}: a get cannot be had at exactly one version (the server would ignore it); list")
+        target = _target(_path(resource, key, subresource), _version(version))
+        request = Request("GET", target, accept=_METADATA if metadata_only else _JSON)
+        return await self._exchange.call(request, _decoder(resource))
 
     async def list(
         self,
@@ -185,7 +199,7 @@ class Client:
         paging = _version(version)
         while True:
             target = _target(resource.path(namespace), query | paging)
-            page = decode_list(await self._exchange.call(Request("GET", target, accept=accept)))
+            page = await self._exchange.call(Request("GET", target, accept=accept), decode_list)
             yield page
             if not page.continue_token:
                 return
@@ -213,12 +227,12 @@ class Client:
             "timeoutSeconds": str(seconds),
         }
         accept = _METADATA if metadata_only else _JSON
-        request = Request("GET", _target(resource.path(namespace), query), accept=accept, timeout=None)
+        request = Request("GET", _target(resource.path(namespace), query), accept=accept)
         return Watch(lambda: self._exchange.open(request), f"WATCH {resource.path(namespace)}", idle_seconds_max)
 
     async def get_path(self, path: str, *, accept: str = _JSON) -> bytes:
         """Any path of the server: /version, /readyz, /openapi/v3, discovery."""
-        return await self._exchange.call(Request("GET", path, accept=accept))
+        return await self._exchange.call(Request("GET", path, accept=accept), bytes)
 
     async def logs(
         self, key: ObjectKey, *, container: str = "", tail_lines: int | None = None, previous: bool = False
@@ -229,8 +243,8 @@ class Client:
             "tailLines": "" if tail_lines is None else str(tail_lines),
             "previous": "true" if previous else "",
         }
-        target = _target(PODS.path(key.namespace, key.name, "log"), query)
-        return await self._exchange.call(Request("GET", target, accept="*/*"))
+        target = _target(_path(PODS, key, "log"), query)
+        return await self._exchange.call(Request("GET", target, accept="*/*"), bytes)
 
     # Writing
 
@@ -253,7 +267,7 @@ class Client:
             raise ValueError(f"{key}: only its metadata was read; a replace would erase the rest of it")
         if not meta.get("resourceVersion"):
             raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
-        path = resource.path(key.namespace, key.name, subresource)
+        path = _path(resource, key, subresource)
         return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run)
 
     async def patch(
@@ -272,10 +286,9 @@ class Client:
             "dryRun": "All" if dry_run else "",
             "force": "true" if force else "",
         }
-        target = _target(resource.path(key.namespace, key.name, subresource), query)
+        target = _target(_path(resource, key, subresource), query)
         request = Request("PATCH", target, body=patch.body, content_type=patch.content_type)
-        raw = await self._write(resource, key, request, main=_returns_the_object(subresource))
-        return self._object(raw, resource)
+        return await self._write(resource, key, request, shows_it=not dry_run and subresource in ("", "status"))
 
     async def apply(
         self,
@@ -307,8 +320,8 @@ class Client:
             "metadata": {"namespace": key.namespace, "name": key.name},
             "deleteOptions": _delete_options(uid=uid, grace_seconds=grace_seconds),
         }
-        request = Request("POST", PODS.path(key.namespace, key.name, "eviction"), body=encode(body), content_type=_JSON)
-        await self._write(PODS, key, request, main=False)
+        request = Request("POST", _path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
+        await self._write(PODS, key, request, shows_it=False)
 
     async def delete(
         self,
@@ -324,7 +337,10 @@ class Client:
         """Delete exactly this uid (Foreign if the name is another's by now), and at this version if one is given.
 
         Returns the object if it stays for now (finalizers, a grace period), None if it is gone. Absent if it was gone.
+        A dry run returns the same, as it would be.
         """
+        if not uid:
+            raise ValueError(f"{resource.kind} {key}: a delete without a uid could take somebody else's object")
         options = _delete_options(
             uid=uid,
             propagation=propagation,
@@ -332,10 +348,9 @@ class Client:
             grace_seconds=grace_seconds,
             dry_run=dry_run,
         )
-        request = Request("DELETE", resource.path(key.namespace, key.name), body=encode(options), content_type=_JSON)
-        raw = await self._write(resource, key, request)
-        answer = Object.decode(raw)
-        return None if answer.kind == "Status" else answer
+        request = Request("DELETE", _path(resource, key), body=encode(options), content_type=_JSON)
+        answer = await self._write(resource, key, request, shows_it=not dry_run)
+        return None if _is_gone(answer, request.method) else answer
 
     async def delete_collection(
         self,
@@ -351,7 +366,7 @@ class Client:
         target = _target(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
         options = _delete_options(propagation=propagation, dry_run=dry_run)
         request = Request("DELETE", target, body=encode(options), content_type=_JSON)
-        await self._write(resource, ObjectKey(namespace, ""), request, main=False)
+        await self._write(resource, ObjectKey(namespace, ""), request, shows_it=False)
 
     # How it is done
 
@@ -360,27 +375,30 @@ class Client:
     ) -> Object:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
         target = _target(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
-        raw = await self._write(resource, key, Request(method, target, body=encode(whole), content_type=_JSON))
-        return self._object(raw, resource)
+        request = Request(method, target, body=encode(whole), content_type=_JSON)
+        return await self._write(resource, key, request, shows_it=not dry_run)
 
-    async def _write(self, resource: Resource, key: ObjectKey, request: Request, *, main: bool = True) -> bytes:
-        """Send a write past the guard. `main`: the answer is the object itself, not a scale or an eviction."""
+    async def _write(self, resource: Resource, key: ObjectKey, request: Request, *, shows_it: bool) -> Object:
+        """Send a write past the guard. `shows_it`: the answer is the object as it is now, if there still is one."""
         guard = self._guard
         if guard is None:
-            return await self._exchange.call(request)
+            return await self._exchange.call(request, _decoder(resource))
         guard.before(resource, key)
         written: Object | None = None
         try:
-            raw = await self._exchange.call(request)
-            if main and "dryRun=" not in request.target:
-                written = self._object(raw, resource)
+            answer = await self._exchange.call(request, _decoder(resource))
+            if shows_it and not _is_gone(answer, request.method):
+                written = answer
         finally:
-            guard.after(resource, key, written if written is not None and written.kind != "Status" else None)
-        return raw
+            guard.after(resource, key, written)
+        return answer
 
-    @staticmethod
-    def _object(raw: bytes, resource: Resource) -> Object:
-        return Object.decode(raw, resource.api_version, resource.kind)
+
+def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
+    """The path of one object; ValueError for a key that is not whole: it would be the path of a collection."""
+    if not key.name or (resource.namespaced and not key.namespace):
+        raise ValueError(f"{resource.kind} {str(key)!r}: a name is needed, and a namespace where the kind has one")
+    return resource.path(key.namespace, key.name, subresource)
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:
@@ -392,8 +410,21 @@ def _version(version: ReadVersion) -> dict[str, str]:
     return {"resourceVersion": version.resource_version, "resourceVersionMatch": version.match}
 
 
-def _returns_the_object(subresource: str) -> bool:
-    return subresource in ("", "status")
+def _decoder(resource: Resource) -> Callable[[bytes], Object]:
+    return lambda raw: Object.decode(raw, resource.api_version, resource.kind)
+
+
+def _is_gone(answer: Object, method: str) -> bool:
+    """Whether the answer to a write proves that the object is no more.
+
+    A delete of most kinds is answered with a Status then, that of some (Pods, Services, ServiceAccounts) with the last
+    state of the object. What stays is marked as being deleted, and waits for something: finalizers, which a Namespace
+    has in its spec too, or a grace period.
+    """
+    meta = answer.meta
+    if not meta.terminating:
+        return method == "DELETE"
+    return not (meta.finalizers or meta.deletion_grace_period_seconds or answer.get("spec", "finalizers"))
 
 
 def _delete_options(

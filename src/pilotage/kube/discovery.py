@@ -93,7 +93,7 @@ def _find(surface: Surface, name: str) -> ApiResource | None:
     for candidate in surface.resources:
         resource = candidate.resource
         exact = rest == f"{resource.version}.{resource.group}"
-        if candidate.answers_to(word) and (not rest or exact or (rest == resource.group and candidate.preferred)):
+        if candidate.answers_to(word) and (not rest or exact or rest == resource.group):
             if exact or candidate.preferred:
                 return candidate
             best = best or candidate

@@ -8,6 +8,7 @@ of absence. So every answer is classified once, here, from the code, the Status 
 from __future__ import annotations
 
 import enum
+import re
 from typing import ClassVar
 
 import msgspec
@@ -157,8 +158,10 @@ class Uncertain(ApiError):
 
 
 # What kube-apiserver says, word for word, where no reason or cause says it; pinned by tests against the real one.
-_UID_MISMATCHES = ("Precondition failed: UID in precondition", "the UID in the precondition")
+_UID_MISMATCHES = ("Precondition failed: UID in precondition", "the UID in the precondition", "uid mismatch")
+_NO_OBJECT_AT_ALL = re.compile(r"UID in object meta:\s*$|no existing object was found")
 _BEING_DELETED = "object is being deleted"
+_KIND_BEING_DELETED = "while custom resource definition is terminating"
 _WEBHOOK_FAILED = "failed calling webhook"
 
 
@@ -171,11 +174,11 @@ def classify(
     request: str = "",
     retry_after: float | None = None,
 ) -> ApiError:
-    """The error for an answer of 400 or above. `status` is None where the answer was not a Status (`text` then is)."""
+    """The error for an answer of 300 or above. `status` is None where the answer was not a Status (`text` then is)."""
     kind = _class_of(code, status, write=write)
     if retry_after is None and status and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)
-    message = (status.message if status else text.strip()[:500]) or f"HTTP {code}"
+    message = " ".join((status.message if status else text[:500]).split()) or f"HTTP {code}"
     if kind is KindNotServed:
         message = f"this kind is not served by the API server ({message})"
     return kind(message, request=request, status=status, code=code, retry_after=retry_after)
@@ -187,19 +190,29 @@ def _class_of(code: int, status: Status | None, *, write: bool) -> type[ApiError
         return Absent if status and status.details and status.details.name else KindNotServed
     if code == 409 and status:
         return _class_of_conflict(status)
-    if code == 403 and status and any(cause.reason == "NamespaceTerminating" for cause in status.causes):
+    if code in (403, 405) and status and _is_being_deleted(status):
         return Terminating
     if code == 422 and status and any(cause.field == "metadata.uid" for cause in status.causes):
         return Foreign  # a patch that names its uid met another object under the name
-    if code >= 500:
+    if code >= 500 or code == 408:
         return _class_of_server_error(code, status, write=write)
+    if code < 400:
+        return Unavailable  # the API server redirects nobody: something in front of it did, to a login perhaps
     return _BY_CODE.get(code, Invalid)
 
 
 def _class_of_conflict(status: Status) -> type[ApiError]:
     if status.reason == "AlreadyExists":
         return Terminating if _BEING_DELETED in status.message else AlreadyExists
-    return Foreign if any(words in status.message for words in _UID_MISMATCHES) else Conflict
+    if any(words in status.message for words in _UID_MISMATCHES):
+        return Absent if _NO_OBJECT_AT_ALL.search(status.message) else Foreign
+    return Conflict
+
+
+def _is_being_deleted(status: Status) -> bool:
+    """Whether it is forbidden because the namespace goes, or the kind."""
+    in_namespace = any(cause.reason == "NamespaceTerminating" for cause in status.causes)
+    return in_namespace or _KIND_BEING_DELETED in status.message
 
 
 def _class_of_server_error(code: int, status: Status | None, *, write: bool) -> type[ApiError]:
@@ -214,7 +227,6 @@ def _class_of_server_error(code: int, status: Status | None, *, write: bool) -> 
 _BY_CODE: dict[int, type[ApiError]] = {
     401: Unauthorized,
     403: Forbidden,
-    408: Uncertain,
     409: Conflict,
     410: Expired,
     429: Throttled,

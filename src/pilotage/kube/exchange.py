@@ -7,12 +7,12 @@ whether to try again is the caller's decision.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pilotage.kube.errors import ApiError, Status, Throttled, Unavailable, Uncertain, classify
-from pilotage.kube.transport import Request, Response, Transport, TransportError
+from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Response, Transport, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 THROTTLED_TRIES_MAX = 10
 
+T = TypeVar("T")
+
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _status = msgspec.json.Decoder(Status)
 
@@ -28,30 +30,36 @@ _status = msgspec.json.Decoder(Status)
 class Exchange:
     """Requests over one transport, under one user agent, held back by one limiter if there is one."""
 
-    def __init__(self, transport: Transport, limiter: TokenBucket | None, user_agent: str) -> None:
+    def __init__(
+        self, transport: Transport, limiter: TokenBucket | None, user_agent: str, timeout: float = REQUEST_SECONDS_MAX
+    ) -> None:
         self._transport = transport
         self._limiter = limiter
         self._user_agent = user_agent
+        self._timeout = timeout
 
     def named(self, user_agent: str) -> Exchange:
-        """The same transport and limiter under another user agent."""
-        return Exchange(self._transport, self._limiter, user_agent)
+        """The same transport, limiter and time-out under another user agent."""
+        return Exchange(self._transport, self._limiter, user_agent, self._timeout)
 
     def through(self, wrap: Callable[[Transport], Transport]) -> Exchange:
-        """The same limiter and user agent over a wrapped transport."""
-        return Exchange(wrap(self._transport), self._limiter, self._user_agent)
+        """The same limiter, user agent and time-out over a wrapped transport."""
+        return Exchange(wrap(self._transport), self._limiter, self._user_agent, self._timeout)
 
     async def close(self) -> None:
         """Close the transport."""
         await self._transport.close()
 
-    async def call(self, request: Request) -> bytes:
-        """The whole body of the answer, or an ApiError."""
-        response = await self.open(request)
+    async def call(self, request: Request, decode: Callable[[bytes], T]) -> T:
+        """What `decode` makes of the whole answer, or an ApiError; also where it makes nothing of it (ValueError)."""
+        response = await self.open(request._replace(timeout=self._timeout))
         try:
-            return await response.read()
+            return decode(await response.read())
         except TransportError as error:
             raise _no_answer(error, request) from error
+        except ValueError as error:  # a proxy's page, perhaps: whoever wrote that, it was not the API server
+            nonsense = TransportError(f"what came back is not from a Kubernetes API ({error})", sent=True)
+            raise _no_answer(nonsense, request) from error
         finally:
             response.close()
 
@@ -63,12 +71,13 @@ class Exchange:
                 await self._limiter.acquire()
             try:
                 response = await self._transport.send(request)
-                if response.status < 400:
+                if response.status < 300:
                     return response
                 error = await _refusal(response, request)
             except TransportError as broken:
                 raise _no_answer(broken, request) from broken
-            if not (isinstance(error, Throttled) and error.retry_after and tries_left):
+            # One with a cause is no matter of load: a disruption budget stands against this one eviction.
+            if not isinstance(error, Throttled) or error.causes or not (error.retry_after and tries_left):
                 raise error
             await asyncio.sleep(error.retry_after)
         raise AssertionError("the last try returns or raises")
@@ -106,4 +115,5 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 def _no_answer(error: TransportError, request: Request) -> Unavailable | Uncertain:
     if error.sent and request.method in _WRITES:
         return Uncertain(f"no answer, it may have been applied: {error}", request=str(request))
-    return Unavailable(f"the API server did not answer: {error}", request=str(request))
+    words = "did not answer" if error.sent else "was not reached"
+    return Unavailable(f"the API server {words}: {error}", request=str(request))

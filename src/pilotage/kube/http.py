@@ -6,12 +6,18 @@ above: was the request certainly not sent, or may it have arrived?
 
 from __future__ import annotations
 
+import io
+import os
 import socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
+from pilotage.kube.config import CredentialsError
 from pilotage.kube.transport import Request, Response, TransportError
 
 if TYPE_CHECKING:
@@ -27,15 +33,20 @@ class AiohttpTransport:
         self._config = config
         self._session: aiohttp.ClientSession | None = None
         self._certificate: tuple[bytes, bytes] | None = None
+        self._proxy = config.proxy_url or _proxy_of_the_environment(config.server)
         self._timeouts: dict[float | None, aiohttp.ClientTimeout] = {}
 
     async def send(self, request: Request) -> Response:
         """The answer; a 401 makes the credentials start afresh, and the request is sent once more."""
-        response = await self._send(request)
-        if response.status == 401:
-            response.close()
-            self._config.credentials.rejected()
-            response = await self._send(request)
+        try:
+            proof = await self._config.credentials.headers()
+            response = await self._send(request, proof)
+            if response.status == 401:
+                response.close()
+                self._config.credentials.rejected(proof)
+                response = await self._send(request, await self._config.credentials.headers())
+        except CredentialsError as error:
+            raise TransportError(str(error), sent=False) from error
         return response
 
     async def close(self) -> None:
@@ -44,26 +55,26 @@ class AiohttpTransport:
         if session is not None:
             await session.close()
 
-    async def _send(self, request: Request) -> _AiohttpResponse:
+    async def _send(self, request: Request, proof: Mapping[str, str]) -> _AiohttpResponse:
         session = await self._open()
-        headers = {
-            "Accept": request.accept,
-            "User-Agent": request.user_agent,
-            **await self._config.credentials.headers(),
-        }
+        headers = CIMultiDict(proof.items())  # not a dict: Impersonate-Group repeats
+        headers["Accept"] = request.accept
+        headers["User-Agent"] = request.user_agent
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         try:
             answer = await session.request(
                 request.method,
                 URL(self._config.server + request.target, encoded=True),
-                data=request.body,
+                data=_payload(request.body),
                 headers=headers,
                 timeout=self._timeout(request.timeout),
                 allow_redirects=False,
-                proxy=self._config.proxy_url,
+                proxy=self._proxy,
+                server_hostname=self._config.tls.server_name,
+                middlewares=_ONCE if request.method in ("PUT", "DELETE") else (),
             )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        except _NOT_SENT as error:
             raise TransportError(_describe(error), sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransportError(_describe(error), sent=True) from error
@@ -74,20 +85,19 @@ class AiohttpTransport:
         certificate = await self._config.credentials.client_certificate()
         if self._session is not None and certificate == self._certificate:
             return self._session
-        await self.close()
-        self._certificate = certificate
         tls = self._config.tls
         context = (tls if certificate is None else tls.with_certificate(*certificate)).ssl_context()
         connector = aiohttp.TCPConnector(
             ssl=context, limit=0, keepalive_timeout=60, socket_factory=_socket_that_notices_dead_peers
         )
         # No Accept-Encoding: on a local network gzip costs more CPU, on both sides, than the bytes do.
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            skip_auto_headers=("Accept-Encoding", "Accept", "Content-Type"),
-            auto_decompress=True,
+        session = aiohttp.ClientSession(
+            connector=connector, skip_auto_headers=("Accept-Encoding", "Accept", "Content-Type"), auto_decompress=True
         )
-        return self._session
+        old, self._session, self._certificate = self._session, session, certificate
+        if old is not None:
+            await old.close()
+        return session
 
     def _timeout(self, total: float | None) -> aiohttp.ClientTimeout:
         timeout = self._timeouts.get(total)
@@ -123,11 +133,53 @@ class _AiohttpResponse:
             raise TransportError(_describe(error), sent=True) from error
 
     def close(self) -> None:
+        # Not read to its end: aborted, or TLS would wait for a farewell of a peer that may be the reason for this.
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._answer.close()
 
 
+def _proxy_of_the_environment(server: str) -> str | None:
+    """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, as for kubectl."""
+    address = urlsplit(server)
+    if proxy_bypass(address.netloc):
+        return None
+    return getproxies().get(address.scheme)
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """The body as aiohttp wants it: it warns of more than 1 MiB at once, because that would hold up all others."""
+    return body if body is None or len(body) <= 2**20 else io.BytesIO(body)
+
+
+class _BrokenOff(aiohttp.ClientError):
+    """The connection broke after the request was sent, or while it was."""
+
+
+async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from sending a PUT or a DELETE again of its own accord: the first may have been applied."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _BrokenOff(_describe(error)) from error
+
+
+_ONCE = (_once,)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+
+
 def _describe(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """In words. aiohttp's own would show an SSL context where it means a port, and nothing for a time-out."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the certificate of {error.host}:{error.port} is not trusted ({error.certificate_error})"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        words = os.strerror(cause.errno) if isinstance(cause, ConnectionError) and cause.errno else cause.strerror
+        return f"cannot connect to {error.host}:{error.port} ({words or cause})"
+    return str(error) or ("time is up" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 def _socket_that_notices_dead_peers(address: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:

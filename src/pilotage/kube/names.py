@@ -61,14 +61,21 @@ class Resource(NamedTuple):
         """The URL path; without a namespace, that of all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if namespace and self.namespaced:
-            root += f"/namespaces/{quote(namespace, safe='')}"
+            root += f"/namespaces/{_segment(namespace)}"
         root += f"/{self.plural}"
         if name:
-            root += f"/{quote(name, safe='')}"
+            root += f"/{_segment(name)}"
         return f"{root}/{subresource}" if subresource else root
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _segment(name: str) -> str:
+    """A name as a part of a path. The server would take some apart again, however quoted, and read another path."""
+    if "/" in name or name in (".", ".."):
+        raise ValueError(f"{name!r} cannot be the name of an object or a namespace")
+    return quote(name, safe="")
 
 
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

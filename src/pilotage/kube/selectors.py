@@ -58,20 +58,21 @@ class LabelSelector:
         if selector is None:
             return NOTHING
         # A field that is ignored would make the selector wider than its author meant.
-        if unknown := set(selector) - {"matchLabels", "matchExpressions"}:
-            raise SelectorError(f"a label selector has no field {min(unknown)!r}")
-        labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-        if not isinstance(labels, Mapping) or not isinstance(expressions, list | tuple):
-            raise SelectorError("in a label selector, matchLabels is a mapping and matchExpressions a list")
-        requirements = [
-            _located(f"matchLabels[{key!r}]", key, Operator.EQUALS, [value]) for key, value in labels.items()
-        ]
+        unknown = sorted(set(selector) - {"matchLabels", "matchExpressions"})
+        _check(not unknown, f"a label selector has no field {', '.join(unknown)}")
+        labels = selector.get("matchLabels") or {}
+        _check(isinstance(labels, Mapping), "matchLabels is not a mapping")
+        requirements = [_from_object(f"matchLabels[{key!r}]", key, Operator.EQUALS, [labels[key]]) for key in labels]
+        expressions = selector.get("matchExpressions") or []
+        _check(isinstance(expressions, list | tuple), "matchExpressions is not a list")
         for i, expression in enumerate(expressions):
-            path, name = f"matchExpressions[{i}]", expression.get("operator")
-            operator = _EXPRESSION_OPERATORS.get(name)
-            if operator is None:
-                raise SelectorError(f"{path}: operator {name!r} is none of {', '.join(_EXPRESSION_OPERATORS)}")
-            requirements.append(_located(path, expression.get("key"), operator, expression.get("values") or ()))
+            path = f"matchExpressions[{i}]"
+            _check(isinstance(expression, Mapping), f"{path} is not a mapping")
+            name = expression.get("operator")
+            _check(name in _EXPRESSION_OPERATORS, f"{path}: {name!r} is none of {', '.join(_EXPRESSION_OPERATORS)}")
+            values = expression.get("values") or []
+            _check(isinstance(values, list | tuple), f"{path}.values is not a list")
+            requirements.append(_from_object(path, expression.get("key"), _EXPRESSION_OPERATORS[name], values))
         return cls(tuple(requirements))
 
     def matches(self, labels: Labels) -> bool:
@@ -99,14 +100,18 @@ _EXPRESSION_OPERATORS = {
 }
 
 
-def _located(path: str, key: object, operator: Operator, values: Sequence[object]) -> Requirement:
+def _from_object(path: str, key: object, operator: Operator, values: Sequence[object]) -> Requirement:
     for text in (key, *values):
-        if not isinstance(text, str):
-            raise SelectorError(f"{path}: {text!r} is not a string")
+        _check(isinstance(text, str), f"{path}: {text!r} is not a string")
     try:
         return Requirement(str(key), operator, tuple(map(str, values)))
     except SelectorError as error:
         raise SelectorError(f"{path}: {error}") from None
+
+
+def _check(holds: bool, problem: str) -> None:
+    if not holds:
+        raise SelectorError(problem)
 
 
 # --- field selectors

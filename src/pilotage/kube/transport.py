@@ -12,14 +12,14 @@ REQUEST_SECONDS_MAX = 30.0
 
 
 class Request(NamedTuple):
-    """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the whole of it, or None."""
+    """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the whole of it, if set."""
 
     method: str
     target: str
     body: bytes | None = None
     content_type: str = ""
     accept: str = "application/json"
-    timeout: float | None = REQUEST_SECONDS_MAX
+    timeout: float | None = None
     user_agent: str = ""
 
     def __str__(self) -> str:

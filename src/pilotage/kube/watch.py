@@ -45,7 +45,12 @@ class Watch:
         self._rest = b""
 
     async def __aenter__(self) -> Self:
-        self._response = await self._open()
+        try:
+            async with asyncio.timeout(self._idle_seconds_max):
+                self._response = await self._open()
+        except TimeoutError:
+            quiet = f"the API server did not answer for {self._idle_seconds_max:.0f} s"
+            raise Unavailable(quiet, request=self._request) from None
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,6 +79,8 @@ class Watch:
             raise Unavailable(quiet, request=self._request) from None
         except TransportError as error:
             raise Unavailable(f"the watch broke off: {error}", request=self._request) from error
+        if not chunk and self._rest:
+            raise Unavailable("the watch broke off in the middle of an event", request=self._request)
         if not chunk:
             raise StopAsyncIteration
         *lines, self._rest = (self._rest + chunk).split(b"\n") if self._rest else chunk.split(b"\n")
@@ -85,6 +92,6 @@ class Watch:
             if type_ != "ERROR":
                 return WatchEvent(type_, Object.decode(raw))
             status = msgspec.json.decode(raw, type=Status)
-        except msgspec.DecodeError as error:
+        except ValueError as error:
             raise Unavailable(f"not a watch event: {error}", request=self._request) from error
         raise classify(status.code or 500, status, write=False, request=self._request)

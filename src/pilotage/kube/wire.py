@@ -130,7 +130,8 @@ class Object(msgspec.Struct, frozen=True, eq=False, gc=False):
     def to_dict(self) -> Json:
         """All of it, decoded afresh: yours to change and to send back."""
         decoded: Json = _any.decode(self.raw)
-        return {"apiVersion": self.api_version, "kind": self.kind} | decoded
+        known = {name: value for name, value in (("apiVersion", self.api_version), ("kind", self.kind)) if value}
+        return known | decoded
 
     def decode_as(self, type_: type[T]) -> T:
         """The object as a msgspec type, which may name only the fields that it needs."""

@@ -12,7 +12,8 @@ Its rules are those of client-go's workqueue, its priorities those of controller
   higher priority; an immediate add leaves the delayed one in place; a delay of zero or less is an immediate add;
 - a failed item waits longer each time, until it is forgotten (see `backoff`);
 - after `shut_down` nothing is added, what was queued is still handed out, then every `get` raises `ShutDown`;
-- `shut_down_with_drain` returns when all of that is done;
+- `shut_down_with_drain` returns when all of that is done (client-go's may return sooner: when there is still an item
+  queued, but no worker happens to have one);
 - a cancelled `get` loses nothing, and no task or timer is left behind after a shutdown.
 
 The queue is layered: the order of what is ready (here), what is due later (`delaying`), how much later (`backoff`).
@@ -66,9 +67,9 @@ class Queue(Generic[T]):
     def __init__(self, limiter: RateLimiter[T] | None = None, observer: QueueObserver[T] | None = None) -> None:
         self._limiter: RateLimiter[T] = default_limiter() if limiter is None else limiter
         self._watch = None if observer is None else _Stopwatch(observer)
-        # An item that needs work is in one of these two, never in both.
+        # Those that wait for a worker, by the negated priority and the order of arrival.
         self._ready: ItemHeap[T] = ItemHeap()
-        # Those a worker has: with the priority at which they are to be queued again when done, if they are.
+        # Those that a worker has, never in `_ready`; with the priority to queue them at when done, if added meanwhile.
         self._processing: dict[T, int | None] = {}
         self._delays = Delays(self.add)
         self._arrivals = count()

@@ -1,0 +1,292 @@
+"""The transport over HTTP, on real connections: kept, cut, stalled, refused; and none left at the end."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from controlplane import Cluster
+from pilotage.kube import (
+    Absent,
+    AlreadyExists,
+    ApiError,
+    Client,
+    ClusterConfig,
+    Object,
+    ObjectKey,
+    Propagation,
+    Unauthorized,
+    Unavailable,
+    load_config,
+    merge_patch,
+)
+from pilotage.kube.credentials import bearer
+from pilotage.kube.tls import TlsSettings
+from tests.support.kinds import CONFIG_MAPS, config_map
+from tests.support.raw_server import chunked, http, raw_server
+from tests.support.tcp_proxy import TcpProxy
+from tests.virtual_time import run_warp, warp
+
+
+class Write(NamedTuple):
+    """A write about an object, and how to see afterwards whether it was applied."""
+
+    send: Callable[[Client, Object], Awaitable[object]]
+    applied: Callable[[Object | None], bool]
+
+
+def has_new_data(obj: Object | None) -> bool:
+    return obj is not None and obj.get("data", "a") == "new"
+
+
+WRITES = {
+    "POST": Write(
+        lambda client, obj: client.create(CONFIG_MAPS, config_map("created"), namespace=obj.meta.namespace),
+        lambda obj: obj is not None,
+    ),
+    "PUT": Write(lambda client, obj: client.replace(CONFIG_MAPS, obj.to_dict() | {"data": {"a": "new"}}), has_new_data),
+    "PATCH": Write(
+        lambda client, obj: client.patch(CONFIG_MAPS, obj.key, merge_patch({"data": {"a": "new"}})), has_new_data
+    ),
+    "DELETE": Write(
+        lambda client, obj: client.delete(CONFIG_MAPS, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND),
+        lambda obj: obj is None,
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", WRITES)
+async def test_a_write_that_is_cut_off_is_uncertain_and_not_sent_again(
+    verb: str, config: ClusterConfig, client: Client, namespace: str
+) -> None:
+    write = WRITES[verb]
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as cut_off:
+        for hold, applied in ((proxy.hold_requests, False), (proxy.hold_answers, True)):
+            name = "applied" if applied else "lost"
+            obj = await client.create(CONFIG_MAPS, config_map(name, {"a": "old"}), namespace=namespace)
+            await cut_off.get(CONFIG_MAPS, obj.key)  # makes the connection that the write will go out on
+            connections = proxy.connections
+            hold()
+            writing = asyncio.create_task(outcome(write.send(cut_off, obj)))
+            await proxy.held()
+            proxy.release()
+            proxy.cut()
+            assert re.match(f"Uncertain: {verb} .*: no answer, it may have been applied: ", await writing)
+            assert proxy.connections == connections  # to send it again, another would have been needed
+            key = ObjectKey(namespace, "created") if verb == "POST" else obj.key
+            assert write.applied(await found(client, key)) is applied
+
+
+def test_a_frozen_server_makes_a_write_uncertain_and_a_read_unavailable(own_cluster: Cluster, namespace: str) -> None:
+    async def scenario() -> None:
+        async with Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))) as client:
+            await asyncio.gather(*(client.get_path("/version") for _ in range(2)))  # a connection for each
+            own_cluster.pause_apiserver()
+            requests = [
+                asyncio.create_task(outcome(client.create(CONFIG_MAPS, config_map("x"), namespace=namespace))),
+                asyncio.create_task(outcome(client.list(CONFIG_MAPS, namespace))),
+            ]
+            await warp(29)
+            assert not any(request.done() for request in requests)
+            await warp(2)
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            assert [await request for request in requests] == [
+                f"Uncertain: POST {path}: no answer, it may have been applied: time is up",
+                f"Unavailable: GET {path}: the API server did not answer: time is up",
+            ]
+            own_cluster.resume_apiserver()
+            await client.list(CONFIG_MAPS, namespace)
+
+    run_warp(scenario())
+
+
+async def test_the_time_for_a_request_can_be_set(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config), timeout=0.2) as client:
+        await client.get_path("/version")
+        proxy.hold_answers()
+        with pytest.raises(Unavailable, match="time is up"):
+            await client.get_path("/version")
+
+
+async def test_a_read_on_a_connection_that_the_server_has_dropped_succeeds_on_another(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as client:
+        await client.get_path("/version")
+        proxy.hold_answers()
+        reading = asyncio.create_task(client.get_path("/version"))
+        await proxy.held()
+        proxy.release()
+        proxy.cut()
+        assert b"gitVersion" in await reading
+        assert proxy.connections == 2
+
+
+async def test_nobody_there_is_unavailable_also_for_a_write(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy:
+        nowhere = proxy.config(config)
+    async with Client.connect(nowhere) as client:
+        address = nowhere.server.removeprefix("https://")
+        assert await outcome(client.create(CONFIG_MAPS, config_map("x"), namespace="default")) == (
+            "Unavailable: POST /api/v1/namespaces/default/configmaps: "
+            f"the API server was not reached: cannot connect to {address} (Connection refused)"
+        )
+
+
+async def test_a_server_that_cannot_be_trusted_is_unavailable_and_learns_nothing(
+    config: ClusterConfig, namespace: str
+) -> None:
+    stranger = replace(config, tls=replace(config.tls, ca_data=None))
+    async with Client.connect(stranger) as client:
+        text = await outcome(client.create(CONFIG_MAPS, config_map("x"), namespace=namespace))
+    assert text.startswith("Unavailable: ")
+    assert "certificate of 127.0.0.1:" in text
+    async with Client.connect(config) as client:
+        assert await found(client, ObjectKey(namespace, "x")) is None
+
+
+HALF = http("200 OK", b'{"kind": "ConfigMap"}')[:-5]
+NONSENSE = {
+    "cut in the body": (HALF, "Unavailable", "Uncertain"),
+    "cut in a stream": (chunked(b'{"kind": '), "Unavailable", "Uncertain"),
+    "cut in the headers": (HALF[:20], "Unavailable", "Uncertain"),
+    "not HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "Unavailable", "Uncertain"),
+    "a login page": (http("302 Found", location="/login"), "Unavailable", "Unavailable"),
+    "a page": (http("200 OK", b"<html>"), "Unavailable", "Uncertain"),
+    "bad gateway": (http("502 Bad Gateway", b"<html>"), "Unavailable", "Uncertain"),
+}
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+async def test_an_answer_that_is_none_tells_nothing_about_the_object(what: str) -> None:
+    raw, of_a_read, of_a_write = NONSENSE[what]
+    async with raw_server(raw, raw, raw) as config, Client.connect(config) as client:
+        write = client.patch(CONFIG_MAPS, ObjectKey("ns", "x"), merge_patch({}))
+        assert (await outcome(write)).partition(":")[0] == of_a_write
+        assert (await outcome(client.get(CONFIG_MAPS, ObjectKey("ns", "x")))).partition(":")[0] == of_a_read
+
+
+# Connections
+
+
+async def test_requests_one_after_another_share_one_connection(config: ClusterConfig, namespace: str) -> None:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as client:
+        created = await client.create(CONFIG_MAPS, config_map("x"), namespace=namespace)
+        for _ in range(10):
+            await client.get(CONFIG_MAPS, created.key)
+            await client.list(CONFIG_MAPS, namespace, chunk=1)
+            await client.patch(CONFIG_MAPS, created.key, merge_patch({}))
+            with pytest.raises(Absent):
+                await client.get(CONFIG_MAPS, ObjectKey(namespace, "none"))
+            with pytest.raises(AlreadyExists):
+                await client.create(CONFIG_MAPS, config_map("x"), namespace=namespace)
+        assert proxy.connections == 1
+
+
+async def test_requests_at_the_same_time_have_a_connection_each(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as client:
+        for _ in range(3):
+            await asyncio.gather(*(client.get_path("/version") for _ in range(5)))
+        assert proxy.connections == 5
+
+
+async def test_after_close_no_socket_and_no_task_is_left(config: ClusterConfig, namespace: str) -> None:
+    sockets, tasks = open_sockets(), asyncio.all_tasks()
+    client = Client.connect(config)
+    listed = await client.list(CONFIG_MAPS, namespace)
+    await asyncio.gather(*(client.get_path("/version") for _ in range(5)))
+    await outcome(client.get(CONFIG_MAPS, ObjectKey(namespace, "none")))
+    watch = client.watch(CONFIG_MAPS, namespace, resource_version=listed.resource_version)
+    async with watch:
+        assert len(open_sockets() - sockets) >= 5
+    async with client.watch(CONFIG_MAPS, namespace, resource_version=listed.resource_version):
+        await client.close()  # in the middle of it
+    assert open_sockets() == sockets
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_a_server_that_says_nothing_any_more_leaves_no_socket_behind(
+    own_cluster: Cluster, config: ClusterConfig
+) -> None:
+    sockets = open_sockets()
+    async with Client.connect(config) as client, client.watch(CONFIG_MAPS, resource_version="0"):
+        own_cluster.pause_apiserver()
+    assert open_sockets() == sockets
+
+
+async def test_a_request_under_way_ends_when_the_client_is_closed(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy:
+        client = Client.connect(proxy.config(config))
+        await client.get_path("/version")
+        proxy.hold_answers()
+        patch = client.patch(CONFIG_MAPS, ObjectKey("default", "kube-root-ca.crt"), merge_patch({}))
+        writing = asyncio.create_task(outcome(patch))
+        await proxy.held()
+        await client.close()
+        assert (await writing).startswith("Uncertain: ")
+
+
+async def test_a_closed_client_can_be_used_again(config: ClusterConfig) -> None:
+    async with Client.connect(config) as client:
+        await client.get_path("/version")
+        await client.close()
+        assert b"gitVersion" in await client.get_path("/version")
+
+
+# Credentials
+
+
+class Tokens:
+    """Credentials that hand out another token after each rejection, the last one for ever."""
+
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = list(tokens)
+        self.rejections: list[Mapping[str, str] | None] = []
+
+    async def headers(self) -> Mapping[str, str]:
+        return bearer(self._tokens[0])
+
+    async def client_certificate(self) -> None: ...
+
+    def rejected(self, used: Mapping[str, str] | None = None) -> None:
+        self.rejections.append(used)
+        if len(self._tokens) > 1:
+            self._tokens.pop(0)
+
+
+async def test_a_401_makes_the_credentials_start_afresh_once(own_cluster: Cluster, config: ClusterConfig) -> None:
+    def with_tokens(tokens: Tokens) -> ClusterConfig:
+        return replace(config, credentials=tokens, tls=TlsSettings(ca_data=config.tls.ca_data))
+
+    good = Tokens("expired", own_cluster.tokens["tok-a"])
+    async with Client.connect(with_tokens(good)) as client:
+        await client.list(CONFIG_MAPS, "default")
+        await client.list(CONFIG_MAPS, "default")
+    assert good.rejections == [bearer("expired")]
+    bad = Tokens("expired", "wrong", own_cluster.tokens["tok-a"])
+    async with Client.connect(with_tokens(bad)) as client:
+        with pytest.raises(Unauthorized):
+            await client.list(CONFIG_MAPS, "default")
+    assert bad.rejections == [bearer("expired")]
+
+
+async def outcome(request: Awaitable[object]) -> str:
+    """The error's class and text, or what came back."""
+    try:
+        return str(await request)
+    except ApiError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def found(client: Client, key: ObjectKey) -> Object | None:
+    try:
+        return await client.get(CONFIG_MAPS, key)
+    except Absent:
+        return None
+
+
+def open_sockets() -> set[str]:
+    links = (str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+    return {link for link in links if link.startswith("socket:")}
