@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
@@ -14,7 +15,7 @@ from bench.figures import Section
 from bench.progress import say
 from bench.run import FULL, QUICK, Run, Size
 from bench.stock import Stock
-from controlplane import Cluster
+from controlplane import Cluster, NoControlPlane, StartError
 
 BENCHMARKS: dict[str, Callable[[Run], Section]] = {
     "watch": watch.run,
@@ -85,4 +86,9 @@ def _facts(cluster: Cluster) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (NoControlPlane, StartError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 import psutil
@@ -83,15 +83,25 @@ class _Outside:
         self._cluster = cluster
         self._user = user
 
-    async def measure(self, action: Callable[[], Awaitable[None]]) -> Phase:
+    async def measure(self, action: Callable[[], Coroutine[None, None, None]]) -> Phase:
         """From before the action until the operator has answered it and is quiet."""
         since, cpu, started = self._cluster.audit_mark(), self._cpu_seconds(), time.monotonic()
         async with asyncio.timeout(PHASE_SECONDS_MAX):
-            await action()
+            await self._unless_it_ends(action)
         wall = time.monotonic() - started - QUIET_SECONDS
         requests = self._cluster.audit(since=since, user=self._user)
         reads = sum(request.verb in READS for request in requests)
         return Phase(self._cpu_seconds() - cpu, wall, reads, len(requests) - reads)
+
+    async def _unless_it_ends(self, action: Callable[[], Coroutine[None, None, None]]) -> None:
+        acting = asyncio.create_task(action())
+        try:
+            while not (await asyncio.wait({acting}, timeout=1))[0]:
+                if self.process.status() == psutil.STATUS_ZOMBIE:
+                    raise RuntimeError(f"the operator of {self._user} has ended")
+        finally:
+            acting.cancel()
+        await acting
 
     def _cpu_seconds(self) -> float:
         times = self.process.cpu_times()

@@ -3,7 +3,8 @@
     with Cluster() as cluster:
         cluster.kubectl("get", "nodes")
 
-- `assets` says where the binaries come from; `build` makes them with Go (`python -m controlplane build`).
+- `assets` says where the binaries come from; `build` makes them with Go (`python -m controlplane build`), `background`
+  does so beside a test run.
 - `cluster` puts one control plane together: `layout` its files, `components` the flags of each program, `stages.yaml`
   what kwok plays.
 - `access` is what tests may do on any cluster; `remote` is a cluster of the user's own.

@@ -71,6 +71,8 @@ ANSWERS = [
     Answer("no such page", 404, None, KindNotServed, KindNotServed),
     Answer("no such resource", 404, status(reason="NotFound"), KindNotServed, KindNotServed),
     Answer("no such object", 404, status(reason="NotFound", name="x"), Absent, Absent),
+    Answer("no such namespace", 404, status(reason="NotFound", name="n s"), Absent, Absent),
+    Answer("no such other thing", 404, status(reason="NotFound", name="node"), Unavailable, Unavailable),
     Answer("a verb that the kind does not have", 405, status(reason="MethodNotAllowed"), Invalid, Invalid),
     Answer("a request that came too slowly", 408, None, Unavailable, Uncertain),
     Answer("a conflict told by a proxy", 409, None, Conflict, Conflict),
@@ -93,8 +95,9 @@ ANSWERS = [
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.name)
 def test_an_answer_has_one_class_for_a_read_and_one_for_a_write(answer: Answer) -> None:
     decoded = None if answer.status is None else msgspec.convert(answer.status, Status)
-    assert type(classify(answer.code, decoded, write=False)) is answer.of_a_read
-    assert type(classify(answer.code, decoded, write=True)) is answer.of_a_write
+    path = "/api/v1/namespaces/n%20s/pods/x/log"
+    assert type(classify(answer.code, decoded, write=False, request=f"GET {path}")) is answer.of_a_read
+    assert type(classify(answer.code, decoded, write=True, request=f"PUT {path}")) is answer.of_a_write
 
 
 def test_every_error_belongs_to_one_class_of_the_taxonomy() -> None:

@@ -263,8 +263,7 @@ async def seat_taken(config: ClusterConfig) -> AsyncIterator[None]:
         b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     )
     yield
-    writer.close()
-    await writer.wait_closed()
+    writer.transport.abort()
 
 
 def test_the_real_server_throttles_and_is_waited_for(own_cluster: Cluster) -> None:

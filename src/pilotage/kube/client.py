@@ -314,6 +314,7 @@ class Client:
 
     async def evict(self, key: ObjectKey, *, uid: str, grace_seconds: int | None = None) -> None:
         """Ask for a pod's eviction. Throttled, with cause DisruptionBudget, while a budget does not allow it."""
+        _check_uid(PODS, key, uid)
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -339,8 +340,7 @@ class Client:
         Returns the object if it stays for now (finalizers, a grace period), None if it is gone. Absent if it was gone.
         A dry run returns the same, as it would be.
         """
-        if not uid:
-            raise ValueError(f"{resource.kind} {key}: a delete without a uid could take somebody else's object")
+        _check_uid(resource, key, uid)
         options = _delete_options(
             uid=uid,
             propagation=propagation,
@@ -399,6 +399,11 @@ def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
     if not key.name or (resource.namespaced and not key.namespace):
         raise ValueError(f"{resource.kind} {str(key)!r}: a name is needed, and a namespace where the kind has one")
     return resource.path(key.namespace, key.name, subresource)
+
+
+def _check_uid(resource: Resource, key: ObjectKey, uid: str) -> None:
+    if not uid:
+        raise ValueError(f"{resource.kind} {key}: a delete without a uid could take somebody else's object")
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from typing import ClassVar
+from urllib.parse import unquote
 
 import msgspec
 
@@ -175,7 +176,7 @@ def classify(
     retry_after: float | None = None,
 ) -> ApiError:
     """The error for an answer of 300 or above. `status` is None where the answer was not a Status (`text` then is)."""
-    kind = _class_of(code, status, write=write)
+    kind = _class_of(code, status, request, write=write)
     if retry_after is None and status and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)
     message = " ".join((status.message if status else text[:500]).split()) or f"HTTP {code}"
@@ -184,10 +185,9 @@ def classify(
     return kind(message, request=request, status=status, code=code, retry_after=retry_after)
 
 
-def _class_of(code: int, status: Status | None, *, write: bool) -> type[ApiError]:
+def _class_of(code: int, status: Status | None, request: str, *, write: bool) -> type[ApiError]:
     if code == 404:
-        # A missing object is named in the details; an unknown path answers in plain text, or with no name.
-        return Absent if status and status.details and status.details.name else KindNotServed
+        return _class_of_missing(status, request)
     if code == 409 and status:
         return _class_of_conflict(status)
     if code in (403, 405) and status and _is_being_deleted(status):
@@ -199,6 +199,15 @@ def _class_of(code: int, status: Status | None, *, write: bool) -> type[ApiError
     if code < 400:
         return Unavailable  # the API server redirects nobody: something in front of it did, to a login perhaps
     return _BY_CODE.get(code, Invalid)
+
+
+def _class_of_missing(status: Status | None, request: str) -> type[ApiError]:
+    """A missing object is named in the details; an unknown path answers in plain text, or with no name."""
+    name = status.details.name if status and status.details else ""
+    if not name:
+        return KindNotServed
+    # Not what was asked for, but something on the way to it: the node of the pod whose log is read.
+    return Absent if name in map(unquote, request.split("/")) else Unavailable
 
 
 def _class_of_conflict(status: Status) -> type[ApiError]:
