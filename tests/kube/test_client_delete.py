@@ -75,6 +75,9 @@ async def test_a_running_pod_and_a_namespace_stay_for_a_while(client: Client, na
     leaving = await delete(client, PODS, await running_pod(client, namespace, "x"))
     assert leaving is not None
     assert leaving.meta.deletion_grace_period_seconds == 30
+    hurried = await running_pod(client, namespace, "y")
+    gone = client.delete(PODS, hurried.key, uid=hurried.meta.uid, propagation=BACKGROUND, grace_seconds=0)
+    assert await gone is None
     leaving = await delete(client, NAMESPACES, await client.get(NAMESPACES, ObjectKey("", namespace)))
     assert leaving is not None
     assert leaving.meta.terminating

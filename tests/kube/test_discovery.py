@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, UnknownKind
+from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, Unavailable, UnknownKind
 from pilotage.kube.transport import Request, Response, Transport
 from tests.support import kinds
 from tests.support.kinds import existing, served
-from tests.support.transports import Observed, ScriptedTransport, answer
+from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer
 from tests.support.waiting import eventually
 from tests.virtual_time import virtual
 
@@ -191,8 +191,19 @@ def listed(version: str, *plurals: str, **fields: Any) -> dict[str, Any]:
     return {"version": version, "resources": resources, **fields}
 
 
-def aggregated(*groups: dict[str, Any]) -> Any:
+def aggregated(*groups: dict[str, Any]) -> MemoryResponse:
     return answer({"kind": "APIGroupDiscoveryList", "items": list(groups)})
+
+
+MEANT = {
+    "boats": "v1",
+    "boat.b.example.com": "b.example.com/v1",
+    "ships": "b.example.com/v2",
+    "ship.v1.b.example.com": "b.example.com/v1",
+    "Ship.a.example.com": "a.example.com/v1",
+    # The group decides first, as for kubectl: an old version of the first beats the preferred one of the second.
+    "rafts": "b.example.com/v1",
+}
 
 
 @virtual
@@ -200,19 +211,46 @@ async def test_of_several_groups_the_first_in_the_servers_order_is_meant() -> No
     transport = ScriptedTransport(
         aggregated(group("", listed("v1", "boats"))),
         aggregated(
-            group("b.example.com", listed("v2", "ships"), listed("v1", "ships", "boats")),
-            group("a.example.com", listed("v1", "ships", "boats")),
+            group("b.example.com", listed("v2", "ships"), listed("v1", "ships", "boats", "rafts")),
+            group("a.example.com", listed("v1", "ships", "boats", "rafts")),
         ),
     )
     discovery = Discovery(Client(transport))
-    for name, meant in {
-        "boats": "v1",
-        "boat.b.example.com": "b.example.com/v1",
-        "ships": "b.example.com/v2",
-        "ship.v1.b.example.com": "b.example.com/v1",
-        "Ship.a.example.com": "a.example.com/v1",
-    }.items():
-        assert (await discovery.find(name)).resource.api_version == meant
+    assert {name: (await discovery.find(name)).resource.api_version for name in MEANT} == MEANT
+
+
+def versions(*names: str, preferred: str) -> dict[str, Any]:
+    return {"versions": [{"version": name} for name in names], "preferredVersion": {"version": preferred}}
+
+
+def resources(*plurals: str) -> MemoryResponse:
+    return answer({"resources": [{"name": name, "kind": name.title()[:-1], "namespaced": True} for name in plurals]})
+
+
+@virtual
+async def test_an_old_server_means_the_same() -> None:
+    groups = [
+        {"name": "b.example.com", **versions("v1", "v2", preferred="v2")},
+        {"name": "a.example.com", **versions("v1", preferred="v1")},
+    ]
+    transport = ScriptedTransport(
+        answer({"versions": ["v1"]}),
+        resources("boats", "boats/status"),
+        answer({"groups": groups}),
+        resources("ships"),
+        resources("ships", "boats", "rafts"),
+        resources("ships", "boats", "rafts"),
+    )
+    discovery = Discovery(Client(transport))
+    assert {name: (await discovery.find(name)).resource.api_version for name in MEANT} == MEANT
+    assert (await discovery.find("boats")).subresources == {"status"}
+
+
+@pytest.mark.parametrize("page", [b"<html>", b"[]", b""])
+@virtual
+async def test_a_page_that_answers_instead_of_the_server_is_no_empty_surface(page: bytes) -> None:
+    with pytest.raises(Unavailable, match=r"^GET /api: what came back is not from a Kubernetes API"):
+        await Discovery(Client(ScriptedTransport(MemoryResponse(page)))).find("pods")
 
 
 @virtual

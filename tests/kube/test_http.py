@@ -1,7 +1,10 @@
 """The transport over HTTP, on real connections: kept, cut, stalled, refused; and none left at the end."""
 
 import asyncio
+import contextlib
+import os
 import re
+import stat
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -216,12 +219,12 @@ async def test_a_server_that_says_nothing_any_more_leaves_no_socket_behind(
     assert open_sockets() == sockets
 
 
-async def test_a_request_under_way_ends_when_the_client_is_closed(config: ClusterConfig) -> None:
+async def test_a_request_under_way_ends_when_the_client_is_closed(config: ClusterConfig, namespace: str) -> None:
     async with TcpProxy(config.server) as proxy:
         client = Client.connect(proxy.config(config))
         await client.get_path("/version")
         proxy.hold_answers()
-        patch = client.patch(CONFIG_MAPS, ObjectKey("default", "kube-root-ca.crt"), merge_patch({}))
+        patch = client.patch(CONFIG_MAPS, ObjectKey(namespace, "x"), merge_patch({}))
         writing = asyncio.create_task(outcome(patch))
         await proxy.held()
         await client.close()
@@ -287,6 +290,12 @@ async def found(client: Client, key: ObjectKey) -> Object | None:
         return None
 
 
-def open_sockets() -> set[str]:
-    links = (str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
-    return {link for link in links if link.startswith("socket:")}
+def open_sockets() -> set[int]:
+    """The sockets of this process, by inode."""
+    found = set()
+    for descriptor in Path("/dev/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one that listed the folder
+            status = os.fstat(int(descriptor.name))
+            if stat.S_ISSOCK(status.st_mode):
+                found.add(status.st_ino)
+    return found

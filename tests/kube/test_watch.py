@@ -278,13 +278,11 @@ async def test_changes_come_in_their_order_from_the_version_on(client: Client, n
 
 async def test_bookmarks_move_the_version_on_until_the_server_ends_the_watch(client: Client, namespace: str) -> None:
     version = (await client.list(CONFIG_MAPS, namespace)).resource_version
-    async with client.watch(CONFIG_MAPS, namespace, resource_version=version, seconds=3) as watch:
-        # What happens elsewhere is no event here.
-        elsewhere = await client.create(CONFIG_MAPS, config_map("x", generateName="x"), namespace="default")
-        await delete(client, CONFIG_MAPS, elsewhere)
+    async with client.watch(CONFIG_MAPS, namespace, resource_version=version, labels="app=x", seconds=3) as watch:
+        unseen = await client.create(CONFIG_MAPS, config_map("y"), namespace=namespace)
         events = [event async for event in watch]
     assert {event.type for event in events} == {"BOOKMARK"}
-    assert int(events[-1].object.meta.resource_version) >= int(elsewhere.meta.resource_version) > int(version)
+    assert int(events[-1].object.meta.resource_version) >= int(unseen.meta.resource_version) > int(version)
 
 
 async def test_an_event_may_be_larger_than_any_chunk(client: Client, namespace: str, widgets: Resource) -> None:

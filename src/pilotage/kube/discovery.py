@@ -7,11 +7,12 @@ are remembered with the reason: their kinds are unknown, which is not the same a
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pilotage.kube.errors import ApiError
+from pilotage.kube.errors import ApiError, Unavailable
 from pilotage.kube.names import Resource
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ class ApiResource(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """What one discovery found, in the server's order of preference; and what could not be read, with why."""
+    """What one discovery found, and what could not be read, with why.
+
+    In the server's order of preference: group by group, and of each group the preferred version first.
+    """
 
     resources: tuple[ApiResource, ...]
     unreadable: dict[str, str]
@@ -89,22 +93,24 @@ class Discovery:
 
 def _find(surface: Surface, name: str) -> ApiResource | None:
     word, _, rest = name.partition(".")
-    best: ApiResource | None = None
-    for candidate in surface.resources:
-        resource = candidate.resource
-        exact = rest == f"{resource.version}.{resource.group}"
-        if candidate.answers_to(word) and (not rest or exact or rest == resource.group):
-            if exact or candidate.preferred:
-                return candidate
-            best = best or candidate
-    return best
+    named = [candidate for candidate in surface.resources if candidate.answers_to(word)]
+    exact = (each for each in named if rest == f"{each.resource.version}.{each.resource.group}")
+    by_group = (each for each in named if rest in ("", each.resource.group))
+    return next(itertools.chain(exact, by_group), None)
 
 
 async def _read(client: Client, root: str) -> Surface:
-    answer = msgspec.json.decode(await client.get_path(root, accept=_AGGREGATED))
+    answer = await _json(client, root, _AGGREGATED)
     if answer.get("kind") == "APIGroupDiscoveryList":
         return _aggregated(answer)
     return await _group_by_group(client, root, answer)
+
+
+async def _json(client: Client, path: str, accept: str = "application/json") -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(await client.get_path(path, accept=accept), type=dict[str, Any])
+    except ValueError as error:
+        raise Unavailable(f"what came back is not from a Kubernetes API ({error})", request=f"GET {path}") from error
 
 
 def _aggregated(answer: dict[str, Any]) -> Surface:
@@ -144,21 +150,26 @@ async def _group_by_group(client: Client, root: str, answer: dict[str, Any]) -> 
         versions = [("", version, rank == 0) for rank, version in enumerate(answer.get("versions", ()))]
     else:
         versions = [
-            (group["name"], served["version"], served["version"] == group["preferredVersion"]["version"])
+            (group["name"], version, version == group["preferredVersion"]["version"])
             for group in answer.get("groups", ())
-            for served in group["versions"]
+            for version in _preferred_first(group)
         ]
     resources: list[ApiResource] = []
     unreadable: dict[str, str] = {}
     for group, version, preferred in versions:
         path = f"{root}/{group}/{version}" if group else f"{root}/{version}"
         try:
-            listed = msgspec.json.decode(await client.get_path(path))
+            listed = await _json(client, path)
         except ApiError as error:
             unreadable[f"{group}/{version}"] = error.message
             continue
         resources += _legacy_resources(group, version, listed.get("resources", ()), preferred=preferred)
     return Surface(tuple(resources), unreadable)
+
+
+def _preferred_first(group: dict[str, Any]) -> list[str]:
+    preferred = group["preferredVersion"]["version"]
+    return sorted((served["version"] for served in group["versions"]), key=lambda version: version != preferred)
 
 
 def _legacy_resources(group: str, version: str, entries: list[dict[str, Any]], *, preferred: bool) -> list[ApiResource]:
