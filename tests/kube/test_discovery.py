@@ -8,7 +8,7 @@ from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, Una
 from pilotage.kube.transport import Request, Response, Transport
 from tests.support import kinds
 from tests.support.kinds import existing, served
-from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer
+from tests.support.transports import MemoryResponse, ScriptedTransport, answer, observed
 from tests.support.waiting import eventually
 from tests.virtual_time import virtual
 
@@ -25,16 +25,6 @@ class BeforeAggregation:
         return await self._inner.send(request._replace(accept="application/json"))
 
     async def close(self) -> None: ...
-
-
-def observed(client: Client) -> tuple[Client, Observed]:
-    seen: list[Observed] = []
-
-    def wrap(transport: Transport) -> Observed:
-        seen.append(Observed(transport))
-        return seen[0]
-
-    return client.through(wrap), seen[0]
 
 
 def builtin(surface: Surface) -> dict[Resource, ApiResource]:

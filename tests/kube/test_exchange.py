@@ -25,10 +25,9 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.kube.exchange import THROTTLED_TRIES_MAX
-from pilotage.kube.http import AiohttpTransport
 from pilotage.kube.transport import Request, Transport, TransportError
 from tests.support.kinds import CONFIG_MAPS, config_map, existing
-from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer
+from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer, observed
 from tests.support.waiting import eventually
 from tests.virtual_time import run_warp, virtual, warp
 
@@ -39,7 +38,7 @@ BUSY = "Too many requests, please try again later."
 
 
 def busy() -> MemoryResponse:
-    return MemoryResponse(BUSY.encode() + b"\n", status=429, headers={"Retry-After": "3"})
+    return MemoryResponse(BUSY.encode() + b"\n", status=429, headers={"retry-after": "3"})
 
 
 def now() -> float:
@@ -248,7 +247,7 @@ async def one_seat_for(user: str, admin: Client, observed: Observed, client: Cli
 
         async def in_effect() -> bool:
             await client.get_path("/version")
-            return observed.answers[-1].headers["X-Kubernetes-Pf-Prioritylevel-Uid"] == level.meta.uid
+            return observed.answers[-1].headers["x-kubernetes-pf-prioritylevel-uid"] == level.meta.uid
 
         await eventually(in_effect)
         yield
@@ -285,29 +284,26 @@ def test_the_real_server_throttles_and_is_waited_for(own_cluster: Cluster) -> No
             await warp(1, transport.busy)
 
     async def scenario() -> None:
-        transport = Observed(AiohttpTransport(user_config))
-        async with (
-            Client.connect(admin_config) as admin,
-            Client(transport) as client,
-            one_seat_for("mallory", admin, transport, client),
-        ):
-            async with seat_taken(user_config, transport):
-                # All tries are refused.
-                transport.requests.clear()
-                asking = asyncio.create_task(client.get_path("/version"))
+        async with Client.connect(admin_config) as admin, Client.connect(user_config) as connected:
+            client, transport = observed(connected)
+            async with one_seat_for("mallory", admin, transport, client):
+                async with seat_taken(user_config, transport):
+                    # All tries are refused.
+                    transport.requests.clear()
+                    asking = asyncio.create_task(client.get_path("/version"))
+                    await end(asking, transport)
+                    with pytest.raises(Throttled) as throttled:
+                        await asking
+                    assert str(throttled.value) == f"GET /version: {BUSY}"
+                    assert (throttled.value.retry_after or 0) >= 1
+                    assert len(transport.requests) == THROTTLED_TRIES_MAX
+                    # The seat becomes free while the client waits.
+                    transport.requests.clear()
+                    asking = asyncio.create_task(client.get_path("/version"))
+                    await warp(1, transport.busy)
+                    assert not asking.done()
                 await end(asking, transport)
-                with pytest.raises(Throttled) as throttled:
-                    await asking
-                assert str(throttled.value) == f"GET /version: {BUSY}"
-                assert (throttled.value.retry_after or 0) >= 1
-                assert len(transport.requests) == THROTTLED_TRIES_MAX
-                # The seat becomes free while the client waits.
-                transport.requests.clear()
-                asking = asyncio.create_task(client.get_path("/version"))
-                await warp(1, transport.busy)
-                assert not asking.done()
-            await end(asking, transport)
-            assert b"gitVersion" in await asking
-            assert 1 < len(transport.requests) <= THROTTLED_TRIES_MAX
+                assert b"gitVersion" in await asking
+                assert 1 < len(transport.requests) <= THROTTLED_TRIES_MAX
 
     run_warp(scenario())

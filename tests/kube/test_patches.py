@@ -6,6 +6,7 @@ import pytest
 from pilotage.kube import (
     Absent,
     Client,
+    ClusterConfig,
     Conflict,
     Invalid,
     Json,
@@ -111,35 +112,29 @@ async def test_a_finalizer_is_not_removed_from_the_next_object_of_that_name(clie
     await client.patch(CONFIG_MAPS, first.key, without_finalizer(found, MINE) or merge_patch({}))
 
 
-async def test_server_side_apply_takes_no_field_from_others_unless_forced(client: Client, namespace: str) -> None:
+async def test_server_side_apply_takes_no_field_from_others_unless_forced(
+    config: ClusterConfig, client: Client, namespace: str
+) -> None:
     def wanted(**data: str) -> Json:
         return {"metadata": {"name": "x", "namespace": namespace}, "data": data}
 
-    other = client.guarded_by(Nobody(), name="other")
-    created = await client.apply(CONFIG_MAPS, wanted(a="1", b="1"))
-    assert created.get("data") == {"a": "1", "b": "1"}
-    with pytest.raises(Conflict) as conflict:
-        await other.apply(CONFIG_MAPS, wanted(a="2", c="2"))
-    assert conflict.value.reason == "Conflict"
-    assert [(cause.reason, cause.message, cause.field) for cause in conflict.value.causes] == [
-        ("FieldManagerConflict", 'conflict with "pilotage"', ".data.a")
-    ]
-    assert str(conflict.value) == (
-        f"PATCH /api/v1/namespaces/{namespace}/configmaps/x: "
-        'Apply failed with 1 conflict: conflict with "pilotage": .data.a'
-    )
-    forced = await other.apply(CONFIG_MAPS, wanted(a="2", c="2"), force=True)
-    assert forced.get("data") == {"a": "2", "b": "1", "c": "2"}
-    # What a manager no longer names goes, unless another still wants it.
-    assert (await other.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2", "b": "1"}
-    assert (await client.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2"}
-    managers = {
-        each["manager"]: each["operation"]
-        for each in (await client.get(CONFIG_MAPS, ObjectKey(namespace, "x"))).get("metadata", "managedFields")
-    }
-    assert managers == {"pilotage": "Apply", "other": "Apply"}
-
-
-class Nobody:
-    def before(self, *_: object) -> None: ...
-    def after(self, *_: object) -> None: ...
+    async with Client.connect(config, name="other") as other:
+        created = await client.apply(CONFIG_MAPS, wanted(a="1", b="1"))
+        assert created.get("data") == {"a": "1", "b": "1"}
+        with pytest.raises(Conflict) as conflict:
+            await other.apply(CONFIG_MAPS, wanted(a="2", c="2"))
+        assert conflict.value.reason == "Conflict"
+        assert [(cause.reason, cause.message, cause.field) for cause in conflict.value.causes] == [
+            ("FieldManagerConflict", 'conflict with "pilotage"', ".data.a")
+        ]
+        assert str(conflict.value) == (
+            f"PATCH /api/v1/namespaces/{namespace}/configmaps/x: "
+            'Apply failed with 1 conflict: conflict with "pilotage": .data.a'
+        )
+        forced = await other.apply(CONFIG_MAPS, wanted(a="2", c="2"), force=True)
+        assert forced.get("data") == {"a": "2", "b": "1", "c": "2"}
+        # What a manager no longer names goes, unless another still wants it.
+        assert (await other.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2", "b": "1"}
+        assert (await client.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2"}
+    fields = (await client.get(CONFIG_MAPS, ObjectKey(namespace, "x"))).get("metadata", "managedFields")
+    assert {each["manager"]: each["operation"] for each in fields} == {"pilotage": "Apply", "other": "Apply"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.kube import Client, Json, Object, ObjectKey, ObjectRef, OwnerReference, Resource
+from pilotage.kube import Client, ClusterConfig, Json, Object, ObjectKey, ObjectRef, OwnerReference, Resource
 from pilotage.kube.wire import decode_event, decode_list, encode, format_micro_time, format_time, parse_time
 from tests.support.kinds import CONFIG_MAPS, config_map
 
@@ -201,12 +201,13 @@ STRANGE: dict[str, Any] = {
 }
 
 
-async def test_a_replace_of_what_was_read_loses_nothing(client: Client, namespace: str, widgets: Resource) -> None:
+async def test_a_replace_of_what_was_read_loses_nothing(
+    config: ClusterConfig, client: Client, namespace: str, widgets: Resource
+) -> None:
     key = ObjectKey(namespace, "x")
     await client.create(widgets, {"metadata": {"name": "x"}, "spec": STRANGE}, namespace=namespace)
-    await client.guarded_by(Nobody(), name="other").apply(
-        widgets, {"metadata": {"name": "x", "namespace": namespace, "annotations": {"a": "b"}}}
-    )
+    async with Client.connect(config, name="other") as other:
+        await other.apply(widgets, {"metadata": {"name": "x", "namespace": namespace, "annotations": {"a": "b"}}})
     read = await client.get(widgets, key)
     body = read.to_dict()
     assert body["spec"] == STRANGE
@@ -227,8 +228,3 @@ async def test_fields_that_a_builtin_kind_does_not_know_are_dropped_by_the_serve
 ) -> None:
     created = await client.create(CONFIG_MAPS, config_map("x") | {"unknown": {"a": 1}}, namespace=namespace)
     assert "unknown" not in created.to_dict()
-
-
-class Nobody:
-    def before(self, *_: object) -> None: ...
-    def after(self, *_: object) -> None: ...

@@ -11,7 +11,6 @@ from tests.support.waiting import eventually
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 SERVICES = Resource("", "v1", "services", "Service")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")

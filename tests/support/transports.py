@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pilotage.kube import Client
 from pilotage.kube.transport import Request, Response, Transport, TransportError
 
 
@@ -49,7 +50,7 @@ class MemoryResponse:
 
 def answer(body: Any, *, status: int = 200, **headers: str) -> MemoryResponse:
     """An answer of JSON; `retry_after="1"` is the header Retry-After."""
-    named = {name.replace("_", "-").title(): value for name, value in headers.items()}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
     return MemoryResponse(msgspec.json.encode(body), status=status, headers=named)
 
 
@@ -99,3 +100,14 @@ class Observed:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def observed(client: Client) -> tuple[Client, Observed]:
+    """A copy of the client, and what goes over its transport."""
+    seen: list[Observed] = []
+
+    def wrap(transport: Transport) -> Observed:
+        seen.append(Observed(transport))
+        return seen[0]
+
+    return client.through(wrap), seen[0]

@@ -107,9 +107,9 @@ class Client:
         timeout: float = REQUEST_SECONDS_MAX,
     ) -> Self:
         """A client over HTTP. No connection is made before the first request."""
-        from pilotage.kube.http import AiohttpTransport
+        from pilotage.kube.http import HttpTransport
 
-        transport = AiohttpTransport(config)
+        transport = HttpTransport(config)
         return cls(transport, namespace=config.namespace, limiter=limiter, name=name, timeout=timeout)
 
     async def close(self) -> None:

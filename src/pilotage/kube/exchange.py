@@ -108,7 +108,7 @@ def _status_untrusted(raw: bytes) -> Status | None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    seconds = headers.get("Retry-After", "")
+    seconds = headers.get("retry-after", "")
     return float(seconds) if seconds.isdigit() else None
 
 

@@ -1,23 +1,24 @@
-"""The transport over HTTP/1.1, on aiohttp. Imported by the first `Client.connect`, because aiohttp takes a while.
+"""The transport over HTTP/1.1: a pool of connections to one server, and who we are on each request.
 
-It knows nothing of Kubernetes beyond HTTP. aiohttp's exceptions stop here, turned into the one distinction that matters
-above: was the request certainly not sent, or may it have arrived?
+It is our own, over asyncio's TLS, for two reasons. A general client decides things that only the caller may decide
+(aiohttp sends a PUT or a DELETE again when the connection breaks, though the first may have been applied), and costs
+twice the CPU for each request and event (`make bench` shows ours).
 """
 
 from __future__ import annotations
 
-import io
+import asyncio
+import base64
+import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+import ssl
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pilotage.kube.config import CredentialsError
+from pilotage.kube.connection import Connection
+from pilotage.kube.http1 import Head, encode_request
 from pilotage.kube.transport import Request, Response, TransportError
 
 if TYPE_CHECKING:
@@ -25,16 +26,24 @@ if TYPE_CHECKING:
 
     from pilotage.kube.config import ClusterConfig
 
+CONNECT_SECONDS_MAX = 10.0
+IDLE_SECONDS_MAX = 60.0
+"""Shorter than the API server's own, so that we rarely send into a connection that it is just closing."""
 
-class AiohttpTransport:
-    """HTTP/1.1 with keep-alive on one cluster. Opened lazily; credentials are asked before each request."""
+_PORTS = {"https": 443, "http": 80}
+
+
+class HttpTransport:
+    """Keep-alive connections to one cluster. Opened when needed; credentials are asked before each request."""
 
     def __init__(self, config: ClusterConfig) -> None:
         self._config = config
-        self._session: aiohttp.ClientSession | None = None
+        self._server = urlsplit(config.server)
+        self._proxy = _proxy(config)
+        self._context: ssl.SSLContext | None = None
         self._certificate: tuple[bytes, bytes] | None = None
-        self._proxy = config.proxy_url or _proxy_of_the_environment(config.server)
-        self._timeouts: dict[float | None, aiohttp.ClientTimeout] = {}
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
 
     async def send(self, request: Request) -> Response:
         """The answer; a 401 makes the credentials start afresh, and the request is sent once more."""
@@ -42,6 +51,7 @@ class AiohttpTransport:
             proof = await self._config.credentials.headers()
             response = await self._send(request, proof)
             if response.status == 401:
+                await response.read()
                 response.close()
                 self._config.credentials.rejected(proof)
                 response = await self._send(request, await self._config.credentials.headers())
@@ -50,143 +60,175 @@ class AiohttpTransport:
         return response
 
     async def close(self) -> None:
-        """Close all connections; the transport can be used again after it."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """Close all connections, those in use too; the transport can be used again after it."""
+        connections = [*self._open]
+        for connection in connections:
+            connection.abort("the client was closed")
+        self._idle.clear()
+        await asyncio.gather(*(connection.closed for connection in connections))
 
-    async def _send(self, request: Request, proof: Mapping[str, str]) -> _AiohttpResponse:
-        session = await self._open()
-        headers = CIMultiDict(proof.items())  # not a dict: Impersonate-Group repeats
-        headers["Accept"] = request.accept
-        headers["User-Agent"] = request.user_agent
+    async def _send(self, request: Request, proof: Mapping[str, str]) -> _HttpResponse:
+        raw = self._encode(request, proof)
+        await self._refresh_certificate()
+        while True:
+            connection, reused = self._take_idle(), True
+            if connection is None:
+                connection, reused = await self._connect(), False
+            try:
+                head = await connection.send(raw, request.timeout)
+            except TransportError as error:
+                connection.finish()
+                # The server may have closed it while it was idle. To ask again is harmless; to write again is not.
+                if reused and request.method == "GET" and str(error) != "time is up":
+                    continue
+                raise
+            except BaseException:
+                connection.finish()
+                raise
+            return _HttpResponse(head, connection, self._idle)
+
+    def _encode(self, request: Request, proof: Mapping[str, str]) -> bytes:
+        headers = [
+            ("Host", self._server.netloc.rpartition("@")[2]),
+            ("User-Agent", request.user_agent),
+            ("Accept", request.accept),
+            *proof.items(),
+        ]
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
+            headers.append(("Content-Type", request.content_type))
         try:
-            answer = await session.request(
-                request.method,
-                URL(self._config.server + request.target, encoded=True),
-                data=_payload(request.body),
-                headers=headers,
-                timeout=self._timeout(request.timeout),
-                allow_redirects=False,
-                proxy=self._proxy,
-                server_hostname=self._config.tls.server_name,
-                middlewares=_ONCE if request.method in ("PUT", "DELETE") else (),
-            )
-        except _NOT_SENT as error:
-            raise TransportError(_describe(error), sent=False) from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransportError(_describe(error), sent=True) from error
-        return _AiohttpResponse(answer)
+            return encode_request(request.method, self._server.path + request.target, headers, request.body)
+        except ValueError as error:
+            raise TransportError(str(error), sent=False) from error
 
-    async def _open(self) -> aiohttp.ClientSession:
-        """The session, made anew when an exec plugin handed out another client certificate."""
+    def _take_idle(self) -> Connection | None:
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and connection.idle_since > oldest:
+                return connection
+            connection.abort("idle for too long")
+        return None
+
+    async def _refresh_certificate(self) -> None:
+        """Start over with new connections when an exec plugin hands out another client certificate."""
         certificate = await self._config.credentials.client_certificate()
-        if self._session is not None and certificate == self._certificate:
-            return self._session
+        if self._context is not None and certificate == self._certificate:
+            return
         tls = self._config.tls
-        context = (tls if certificate is None else tls.with_certificate(*certificate)).ssl_context()
-        connector = aiohttp.TCPConnector(
-            ssl=context, limit=0, keepalive_timeout=60, socket_factory=_socket_that_notices_dead_peers
+        self._context = (tls if certificate is None else tls.with_certificate(*certificate)).ssl_context()
+        self._certificate = certificate
+        for connection in self._idle:
+            connection.abort("the client certificate is another now")
+        self._idle = []  # a new list: a response under way gives its connection back to the old one
+
+    async def _connect(self) -> Connection:
+        host, port = _address(self._server)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                connection = await (self._dial(host, port) if self._proxy is None else self._tunnel(self._proxy))
+        except TimeoutError:
+            raise TransportError(f"cannot connect to {host}:{port} (time is up)", sent=False) from None
+        except ssl.SSLCertVerificationError as error:
+            words = f"the certificate of {host}:{port} is not trusted ({error.verify_message})"
+            raise TransportError(words, sent=False) from error
+        except OSError as error:
+            words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+            raise TransportError(f"cannot connect to {host}:{port} ({words})", sent=False) from error
+        self._open.add(connection)
+        return connection
+
+    async def _dial(self, host: str, port: int) -> Connection:
+        secure = self._server.scheme == "https"
+        transport, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(self._open.discard),
+            host,
+            port,
+            ssl=self._context if secure else None,
+            server_hostname=self._config.tls.server_name or host if secure else None,
+            happy_eyeballs_delay=0.25,
         )
-        # No Accept-Encoding: on a local network gzip costs more CPU, on both sides, than the bytes do.
-        session = aiohttp.ClientSession(
-            connector=connector, skip_auto_headers=("Accept-Encoding", "Accept", "Content-Type"), auto_decompress=True
+        _notice_dead_peers(transport)
+        return connection
+
+    async def _tunnel(self, proxy: SplitResult) -> Connection:
+        """Through an HTTP proxy: CONNECT to the server, then TLS inside of it."""
+        assert self._context is not None
+        loop = asyncio.get_running_loop()
+        host, port = _address(self._server)
+        proxy_host, proxy_port = _address(proxy)
+        transport, first = await loop.create_connection(
+            lambda: Connection(lambda _: None), proxy_host, proxy_port, ssl=proxy.scheme == "https" or None
         )
-        old, self._session, self._certificate = self._session, session, certificate
-        if old is not None:
-            await old.close()
-        return session
+        _notice_dead_peers(transport)
+        headers = [("Host", f"{host}:{port}")]
+        if proxy.username is not None:
+            login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+            headers.append(("Proxy-Authorization", "Basic " + base64.b64encode(login.encode()).decode()))
+        try:
+            head = await first.send(encode_request("CONNECT", f"{host}:{port}", headers, None), None)
+            if head.status != 200:
+                raise TransportError(f"the proxy {proxy_host}:{proxy_port} refused: {head.status}", sent=False)
+            connection = Connection(self._open.discard)
+            secured = await loop.start_tls(
+                transport, connection, self._context, server_hostname=self._config.tls.server_name or host
+            )
+        except BaseException:
+            transport.abort()
+            raise
+        assert secured is not None
+        connection.connection_made(secured)
+        return connection
 
-    def _timeout(self, total: float | None) -> aiohttp.ClientTimeout:
-        timeout = self._timeouts.get(total)
-        if timeout is None:
-            timeout = self._timeouts[total] = aiohttp.ClientTimeout(total=total, sock_connect=10)
-        return timeout
 
+class _HttpResponse:
+    __slots__ = ("_connection", "_head", "_pool")
 
-class _AiohttpResponse:
-    __slots__ = ("_answer",)
-
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
+    def __init__(self, head: Head, connection: Connection, pool: list[Connection]) -> None:
+        self._head = head
+        self._connection: Connection | None = connection
+        self._pool = pool
 
     @property
     def status(self) -> int:
-        return self._answer.status
+        return self._head.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return self._answer.headers
+        return self._head.headers
 
     async def read(self) -> bytes:
-        try:
-            return await self._answer.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransportError(_describe(error), sent=True) from error
+        assert self._connection is not None
+        return await self._connection.read()
 
     async def chunk(self) -> bytes:
-        try:
-            return await self._answer.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            raise TransportError(_describe(error), sent=True) from error
+        assert self._connection is not None
+        return await self._connection.chunk()
 
     def close(self) -> None:
-        # Not read to its end: aborted, or TLS would wait for a farewell of a peer that may be the reason for this.
-        connection = self._answer.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._answer.close()
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.finish():
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._pool.append(connection)
 
 
-def _proxy_of_the_environment(server: str) -> str | None:
-    """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, as for kubectl."""
-    address = urlsplit(server)
-    if proxy_bypass(address.netloc):
-        return None
-    return getproxies().get(address.scheme)
+def _address(url: SplitResult) -> tuple[str, int]:
+    return url.hostname or "", url.port or _PORTS[url.scheme]
 
 
-def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    """The body as aiohttp wants it: it warns of more than 1 MiB at once, because that would hold up all others."""
-    return body if body is None or len(body) <= 2**20 else io.BytesIO(body)
+def _proxy(config: ClusterConfig) -> SplitResult | None:
+    """The proxy that the configuration names, or HTTPS_PROXY and NO_PROXY, as for kubectl."""
+    from urllib.request import getproxies, proxy_bypass  # not needed by most, and slow to import
+
+    url, server = config.proxy_url, urlsplit(config.server)
+    if url is None and not proxy_bypass(server.netloc):
+        url = getproxies().get(server.scheme)
+    return urlsplit(url) if url else None
 
 
-class _BrokenOff(aiohttp.ClientError):
-    """The connection broke after the request was sent, or while it was."""
-
-
-async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keep aiohttp from sending a PUT or a DELETE again of its own accord: the first may have been applied."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _BrokenOff(_describe(error)) from error
-
-
-_ONCE = (_once,)
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-
-
-def _describe(error: BaseException) -> str:
-    """In words. aiohttp's own would show an SSL context where it means a port, and nothing for a time-out."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the certificate of {error.host}:{error.port} is not trusted ({error.certificate_error})"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        words = os.strerror(cause.errno) if isinstance(cause, ConnectionError) and cause.errno else cause.strerror
-        return f"cannot connect to {error.host}:{error.port} ({words or cause})"
-    return str(error) or ("time is up" if isinstance(error, TimeoutError) else type(error).__name__)
-
-
-def _socket_that_notices_dead_peers(address: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:
-    """A TCP socket whose peer, when it vanishes without a word, is noticed within about 30 s by the kernel."""
-    family, kind, protocol, _, _ = address
-    sock = socket.socket(family, kind, protocol)
-    sock.setblocking(False)
+def _notice_dead_peers(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel notice within about 30 s when the peer vanishes without a word."""
+    sock = transport.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE", 15),
@@ -196,5 +238,5 @@ def _socket_that_notices_dead_peers(address: tuple[int, int, int, str, tuple[Any
     ):
         option = getattr(socket, name, None)  # each platform has its own subset
         if option is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
-    return sock
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -43,7 +43,7 @@ class Response(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; names in any case."""
+        """The headers, by their names in lower case."""
 
     async def read(self) -> bytes:
         """The whole body."""
