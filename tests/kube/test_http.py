@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import re
 import stat
@@ -31,7 +32,8 @@ from pilotage.kube.credentials import bearer
 from pilotage.kube.tls import TlsSettings
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.raw_server import chunked, http, raw_server
-from tests.support.tcp_proxy import TcpProxy
+from tests.support.tcp_proxy import HttpProxy, TcpProxy
+from tests.support.waiting import eventually
 from tests.virtual_time import run_warp, warp
 
 
@@ -171,7 +173,54 @@ async def test_an_answer_that_is_none_tells_nothing_about_the_object(what: str) 
         assert (await outcome(client.get(CONFIG_MAPS, ObjectKey("ns", "x")))).partition(":")[0] == of_a_read
 
 
+async def test_a_body_without_a_length_that_is_reset_is_not_taken_for_whole() -> None:
+    raw = b'HTTP/1.1 200 OK\r\n\r\n{"items": []}'
+    async with raw_server(raw, raw, reset=True) as config, Client.connect(config) as client:
+        assert (await outcome(client.list(CONFIG_MAPS))).startswith("Unavailable: ")
+    async with raw_server(raw) as config, Client.connect(config) as client:
+        assert (await client.list(CONFIG_MAPS)).items == []
+
+
+@pytest.mark.parametrize("path", ["/version HTTP/1.1\r\nX-Other: x\r\n", "/a b", "/a\x00", "/ü"])
+async def test_what_is_no_path_is_not_sent(path: str) -> None:
+    async with raw_server() as config, Client.connect(config) as client:
+        assert (await outcome(client.get_path(path))).endswith("has characters that a path cannot have")
+
+
 # Connections
+
+
+async def test_the_answer_to_a_request_that_was_given_up_goes_to_no_other(
+    config: ClusterConfig, client: Client, namespace: str
+) -> None:
+    for name in ("a", "b"):
+        await client.create(CONFIG_MAPS, config_map(name), namespace=namespace)
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config), timeout=0.2) as impatient:
+        for give_up in ("cancel", "time out"):
+            await impatient.get(CONFIG_MAPS, ObjectKey(namespace, "a"))
+            proxy.hold_answers()
+            asking = asyncio.create_task(outcome(impatient.get(CONFIG_MAPS, ObjectKey(namespace, "a"))))
+            await proxy.held()
+            if give_up == "cancel":
+                asking.cancel()
+            await asyncio.wait([asking])
+            proxy.release()
+            for name in ("b", "a", "b"):
+                assert (await impatient.get(CONFIG_MAPS, ObjectKey(namespace, name))).meta.name == name
+
+
+async def test_a_connection_that_was_being_made_when_the_client_was_closed_is_not_left(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy:
+        sockets = open_sockets()
+        client = Client.connect(proxy.config(config))
+        proxy.hold_answers()
+        asking = asyncio.create_task(outcome(client.get_path("/version")))
+        await proxy.held()
+        await client.close()
+        proxy.release()
+        assert (await asking).startswith("Unavailable: ")
+        proxy.cut()
+        await eventually(lambda: none_but(sockets))
 
 
 async def test_requests_one_after_another_share_one_connection(config: ClusterConfig, namespace: str) -> None:
@@ -238,6 +287,43 @@ async def test_a_closed_client_can_be_used_again(config: ClusterConfig) -> None:
         assert b"gitVersion" in await client.get_path("/version")
 
 
+# Through a proxy
+
+
+async def test_a_proxy_is_asked_for_the_server_and_sees_no_more(config: ClusterConfig) -> None:
+    async with HttpProxy(config.server, login="jane:pässword") as proxy:
+        way = replace(config, proxy_url=f"http://jane:p%C3%A4ssword@{proxy.address}")
+        async with Client.connect(way) as client:
+            for _ in range(3):
+                assert b"gitVersion" in await client.get_path("/version")
+        assert proxy.asked == [f"CONNECT {config.server.removeprefix('https://')} HTTP/1.1"]
+
+
+async def test_a_proxy_that_refuses_has_sent_nothing(config: ClusterConfig) -> None:
+    create = functools.partial(Client.create, resource=CONFIG_MAPS, body=config_map("x"), namespace="default")
+    async with (
+        HttpProxy(config.server, login="jane:password") as proxy,
+        Client.connect(replace(config, proxy_url=f"http://{proxy.address}")) as client,
+    ):
+        assert await outcome(create(client)) == (
+            "Unavailable: POST /api/v1/namespaces/default/configmaps: the API server was not reached: "
+            f"the proxy {proxy.address} refused: 407"
+        )
+    for raw in (b"", b"HTTP/1.1 200", b"nonsense\r\n\r\n"):
+        async with raw_server(raw) as nobody, Client.connect(replace(config, proxy_url=nobody.server)) as client:
+            assert (await outcome(create(client))).startswith("Unavailable: ")
+
+
+async def test_a_server_without_tls_can_be_behind_a_proxy() -> None:
+    async with (
+        raw_server(http("200 OK", b"{}")) as config,
+        HttpProxy(config.server) as proxy,
+        Client.connect(replace(config, proxy_url=f"http://{proxy.address}")) as client,
+    ):
+        assert await client.get_path("/version") == b"{}"
+        assert len(proxy.asked) == 1
+
+
 # Credentials
 
 
@@ -299,3 +385,7 @@ def open_sockets() -> set[int]:
             if stat.S_ISSOCK(status.st_mode):
                 found.add(status.st_ino)
     return found
+
+
+async def none_but(sockets: set[int]) -> bool:
+    return open_sockets() <= sockets

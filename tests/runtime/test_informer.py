@@ -9,8 +9,8 @@ import pytest
 from pilotage.kube import Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.runtime import Informer
 from tests.runtime.objects import CONFIGMAPS
-from tests.runtime.proxy import Proxy
 from tests.runtime.waiting import eventually
+from tests.support.tcp_proxy import TcpProxy
 
 SECONDS_MAX = 60
 
@@ -72,8 +72,9 @@ async def direct(cluster, no_leaks):
 
 @pytest.fixture
 async def proxied(cluster, no_leaks):
-    async with Proxy.before(load_config(kubeconfig=str(cluster.kubeconfig))) as (proxy, config):
-        yield proxy, config
+    config = load_config(kubeconfig=str(cluster.kubeconfig))
+    async with TcpProxy(config.server) as proxy:
+        yield proxy, proxy.config(config)
 
 
 async def make(client, namespace, *names):
@@ -179,12 +180,12 @@ async def test_a_stall_of_30_seconds_loses_nothing(proxied, direct, namespace):
     async with informed(config, namespace) as (_, mirror):
         uids = await make(direct, namespace, "a", "b")
         await mirror.until(knows(uids, namespace))
-        proxy.stall()
+        proxy.hold()
         await unmake(direct, namespace, {"a": uids.pop("a")})
         await asyncio.sleep(30)  # the stall itself: what is tested is that it ends well, not when
         uids |= await make(direct, namespace, "c")
         assert not knows(uids, namespace)(mirror)
-        proxy.flow()
+        proxy.release()
         await mirror.until(knows(uids, namespace))
 
 
@@ -193,12 +194,12 @@ async def test_a_connection_that_stays_open_and_says_nothing_is_given_up(proxied
     async with informed(config, namespace, idle_seconds_max=1.0) as (informer, mirror):
         uids = await make(direct, namespace, "a")
         await mirror.until(knows(uids, namespace))
-        proxy.stall()
+        proxy.hold()
         await unmake(direct, namespace, {"a": uids.pop("a")})
         await eventually(lambda: informer.problem is not None)
         assert "not even a bookmark" in str(informer.problem)
         proxy.cut()
-        proxy.flow()
+        proxy.release()
         await mirror.until(knows(uids, namespace))
 
 
@@ -218,10 +219,10 @@ async def test_any_mixture_of_changes_and_faults_ends_in_the_true_state(proxied,
                 patch = merge_patch({"data": {"x": str(rng.random())}})
                 await direct.patch(CONFIGMAPS, ObjectKey(namespace, name), patch)
             if rng.random() < 0.15:
-                rng.choice([proxy.cut, proxy.refuse, proxy.stall, lambda: proxy.cut_after(rng.randrange(3000))])()
+                rng.choice([proxy.cut, proxy.refuse, proxy.hold, lambda: proxy.cut_after(rng.randrange(3000))])()
             if rng.random() < 0.3:
                 proxy.accept()
-                proxy.flow()
+                proxy.release()
         proxy.accept()
-        proxy.flow()
+        proxy.release()
         await mirror.until(knows(uids, namespace))

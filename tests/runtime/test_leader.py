@@ -12,9 +12,9 @@ import pytest
 from pilotage.kube import LEASES, Client, ObjectKey, load_config, merge_patch
 from pilotage.runtime import Election, Leader, LeaseLost
 from tests.runtime.objects import THINGS
-from tests.runtime.proxy import Proxy
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually
+from tests.support.tcp_proxy import TcpProxy
 
 ADMINISTRATORS = ("system:masters",)
 
@@ -132,7 +132,7 @@ async def test_a_leader_that_is_cut_off_stops_before_anybody_else_may_start(clus
         return Leader(of, Election(lease, identity, 3.0, 2.0, 0.2), random.Random(1))
 
     config = load_config(kubeconfig=str(cluster.kubeconfig))
-    async with Proxy.before(config) as (proxy, through_proxy), Client.connect(through_proxy) as cut_off:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as cut_off:
         first, second = candidate("first", cut_off), candidate("second", client)
         await first.acquire()
         keeping = asyncio.create_task(first.keep())

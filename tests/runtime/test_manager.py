@@ -14,9 +14,9 @@ import structlog
 from pilotage.kube import Client, load_config
 from pilotage.runtime import Address, Manager, configure_logging
 from tests.runtime.objects import THINGS
-from tests.runtime.proxy import Proxy
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually
+from tests.support.tcp_proxy import TcpProxy
 
 
 @pytest.fixture
@@ -40,9 +40,10 @@ async def test_its_endpoints_tell_how_it_is(cluster, client, namespace):
 
         return reconcile
 
-    async with Proxy.before(load_config(kubeconfig=str(cluster.kubeconfig))) as (proxy, config):
+    config = load_config(kubeconfig=str(cluster.kubeconfig))
+    async with TcpProxy(config.server) as proxy:
         proxy.refuse()
-        async with Client.connect(config) as through_proxy:
+        async with Client.connect(proxy.config(config)) as through_proxy:
             manager = Manager(through_proxy, address=Address())
             informer = manager.informer(THINGS, namespace=namespace)
             manager.add("things", informer, things)
@@ -84,9 +85,10 @@ async def test_a_taken_port_is_said_at_once(client):
 
 
 async def test_a_stop_before_it_is_ready_ends_it(cluster, namespace, no_leaks):
-    async with Proxy.before(load_config(kubeconfig=str(cluster.kubeconfig))) as (proxy, config):
+    config = load_config(kubeconfig=str(cluster.kubeconfig))
+    async with TcpProxy(config.server) as proxy:
         proxy.refuse()
-        async with Client.connect(config) as client:
+        async with Client.connect(proxy.config(config)) as client:
             manager = Manager(client)
             manager.informer(THINGS, namespace=namespace)
             running = asyncio.create_task(manager.run())

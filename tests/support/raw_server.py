@@ -1,6 +1,8 @@
 """A server that says exactly the bytes it is told to, over plain HTTP: for answers that no real one would give."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,8 +12,11 @@ from pilotage.kube.tls import TlsSettings
 
 
 @asynccontextmanager
-async def raw_server(*answers: bytes) -> AsyncIterator[ClusterConfig]:
-    """Answers the first request on each connection with the next of the answers, and closes the connection."""
+async def raw_server(*answers: bytes, reset: bool = False) -> AsyncIterator[ClusterConfig]:
+    """Answers the first request on each connection with the next of the answers, and closes the connection.
+
+    `reset`: it does so rudely, as if it had crashed.
+    """
     left = list(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -20,12 +25,16 @@ async def raw_server(*answers: bytes) -> AsyncIterator[ClusterConfig]:
             if line.startswith(b"content-length:"):
                 await reader.readexactly(int(line.partition(b":")[2]))
         writer.write(left.pop(0))
+        if reset:
+            await writer.drain()
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.close()
         await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    yield ClusterConfig(
+    config = ClusterConfig(
         server=f"http://127.0.0.1:{port}",
         tls=TlsSettings(),
         credentials=FixedCredentials(),
@@ -34,8 +43,11 @@ async def raw_server(*answers: bytes) -> AsyncIterator[ClusterConfig]:
         context=None,
         source="",
     )
-    server.close()
-    await server.wait_closed()
+    try:
+        yield config
+    finally:
+        server.close()
+        await server.wait_closed()
 
 
 def http(status: str, body: bytes = b"", **headers: str) -> bytes:

@@ -4,11 +4,13 @@ It passes bytes on, so TLS goes through it untouched: certificates for 127.0.0.1
 """
 
 import asyncio
+import base64
 from dataclasses import replace
 from typing import Self
 from urllib.parse import urlsplit
 
 from pilotage.kube import ClusterConfig
+from tests.support.raw_server import http
 
 
 class TcpProxy:
@@ -18,7 +20,9 @@ class TcpProxy:
         self._target = urlsplit(server)
         self._requests, self._answers, self._something_held = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._refusing = False
+        self._answer_bytes_left: int | None = None
         self.connections = 0
         """How many were made so far."""
 
@@ -30,10 +34,9 @@ class TcpProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self.refuse()
+        self.release()
         self.cut()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks)
 
     def config(self, config: ClusterConfig) -> ClusterConfig:
         """The same cluster, through this proxy."""
@@ -46,6 +49,11 @@ class TcpProxy:
     def hold_answers(self) -> None:
         """From here on, what the server sends does not reach the client."""
         self._answers.clear()
+
+    def hold(self) -> None:
+        """From here on nothing passes, neither way; all connections stay open."""
+        self.hold_requests()
+        self.hold_answers()
 
     async def held(self) -> None:
         """Wait until there is something that is held back."""
@@ -63,27 +71,45 @@ class TcpProxy:
             writer.transport.abort()
         self._writers.clear()
 
+    def cut_after(self, answer_bytes: int) -> None:
+        """Break the connection that brings so many more bytes from the server."""
+        self._answer_bytes_left = answer_bytes
+
     def refuse(self) -> None:
-        """Accept no connections any more."""
-        self._server.close()
+        """Break all connections, and every new one at once."""
+        self._refusing = True
+        self.cut()
+
+    def accept(self) -> None:
+        """Let new connections through again."""
+        self._refusing = False
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._tasks.add(task := _this_task())
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self._writers.add(writer)
-        upstream, to_upstream = await asyncio.open_connection(self._target.hostname, self._target.port)
-        self._writers.add(to_upstream)
+        both = [writer]
         try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._pass_on(reader, to_upstream, self._requests))
-                both.create_task(self._pass_on(upstream, writer, self._answers))
-        except* OSError:
+            if await self._admit(reader, writer):
+                upstream, to_upstream = await asyncio.open_connection(self._target.hostname, self._target.port)
+                both.append(to_upstream)
+                self._writers.add(to_upstream)
+                async with asyncio.TaskGroup() as directions:
+                    directions.create_task(self._pass_on(reader, to_upstream, self._requests))
+                    directions.create_task(self._pass_on(upstream, writer, self._answers))
+        except* (OSError, EOFError):
             pass  # one of the two is gone; the other one goes now
         finally:
-            for each in (writer, to_upstream):
+            for each in both:
                 each.transport.abort()
                 self._writers.discard(each)
+
+    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """What comes before bytes are passed on; whether they are."""
+        return True
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:
         while data := await reader.read(65536):
@@ -92,12 +118,39 @@ class TcpProxy:
                 await gate.wait()
             if writer.is_closing():
                 break
+            if gate is self._answers and self._answer_bytes_left is not None:
+                allowed, self._answer_bytes_left = self._answer_bytes_left, self._answer_bytes_left - len(data)
+                data = data[:allowed]
             writer.write(data)
             await writer.drain()
+            if gate is self._answers and self._answer_bytes_left is not None and self._answer_bytes_left <= 0:
+                self._answer_bytes_left = None
+                break
         raise ConnectionAbortedError  # the end of one direction ends both: nobody here uses half-closed connections
 
 
-def _this_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+class HttpProxy(TcpProxy):
+    """A proxy that is asked by CONNECT: for `proxy-url`. With a `login`, it wants to see that first."""
+
+    def __init__(self, server: str, login: str = "") -> None:
+        super().__init__(server)
+        self._login = login
+        self.asked: list[str] = []
+        """The first line of each CONNECT."""
+
+    @property
+    def address(self) -> str:
+        """Its host and port."""
+        return f"127.0.0.1:{self._port}"
+
+    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        first, *headers = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+        self.asked.append(first)
+        wanted = f"Proxy-Authorization: Basic {base64.b64encode(self._login.encode()).decode()}"
+        admitted = not self._login or wanted in headers
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" if admitted else http("407 Proxy Authentication Required"))
+        await writer.drain()
+        if not admitted:
+            writer.write_eof()
+            await reader.read()
+        return admitted

@@ -4,18 +4,10 @@ Nothing here knows what a controller is, and nothing here retries on its own bey
 names below are the public face; the modules behind them can move.
 """
 
-from pilotage.kube.client import (
-    ANY,
-    MOST_RECENT,
-    Client,
-    Propagation,
-    ReadVersion,
-    WriteGuard,
-    exactly,
-    not_older_than,
-)
-from pilotage.kube.config import ClusterConfig, ConfigError, in_cluster_config, load_config
-from pilotage.kube.discovery import ApiResource, Discovery, Surface, UnknownKind
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pilotage.kube.client import Client, WriteGuard
 from pilotage.kube.errors import (
     Absent,
     AlreadyExists,
@@ -35,11 +27,38 @@ from pilotage.kube.errors import (
     Uncertain,
 )
 from pilotage.kube.names import EVENTS, LEASES, PODS, ObjectKey, ObjectRef, Resource
+from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
 from pilotage.kube.ratelimit import TokenBucket
-from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
 from pilotage.kube.watch import Watch, WatchEvent
 from pilotage.kube.wire import Json, Object, ObjectList, ObjectMeta, OwnerReference
+
+if TYPE_CHECKING:
+    from pilotage.kube.config import ClusterConfig, ConfigError, in_cluster_config, load_config
+    from pilotage.kube.discovery import ApiResource, Discovery, Surface, UnknownKind
+    from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
+
+# Not every program reads a kubeconfig, asks what kinds there are, or matches selectors: imported when first used.
+_LATER = {
+    "ApiResource": "pilotage.kube.discovery",
+    "ClusterConfig": "pilotage.kube.config",
+    "ConfigError": "pilotage.kube.config",
+    "Discovery": "pilotage.kube.discovery",
+    "FieldSelector": "pilotage.kube.selectors",
+    "LabelSelector": "pilotage.kube.selectors",
+    "SelectorError": "pilotage.kube.selectors",
+    "Surface": "pilotage.kube.discovery",
+    "UnknownKind": "pilotage.kube.discovery",
+    "in_cluster_config": "pilotage.kube.config",
+    "load_config": "pilotage.kube.config",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
 
 __all__ = [
     "ANY",

@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 import copy
-import enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import urlencode
 
 from pilotage import __version__
 from pilotage.kube.exchange import Exchange
 from pilotage.kube.names import PODS, ObjectKey, Resource
+from pilotage.kube.options import MOST_RECENT, Propagation, ReadVersion, delete_options
 from pilotage.kube.patches import Patch, apply_patch
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
 from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
@@ -32,38 +32,6 @@ CHUNK = 500
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _JSON = "application/json"
-
-
-class ReadVersion(NamedTuple):
-    """Which state a read accepts: the `resourceVersion` and `resourceVersionMatch` parameters."""
-
-    resource_version: str
-    match: str = ""
-
-
-MOST_RECENT = ReadVersion("")
-"""A consistent read: the only one that proves absence."""
-
-ANY = ReadVersion("0")
-"""Whatever the server's cache has; may be old."""
-
-
-def not_older_than(resource_version: str) -> ReadVersion:
-    """At least as new as this version."""
-    return ReadVersion(resource_version, "NotOlderThan")
-
-
-def exactly(resource_version: str) -> ReadVersion:
-    """The state at this version (lists only); Expired when it is compacted."""
-    return ReadVersion(resource_version, "Exact")
-
-
-class Propagation(enum.StrEnum):
-    """What happens to the dependents of a deleted object."""
-
-    FOREGROUND = "Foreground"
-    BACKGROUND = "Background"
-    ORPHAN = "Orphan"
 
 
 class WriteGuard(Protocol):
@@ -151,7 +119,7 @@ class Client:
         """One object, or Absent."""
         if version.match == "Exact":
             raise ValueError(f"{key}: a get cannot be had at exactly one version (the server would ignore it); list")
-        target = _target(_path(resource, key, subresource), _version(version))
+        target = _target(_path(resource, key, subresource), version.query())
         request = Request("GET", target, accept=_METADATA if metadata_only else _JSON)
         return await self._exchange.call(request, _decoder(resource))
 
@@ -196,7 +164,7 @@ class Client:
         """The list, chunk by chunk. Expired in the middle of it means: start again (the version was compacted)."""
         accept = _METADATA_LIST if metadata_only else _JSON
         query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(chunk) if chunk else ""}
-        paging = _version(version)
+        paging = version.query()
         while True:
             target = _target(resource.path(namespace), query | paging)
             page = await self._exchange.call(Request("GET", target, accept=accept), decode_list)
@@ -319,7 +287,7 @@ class Client:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": key.namespace, "name": key.name},
-            "deleteOptions": _delete_options(uid=uid, grace_seconds=grace_seconds),
+            "deleteOptions": delete_options(uid=uid, grace_seconds=grace_seconds),
         }
         request = Request("POST", _path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
         await self._write(PODS, key, request, shows_it=False)
@@ -341,7 +309,7 @@ class Client:
         A dry run returns the same, as it would be.
         """
         _check_uid(resource, key, uid)
-        options = _delete_options(
+        options = delete_options(
             uid=uid,
             propagation=propagation,
             resource_version=resource_version,
@@ -364,7 +332,7 @@ class Client:
     ) -> None:
         """Delete all that match, as the server finds them: no uid can be said. Prefer `delete` for what you know."""
         target = _target(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
-        options = _delete_options(propagation=propagation, dry_run=dry_run)
+        options = delete_options(propagation=propagation, dry_run=dry_run)
         request = Request("DELETE", target, body=encode(options), content_type=_JSON)
         await self._write(resource, ObjectKey(namespace, ""), request, shows_it=False)
 
@@ -411,10 +379,6 @@ def _target(path: str, query: Mapping[str, str]) -> str:
     return f"{path}?{urlencode(used)}" if used else path
 
 
-def _version(version: ReadVersion) -> dict[str, str]:
-    return {"resourceVersion": version.resource_version, "resourceVersionMatch": version.match}
-
-
 def _decoder(resource: Resource) -> Callable[[bytes], Object]:
     return lambda raw: Object.decode(raw, resource.api_version, resource.kind)
 
@@ -430,24 +394,3 @@ def _is_gone(answer: Object, method: str) -> bool:
     if not meta.terminating:
         return method == "DELETE"
     return not (meta.finalizers or meta.deletion_grace_period_seconds or answer.get("spec", "finalizers"))
-
-
-def _delete_options(
-    *,
-    uid: str = "",
-    resource_version: str = "",
-    propagation: Propagation | None = None,
-    grace_seconds: int | None = None,
-    dry_run: bool = False,
-) -> Json:
-    options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-    if preconditions:
-        options["preconditions"] = preconditions
-    if propagation is not None:
-        options["propagationPolicy"] = propagation.value
-    if grace_seconds is not None:
-        options["gracePeriodSeconds"] = grace_seconds
-    if dry_run:
-        options["dryRun"] = ["All"]
-    return options

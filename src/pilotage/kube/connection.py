@@ -119,11 +119,11 @@ class Connection(asyncio.Protocol):
         """See `asyncio.Protocol`."""
         if self._problem is None:
             self._problem = str(exc) if exc else "the connection was closed"
-            if self._parser is not None:
+            if self._parser is not None and exc is None:  # a connection that breaks ends no answer
                 try:
                     self._parser.end()
                 except BadAnswer as error:
-                    self._problem = str(exc) if exc else str(error)
+                    self._problem = str(error)
         self._on_lost(self)
         if not self.closed.done():
             self.closed.set_result(None)

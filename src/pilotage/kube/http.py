@@ -44,6 +44,7 @@ class HttpTransport:
         self._certificate: tuple[bytes, bytes] | None = None
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
+        self._closings = 0
 
     async def send(self, request: Request) -> Response:
         """The answer; a 401 makes the credentials start afresh, and the request is sent once more."""
@@ -61,6 +62,7 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close all connections, those in use too; the transport can be used again after it."""
+        self._closings += 1
         connections = [*self._open]
         for connection in connections:
             connection.abort("the client was closed")
@@ -124,6 +126,7 @@ class HttpTransport:
 
     async def _connect(self) -> Connection:
         host, port = _address(self._server)
+        closings = self._closings
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 connection = await (self._dial(host, port) if self._proxy is None else self._tunnel(self._proxy))
@@ -135,6 +138,9 @@ class HttpTransport:
         except OSError as error:
             words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
             raise TransportError(f"cannot connect to {host}:{port} ({words})", sent=False) from error
+        if closings != self._closings:
+            connection.abort("the client was closed")
+            raise TransportError("the client was closed", sent=False)
         self._open.add(connection)
         return connection
 
@@ -165,19 +171,23 @@ class HttpTransport:
         if proxy.username is not None:
             login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
             headers.append(("Proxy-Authorization", "Basic " + base64.b64encode(login.encode()).decode()))
+        connection = Connection(self._open.discard)
         try:
-            head = await first.send(encode_request("CONNECT", f"{host}:{port}", headers, None), None)
-            if head.status != 200:
-                raise TransportError(f"the proxy {proxy_host}:{proxy_port} refused: {head.status}", sent=False)
-            connection = Connection(self._open.discard)
-            secured = await loop.start_tls(
-                transport, connection, self._context, server_hostname=self._config.tls.server_name or host
-            )
+            await _ask_for_tunnel(first, encode_request("CONNECT", f"{host}:{port}", headers, None))
+            if self._server.scheme == "https":
+                server_hostname = self._config.tls.server_name or host
+                secured = await loop.start_tls(transport, connection, self._context, server_hostname=server_hostname)
+                assert secured is not None
+                transport = secured
+            else:
+                transport.set_protocol(connection)
+        except TransportError as error:
+            transport.abort()
+            raise TransportError(f"the proxy {proxy_host}:{proxy_port} refused: {error}", sent=False) from error
         except BaseException:
             transport.abort()
             raise
-        assert secured is not None
-        connection.connection_made(secured)
+        connection.connection_made(transport)
         return connection
 
 
@@ -210,6 +220,12 @@ class _HttpResponse:
         if connection is not None and connection.finish():
             connection.idle_since = asyncio.get_running_loop().time()
             self._pool.append(connection)
+
+
+async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:
+    head = await connection.send(request, None)
+    if head.status != 200:
+        raise TransportError(str(head.status), sent=False)
 
 
 def _address(url: SplitResult) -> tuple[str, int]:

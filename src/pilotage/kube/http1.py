@@ -6,6 +6,7 @@ ask for none). What does not parse is `BadAnswer`; nothing is guessed.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 HEAD_BYTES_MAX = 64 * 1024
 _LINE_BYTES_MAX = 4096
 _HEX = frozenset(b"0123456789abcdefABCDEF")
+_TARGET = re.compile(r"[!-~]+")
 _NO_BODY = frozenset({204, 304})
 
 
@@ -30,7 +32,9 @@ class Head(NamedTuple):
 
 
 def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None) -> bytes:
-    """The bytes of a request. ValueError for a header that would be more than one."""
+    """The bytes of a request. ValueError for a target or a header that would be more than that."""
+    if not _TARGET.fullmatch(target):
+        raise ValueError(f"{target!r} has characters that a path cannot have")
     lines = [f"{method} {target} HTTP/1.1"]
     for name, value in headers:
         if "\r" in value or "\n" in value:
