@@ -12,29 +12,16 @@ CPU_SECONDS_MAX = 60.0
 
 def run(run: Run) -> Section:
     """Pilotage keeps what it listed in an informer's store; the others in a dict of the objects they return."""
-    section = Section("list", f"List: Deployments of {run.stock.of(run.size.growth[0]).object_bytes:,} bytes, cached")
-    per_object = dict.fromkeys(CLIENTS, 0.0)
+    object_bytes = run.stock.of(run.size.growth[0]).object_bytes
+    section = Section("list", f"List: Deployments of {object_bytes:,} bytes, cached")
+    clients: Sequence[str] = CLIENTS
     for objects in run.size.growth:
-        costs = {}
-        for client in CLIENTS:
-            expected = per_object[client] * objects
-            if client != PILOTAGE and expected > CPU_SECONDS_MAX:
-                section.notes.append(
-                    f"{client} is left out at {objects:,}: it would take about {expected:.0f} s of CPU"
-                )
-                continue
-            costs[client] = _best(run, client, objects)
-            per_object[client] = costs[client].cpu_seconds / objects
+        # What is largest is measured once: it takes long, and long enough for the noise to even out.
+        rounds = run.size.rounds if objects <= run.size.objects else 1
+        costs = measure(clients, "lists", run.stock.of(objects), rounds=rounds)
         _add(section, objects, costs)
+        clients = _quick_enough(section, objects, costs, run.size.growth)
     return section
-
-
-def _best(run: Run, client: str, objects: int) -> Cost:
-    job = run.stock.of(objects)
-    # What is largest is measured once: it takes long, and is long enough for the noise to even out.
-    repeat = run.size.repeat if objects <= run.size.objects else 1
-    say(f"list: {client}, {objects:,} objects")
-    return min((measure(client, "lists", job) for _ in range(repeat)), key=lambda cost: cost.cpu_seconds)
 
 
 def _add(section: Section, objects: int, costs: dict[str, Cost]) -> None:

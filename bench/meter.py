@@ -18,13 +18,8 @@ class Meter:
     """CPU of this process inside ``with``, and how its memory grew from the beginning to the end of it.
 
     The memory is what stays resident after a collection, so whatever is to be weighed must still be referenced; `peak`
-    is the most that it ever was. A meter that is used several times keeps the cheapest run's CPU.
+    is the most that it ever was.
     """
-
-    def __init__(self) -> None:
-        self.cpu_seconds = float("inf")
-        self.rss_bytes = 0
-        self.peak_bytes = 0
 
     def __enter__(self) -> Self:
         gc.collect()
@@ -35,7 +30,7 @@ class Meter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.cpu_seconds = min(self.cpu_seconds, time.process_time() - self._cpu)
+        self.cpu_seconds = time.process_time() - self._cpu
         gc.collect()
         self.rss_bytes = _rss_bytes() - self._rss
         self.peak_bytes = _peak_bytes() - self._rss

@@ -2,15 +2,19 @@
 
 import contextlib
 import json
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench import steadiness
 from bench.peers import Job
+from bench.progress import say
 
 ROOT = Path(__file__).parent.parent
+RUN_SECONDS_MAX = 600
 STOP_SECONDS_MAX = 20
 
 
@@ -19,18 +23,36 @@ class Cost:
     """What one run of a client cost it."""
 
     cpu_seconds: float
-    rss_bytes: int
-    peak_bytes: int
+    rss_bytes: float
+    peak_bytes: float
 
 
-def measure(client: str, task: str, job: Job) -> Cost:
-    """Run one task of one client in a process of its own. A run that fails is an error here."""
+def measure(clients: Sequence[str], task: str, job: Job, *, rounds: int) -> dict[str, Cost]:
+    """What a task costs each client: the median of some rounds, in each of which all have their turn."""
+    runs: dict[str, list[Cost]] = {client: [] for client in clients}
+    for number in range(1, rounds + 1):
+        for client in clients:
+            say(f"{task}, {job.describe()}: {client}, round {number} of {rounds}")
+            steadiness.sample()
+            runs[client].append(_run(client, task, job))
+    return {client: _median(costs) for client, costs in runs.items()}
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.cpu_seconds for cost in costs),
+        statistics.median(cost.rss_bytes for cost in costs),
+        statistics.median(cost.peak_bytes for cost in costs),
+    )
+
+
+def _run(client: str, task: str, job: Job) -> Cost:
+    """One run in a process of its own. One that fails is an error here."""
     with _python("bench.peers", client, task, json.dumps(asdict(job)), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        output = process.stdout.read()
-        if process.wait():
+        if process.wait(RUN_SECONDS_MAX):
             raise RuntimeError(f"the measurement of {task} with {client} failed")
-    return Cost(**json.loads(output))
+        return Cost(**json.load(process.stdout))
 
 
 def operator(name: str, *args: str) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:

@@ -17,12 +17,12 @@ class Size:
     patches: int
     lifecycle: int
     """Objects that live from creation to deletion."""
-    repeat: int
-    """How often each client is measured; the best counts."""
+    rounds: int
+    """How often everybody is measured in turn; the median counts."""
 
 
-FULL = Size(objects=10_000, growth=(1_000, 10_000, 100_000), patches=1_000, lifecycle=1_000, repeat=3)
-QUICK = Size(objects=2_000, growth=(200, 2_000), patches=300, lifecycle=200, repeat=2)
+FULL = Size(objects=10_000, growth=(1_000, 10_000, 100_000), patches=1_000, lifecycle=1_000, rounds=3)
+QUICK = Size(objects=2_000, growth=(200, 2_000), patches=300, lifecycle=200, rounds=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,10 @@ class Job:
     variant: str = ""
     patches: int = 0
     concurrency: int = 1
-    repeat: int = 1
-    """How often a watch or all patches are measured; the best counts."""
+
+    def describe(self) -> str:
+        """In a few words, to tell it from others."""
+        return f"{self.objects:,} objects" + (f", {self.concurrency} at once" if self.concurrency > 1 else "")
 
     def name(self, number: int) -> str:
         """The name of an object; they are used again and again."""

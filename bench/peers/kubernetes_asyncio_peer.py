@@ -30,9 +30,8 @@ def watch(job: Job, meter: Meter) -> None:
     async def run() -> None:
         async with _connect(job) as api:
             await _follow(api, job, WARM_UP)
-            for _ in range(job.repeat):
-                with meter:
-                    await _follow(api, job, job.objects)
+            with meter:
+                await _follow(api, job, job.objects)
 
     asyncio.run(run())
 
@@ -47,9 +46,8 @@ def patch(job: Job, meter: Meter) -> None:
                 )
 
             await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-            for _ in range(job.repeat):
-                with meter:
-                    await in_parallel(one, range(job.patches), job.concurrency)
+            with meter:
+                await in_parallel(one, range(job.patches), job.concurrency)
 
     asyncio.run(run())
 

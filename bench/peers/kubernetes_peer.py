@@ -20,19 +20,17 @@ def lists(job: Job, meter: Meter) -> None:
 def watch(job: Job, meter: Meter) -> None:
     api = _connect(job)
     _follow(api, job, WARM_UP)
-    for _ in range(job.repeat):
-        with meter:
-            _follow(api, job, job.objects)
+    with meter:
+        _follow(api, job, job.objects)
 
 
 def patch(job: Job, meter: Meter) -> None:
     api = _connect(job)
     for number in range(-WARM_UP, 0):
         _patch(api, job, number)
-    for _ in range(job.repeat):
-        with meter:
-            for number in range(job.patches):
-                _patch(api, job, number)
+    with meter:
+        for number in range(job.patches):
+            _patch(api, job, number)
 
 
 def _connect(job: Job) -> Any:  # noqa: ANN401

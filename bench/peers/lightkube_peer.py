@@ -23,9 +23,8 @@ def lists(job: Job, meter: Meter) -> None:
 def watch(job: Job, meter: Meter) -> None:
     client = _connect(job)
     _follow(client, job, WARM_UP)
-    for _ in range(job.repeat):
-        with meter:
-            _follow(client, job, job.objects)
+    with meter:
+        _follow(client, job, job.objects)
 
 
 def patch(job: Job, meter: Meter) -> None:
@@ -39,10 +38,9 @@ def patch(job: Job, meter: Meter) -> None:
 
     for number in range(-WARM_UP, 0):
         one(number)
-    for _ in range(job.repeat):
-        with meter:
-            for number in range(job.patches):
-                one(number)
+    with meter:
+        for number in range(job.patches):
+            one(number)
 
 
 async def _patch_in_parallel(job: Job, meter: Meter) -> None:
@@ -54,9 +52,8 @@ async def _patch_in_parallel(job: Job, meter: Meter) -> None:
         )
 
     await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-    for _ in range(job.repeat):
-        with meter:
-            await in_parallel(one, range(job.patches), job.concurrency)
+    with meter:
+        await in_parallel(one, range(job.patches), job.concurrency)
     await client.close()
 
 

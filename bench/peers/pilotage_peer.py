@@ -36,9 +36,8 @@ def watch(job: Job, meter: Meter) -> None:
     async def run() -> None:
         async with _connect(job) as client:
             await follow(client, job, WARM_UP)
-            for _ in range(job.repeat):
-                with meter:
-                    await follow(client, job, job.objects)
+            with meter:
+                await follow(client, job, job.objects)
 
     asyncio.run(run())
 
@@ -52,9 +51,8 @@ def patch(job: Job, meter: Meter) -> None:
                 await client.patch(DEPLOYMENTS, key, merge_patch(change(number)))
 
             await in_parallel(one, range(-job.concurrency, 0), job.concurrency)
-            for _ in range(job.repeat):
-                with meter:
-                    await in_parallel(one, range(job.patches), job.concurrency)
+            with meter:
+                await in_parallel(one, range(job.patches), job.concurrency)
 
     asyncio.run(run())
 

@@ -5,6 +5,7 @@ It passes bytes on, so TLS goes through it untouched: certificates for 127.0.0.1
 
 import asyncio
 import base64
+import contextlib
 from dataclasses import replace
 from typing import Self
 from urllib.parse import urlsplit
@@ -33,9 +34,9 @@ class TcpProxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._server.close()
         self.refuse()
-        self.release()
-        self.cut()
+        self.release()  # so that nobody waits for ever
         await asyncio.gather(*self._tasks)
 
     def config(self, config: ClusterConfig) -> ClusterConfig:
@@ -93,7 +94,7 @@ class TcpProxy:
         self._writers.add(writer)
         both = [writer]
         try:
-            if await self._admit(reader, writer):
+            if not self._refusing and await self._admit(reader, writer):
                 upstream, to_upstream = await asyncio.open_connection(self._target.hostname, self._target.port)
                 both.append(to_upstream)
                 self._writers.add(to_upstream)
@@ -104,8 +105,10 @@ class TcpProxy:
             pass  # one of the two is gone; the other one goes now
         finally:
             for each in both:
-                each.transport.abort()
                 self._writers.discard(each)
+                each.transport.abort()
+                with contextlib.suppress(OSError):
+                    await each.wait_closed()
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """What comes before bytes are passed on; whether they are."""
