@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from bench import lifecycle, lists, patch, startup, watch
+from bench import lifecycle, lists, patch, startup, steadiness, watch
 from bench.figures import Section
 from bench.progress import say
 from bench.run import FULL, QUICK, Run, Size
@@ -34,7 +34,7 @@ def main() -> None:
     size = _size(args)
     say("starting etcd and kube-apiserver")
     with Cluster(components=(), flags=CLUSTER_FLAGS) as cluster:
-        facts = _facts(cluster)
+        facts = _facts(cluster, size)
         run = Run(cluster, Stock(cluster), size)
         if args.output == "text":
             print("\n".join(f"{name}: {value}" for name, value in facts.items()), flush=True)
@@ -44,6 +44,9 @@ def main() -> None:
                 sections.append(benchmark(run))
                 if args.output == "text":
                     print(f"\n{sections[-1]}", flush=True)
+    facts["steadiness"] = steadiness.verdict()
+    if args.output == "text":
+        print(f"\nsteadiness: {facts['steadiness']}")
     as_json = json.dumps({"facts": facts, "sections": [section.as_data() for section in sections]}, indent=2)
     if args.output == "json":
         print(as_json)
@@ -74,13 +77,14 @@ def _size(args: argparse.Namespace) -> Size:
     return replace(size, growth=(*(each for each in size.growth if each < args.objects), args.objects))
 
 
-def _facts(cluster: Cluster) -> dict[str, str]:
+def _facts(cluster: Cluster, size: Size) -> dict[str, str]:
     """What the figures depend on."""
     return {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "python": platform.python_version(),
         "kube-apiserver": cluster.request("GET", "/version")["gitVersion"],
         **{package: metadata.version(package) for package in PACKAGES},
+        "figures": f"the median of {size.rounds} rounds in which all take turns, but for the largest list and the lifecycle",
         "garbage collector": "Python's defaults, but in the lifecycle, where each operator runs as it would",
     }
 

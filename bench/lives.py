@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from bench import steadiness
 from bench.driver import QUIET_SECONDS, Driver
 from bench.operators import PLURAL
 from bench.processes import operator
@@ -85,6 +86,7 @@ class _Outside:
 
     async def measure(self, action: Callable[[], Coroutine[None, None, None]]) -> Phase:
         """From before the action until the operator has answered it and is quiet."""
+        steadiness.sample()
         since, cpu, started = self._cluster.audit_mark(), self._cpu_seconds(), time.monotonic()
         async with asyncio.timeout(PHASE_SECONDS_MAX):
             await self._unless_it_ends(action)

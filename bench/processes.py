@@ -5,7 +5,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,39 +20,38 @@ STOP_SECONDS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a client cost it."""
+    """What a task cost a client in the middle of all rounds, and the least CPU of any: disturbance only adds to it."""
 
     cpu_seconds: float
+    cpu_seconds_best: float
     rss_bytes: float
     peak_bytes: float
 
 
 def measure(clients: Sequence[str], task: str, job: Job, *, rounds: int) -> dict[str, Cost]:
     """What a task costs each client: the median of some rounds, in each of which all have their turn."""
-    runs: dict[str, list[Cost]] = {client: [] for client in clients}
+    runs: dict[str, list[Mapping[str, float]]] = {client: [] for client in clients}
     for number in range(1, rounds + 1):
         for client in clients:
             say(f"{task}, {job.describe()}: {client}, round {number} of {rounds}")
             steadiness.sample()
             runs[client].append(_run(client, task, job))
-    return {client: _median(costs) for client, costs in runs.items()}
+    return {client: _cost(each) for client, each in runs.items()}
 
 
-def _median(costs: list[Cost]) -> Cost:
-    return Cost(
-        statistics.median(cost.cpu_seconds for cost in costs),
-        statistics.median(cost.rss_bytes for cost in costs),
-        statistics.median(cost.peak_bytes for cost in costs),
-    )
+def _cost(runs: Sequence[Mapping[str, float]]) -> Cost:
+    median = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+    return Cost(**median, cpu_seconds_best=min(run["cpu_seconds"] for run in runs))
 
 
-def _run(client: str, task: str, job: Job) -> Cost:
+def _run(client: str, task: str, job: Job) -> Mapping[str, float]:
     """One run in a process of its own. One that fails is an error here."""
     with _python("bench.peers", client, task, json.dumps(asdict(job)), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         if process.wait(RUN_SECONDS_MAX):
             raise RuntimeError(f"the measurement of {task} with {client} failed")
-        return Cost(**json.load(process.stdout))
+        figures: dict[str, float] = json.load(process.stdout)
+    return figures
 
 
 def operator(name: str, *args: str) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:

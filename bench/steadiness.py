@@ -25,6 +25,6 @@ def verdict() -> str:
     """What was seen so far, in words."""
     low, middle, high = min(_milliseconds), statistics.median(_milliseconds), max(_milliseconds)
     return (
-        f"steadiness: the same work took {low:.0f} to {high:.0f} ms of CPU, {middle:.0f} in the middle; "
+        f"the same work took {low:.0f} to {high:.0f} ms of CPU, {middle:.0f} in the middle; "
         f"an undisturbed machine would show figures down to {low / middle:.0%} of these"
     )

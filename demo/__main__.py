@@ -101,12 +101,12 @@ async def run(cluster: Cluster) -> None:
         await install(client)
         manager = Manager(client, name="demo")
         manager.add("buoys", manager.informer(BUOYS), buoys, workers=2)
-        running = asyncio.create_task(manager.run())
-        await manager.started.wait()
-        say("the controller runs")
-        await story(client)
-        manager.stop()
-        await running
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(manager.run())
+            await manager.started.wait()
+            say("the controller runs")
+            await story(client)
+            manager.stop()
     requests = {
         sample.labels["method"]: sample.value
         for metric in manager.metrics.registry.collect()

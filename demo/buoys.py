@@ -71,18 +71,19 @@ def buoys(context: Context) -> Reconcile:
         colour = buoy.get("spec", "colour")
         if colour not in COLOURS:
             raise TerminalError("UnknownColour", f"a buoy is {', '.join(COLOURS)}; not {colour!r}")
-        await _hold(context.client, buoy)  # before anything is made that would have to be taken down
+        buoy = await _hold(context.client, buoy)  # before anything is made that would have to be taken down
         await _light(context.client, buoy, colour)
         return None
 
     return reconcile
 
 
-async def _hold(client: Client, buoy: Object) -> None:
-    if FINALIZER not in buoy.meta.finalizers:
-        finalizers = [*buoy.meta.finalizers, FINALIZER]
-        patch = merge_patch({"metadata": {"finalizers": finalizers}}, resource_version=buoy.meta.resource_version)
-        await client.patch(BUOYS, buoy.key, patch)
+async def _hold(client: Client, buoy: Object) -> Object:
+    if FINALIZER in buoy.meta.finalizers:
+        return buoy
+    finalizers = [*buoy.meta.finalizers, FINALIZER]
+    patch = merge_patch({"metadata": {"finalizers": finalizers}}, resource_version=buoy.meta.resource_version)
+    return await client.patch(BUOYS, buoy.key, patch)
 
 
 async def _light(client: Client, buoy: Object, colour: str) -> None:
@@ -94,7 +95,8 @@ async def _light(client: Client, buoy: Object, colour: str) -> None:
         meta = {"namespace": key.namespace, "name": key.name, "labels": {LABEL: buoy.meta.uid}}
         await client.apply(CONFIGMAPS, {"metadata": meta, "data": {"colour": colour}})
     if buoy.get("status", "colour") != colour:
-        await client.patch(BUOYS, buoy.key, merge_patch({"status": {"colour": colour}}), subresource="status")
+        patch = merge_patch({"status": {"colour": colour}}, resource_version=buoy.meta.resource_version)
+        await client.patch(BUOYS, buoy.key, patch, subresource="status")
 
 
 async def _put_out(context: Context, buoy: Object) -> Result | None:

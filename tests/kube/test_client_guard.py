@@ -97,6 +97,8 @@ class Guard:
         if self._forbid:
             raise PermissionError("not the leader")
 
+    def allowed(self) -> None: ...
+
     def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
         self.told.append(f"after {resource} {key}: {written.meta.resource_version if written else None}")
 

@@ -30,6 +30,7 @@ from pilotage.kube import (
 )
 from pilotage.kube.credentials import bearer
 from pilotage.kube.tls import TlsSettings
+from pilotage.kube.transport import Request, Response, Transport
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.raw_server import chunked, http, raw_server
 from tests.support.tcp_proxy import HttpProxy, TcpProxy
@@ -278,6 +279,40 @@ async def test_a_request_under_way_ends_when_the_client_is_closed(config: Cluste
         await proxy.held()
         await client.close()
         assert (await writing).startswith("Uncertain: ")
+
+
+async def test_a_read_under_way_ends_when_the_client_is_closed_and_connects_no_more(config: ClusterConfig) -> None:
+    async with TcpProxy(config.server) as proxy:
+        client = Client.connect(proxy.config(config))
+        await client.get_path("/version")
+        proxy.hold_answers()
+        reading = asyncio.create_task(outcome(client.get_path("/version")))
+        await proxy.held()
+        await client.close()
+        assert (await reading).startswith("Unavailable: ")
+        assert proxy.connections == 1
+
+
+class Hesitant:
+    """A transport whose answers are looked at late: when all of it may have arrived."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        response = await self._inner.send(request)
+        await asyncio.sleep(0.1)
+        return response
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_a_large_answer_can_be_read_late(config: ClusterConfig, namespace: str) -> None:
+    async with Client.connect(config) as client:
+        big = config_map("big", {"a": "x" * 1_000_000})
+        created = await client.through(Hesitant).create(CONFIG_MAPS, big, namespace=namespace)
+        assert created.get("data") == big["data"]
 
 
 async def test_a_closed_client_can_be_used_again(config: ClusterConfig) -> None:

@@ -1,4 +1,4 @@
-"""proxy-url and HTTPS_PROXY: the real API server, reached through a real CONNECT."""
+"""proxy-url: the real API server, reached through a real CONNECT."""
 
 import asyncio
 import base64
@@ -73,18 +73,6 @@ async def test_requests_go_through_the_proxy(config, login):
             for _ in range(3):
                 assert b"gitVersion" in await client.get_path("/version")
         assert proxy.asked == [f"CONNECT {config.server.removeprefix('https://')}"]
-
-
-async def test_the_environment_names_the_proxy(config, monkeypatch):
-    async with ConnectProxy() as proxy:
-        monkeypatch.setenv("https_proxy", proxy.url)
-        monkeypatch.setenv("no_proxy", "")
-        async with Client.connect(config) as client:
-            await client.get_path("/version")
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        async with Client.connect(config) as client:
-            await client.get_path("/version")
-        assert len(proxy.asked) == 1
 
 
 async def test_a_proxy_that_refuses_is_named(config):

@@ -52,6 +52,16 @@ async def test_a_note_that_repeats_is_one_event_with_a_count(own_cluster, client
     )  # 1, 2, 4, … 512, Other, the list
 
 
+async def test_a_long_note_in_any_script_is_cut_and_written(client, namespace, recorder):
+    thing = await client.get(THINGS, await make_thing(client, namespace))
+    recorder.normal(thing, "Long", "모델" * 1000)
+    recorder.normal(thing, "Odd", "\ud800")
+    await recorder.flush()
+    notes = {event.get("reason"): event.get("note") for event in (await client.list(EVENTS, namespace)).items}
+    assert notes["Long"].startswith("모델모델")
+    assert set(notes) == {"Long", "Odd"}
+
+
 async def test_an_event_that_cannot_be_written_is_dropped_and_counted(client, namespace, recorder):
     thing = await client.get(THINGS, await make_thing(client, namespace))
     recorder.normal(thing, "", "an Event needs a reason")

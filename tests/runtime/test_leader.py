@@ -11,10 +11,13 @@ import pytest
 
 from pilotage.kube import LEASES, Client, ObjectKey, load_config, merge_patch
 from pilotage.runtime import Election, Leader, LeaseLost
+from pilotage.runtime.manager import _Gate
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually
 from tests.support.tcp_proxy import TcpProxy
+from tests.support.transports import ScriptedTransport, answer
+from tests.virtual_time import virtual
 
 ADMINISTRATORS = ("system:masters",)
 
@@ -153,13 +156,31 @@ async def test_a_leader_that_is_cut_off_stops_before_anybody_else_may_start(clus
 
 async def test_a_guarded_write_is_not_sent_without_the_lease(own_cluster, client, namespace):
     """The gate is the clock at the moment of the write: no task has to have noticed anything."""
-    from pilotage.runtime.manager import _Gate
-
     key = await make_thing(client, namespace)
-    leader = Leader(client, Election(ObjectKey(namespace, "writers"), "me", 3.0, 0.0), random.Random(1))
-    await leader.acquire()  # renew_seconds is 0: it is unsure as soon as it has it
+    leader = Leader(client, Election(ObjectKey(namespace, "writers"), "me", 3.0, 1e-9, 0.0), random.Random(1))
+    await leader.acquire()  # with so short a renewal it is unsure as soon as it has it
     mark = own_cluster.audit_mark()
     with pytest.raises(LeaseLost):
         await client.guarded_by(_Gate(leader.check)).patch(THINGS, key, merge_patch({"status": {"by": "me"}}))
     await client.get(THINGS, key)
     assert [record.verb for record in own_cluster.audit(since=mark, resource="things", namespace=namespace)] == ["get"]
+
+
+@virtual
+async def test_a_write_that_had_to_wait_is_not_sent_when_the_lease_was_lost_meanwhile():
+    lost_at = asyncio.get_running_loop().time() + 2.0
+
+    def check():
+        if asyncio.get_running_loop().time() > lost_at:
+            raise LeaseLost("lost")
+
+    transport = ScriptedTransport(answer({}, status=429, retry_after="3"), answer({}))
+    with pytest.raises(LeaseLost):
+        await Client(transport).guarded_by(_Gate(check)).patch(THINGS, ObjectKey("ns", "a"), merge_patch({}))
+    assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize(("lease", "renew", "retry"), [(10, 15, 2), (15, 15, 2), (15, 2, 2), (15, 10, -1)])
+def test_durations_that_would_allow_two_leaders_are_refused(lease, renew, retry):
+    with pytest.raises(ValueError, match="must last longer"):
+        Leader(Client(ScriptedTransport()), Election(ObjectKey("ns", "l"), "me", lease, renew, retry), random.Random(1))

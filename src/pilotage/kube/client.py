@@ -40,6 +40,9 @@ class WriteGuard(Protocol):
     def before(self, resource: Resource, key: ObjectKey) -> None:
         """A write to this key is about to be sent; raises to forbid it."""
 
+    def allowed(self) -> None:
+        """All waiting is over, and it will be sent now; raises to forbid it. May be called more than once."""
+
     def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
         """It was answered: with the object as it is now, or None when it failed or left no object to see."""
 
@@ -97,6 +100,12 @@ class Client:
         if name is not None:
             client.name = name
             client._exchange = self._exchange.named(f"{name}/{__version__}")
+        return client
+
+    def urgent(self, timeout: float) -> Self:
+        """A copy for what cannot wait: no limiter holds it back, and it gives up after `timeout` seconds."""
+        client = copy.copy(self)
+        client._exchange = self._exchange.urgent(timeout)
         return client
 
     def through(self, wrap: Callable[[Transport], Transport]) -> Self:
@@ -225,7 +234,8 @@ class Client:
         key = ObjectKey(namespace or meta.get("namespace", ""), meta.get("name", ""))
         if resource.namespaced and not key.namespace:
             raise ValueError(f"{resource.kind}/{key.name}: no namespace is given, and its metadata has none")
-        return await self._write_object("POST", resource, key, resource.path(key.namespace), body, dry_run=dry_run)
+        path = resource.path(key.namespace)
+        return await self._write_object("POST", resource, key, path, body, dry_run=dry_run, shows_it=not dry_run)
 
     async def replace(self, resource: Resource, body: Json, *, subresource: str = "", dry_run: bool = False) -> Object:
         """PUT of a whole object (from `Object.to_dict`); Conflict unless it is still at the body's resourceVersion."""
@@ -236,7 +246,8 @@ class Client:
         if not meta.get("resourceVersion"):
             raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
         path = _path(resource, key, subresource)
-        return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run)
+        shows_it = _shows_it(subresource, dry_run=dry_run)
+        return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run, shows_it=shows_it)
 
     async def patch(
         self,
@@ -256,7 +267,7 @@ class Client:
         }
         target = _target(_path(resource, key, subresource), query)
         request = Request("PATCH", target, body=patch.body, content_type=patch.content_type)
-        return await self._write(resource, key, request, shows_it=not dry_run and subresource in ("", "status"))
+        return await self._write(resource, key, request, shows_it=_shows_it(subresource, dry_run=dry_run))
 
     async def apply(
         self,
@@ -339,12 +350,12 @@ class Client:
     # How it is done
 
     async def _write_object(
-        self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool
+        self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool, shows_it: bool
     ) -> Object:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
         target = _target(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
         request = Request(method, target, body=encode(whole), content_type=_JSON)
-        return await self._write(resource, key, request, shows_it=not dry_run)
+        return await self._write(resource, key, request, shows_it=shows_it)
 
     async def _write(self, resource: Resource, key: ObjectKey, request: Request, *, shows_it: bool) -> Object:
         """Send a write past the guard. `shows_it`: the answer is the object as it is now, if there still is one."""
@@ -354,7 +365,7 @@ class Client:
         guard.before(resource, key)
         written: Object | None = None
         try:
-            answer = await self._exchange.call(request, _decoder(resource))
+            answer = await self._exchange.call(request._replace(allowed=guard.allowed), _decoder(resource))
             if shows_it and not _is_gone(answer, request.method):
                 written = answer
         finally:
@@ -381,6 +392,11 @@ def _target(path: str, query: Mapping[str, str]) -> str:
 
 def _decoder(resource: Resource) -> Callable[[bytes], Object]:
     return lambda raw: Object.decode(raw, resource.api_version, resource.kind)
+
+
+def _shows_it(subresource: str, *, dry_run: bool) -> bool:
+    """Whether a write is answered with the object itself as it is now, and not with a Scale, or with what would be."""
+    return not dry_run and subresource in ("", "status")
 
 
 def _is_gone(answer: Object, method: str) -> bool:

@@ -21,6 +21,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_lost: Callable[[Connection], None]) -> None:
         self.closed = asyncio.get_running_loop().create_future()
         self.idle_since = 0.0
+        self.lost = False
+        """Whether it was the peer, or the network, that ended it."""
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._parser: AnswerParser | None = None
@@ -53,11 +55,11 @@ class Connection(asyncio.Protocol):
     async def read(self) -> bytes:
         """The rest of the answer's body."""
         assert self._parser is not None
-        taken: list[bytes] = []
+        taken = [self._taken()]
         while not self._parser.complete:
             await self._more()
             taken.append(self._taken())  # at once, or a long answer would stop at the bound of the buffer
-        return b"".join(taken) if taken else self._taken()
+        return b"".join(taken)
 
     async def chunk(self) -> bytes:
         """What has arrived of the body, as soon as there is some; empty at its end."""
@@ -118,6 +120,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         if self._problem is None:
+            self.lost = True
             self._problem = str(exc) if exc else "the connection was closed"
             if self._parser is not None and exc is None:  # a connection that breaks ends no answer
                 try:

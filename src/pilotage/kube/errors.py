@@ -105,7 +105,7 @@ class AlreadyExists(Conflict):
 
 
 class Expired(Conflict):
-    """The resourceVersion or the continue token is too old (410). List again."""
+    """The resourceVersion or the continue token is too old (410), or newer than all the server has. List again."""
 
 
 class Foreign(ApiError):
@@ -186,6 +186,8 @@ def classify(
 
 
 def _class_of(code: int, status: Status | None, request: str, *, write: bool) -> type[ApiError]:
+    if status and any(cause.reason == "ResourceVersionTooLarge" for cause in status.causes):
+        return Expired  # the server has gone back, to a backup perhaps: what we know is from another history
     if code == 404:
         return _class_of_missing(status, request)
     if code == 409 and status:

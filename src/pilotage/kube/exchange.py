@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pilotage.kube.ratelimit import TokenBucket
 
 THROTTLED_TRIES_MAX = 10
+RETRY_AFTER_SECONDS_MAX = 60.0
+"""A server that asks for more than this is not waited for here: the caller has better things to do."""
 
 T = TypeVar("T")
 
@@ -46,6 +48,10 @@ class Exchange:
         """The same limiter, user agent and time-out over a wrapped transport."""
         return Exchange(wrap(self._transport), self._limiter, self._user_agent, self._timeout)
 
+    def urgent(self, timeout: float) -> Exchange:
+        """The same transport and user agent without a limiter, and with a time-out of its own."""
+        return Exchange(self._transport, None, self._user_agent, timeout)
+
     async def close(self) -> None:
         """Close the transport."""
         await self._transport.close()
@@ -69,6 +75,8 @@ class Exchange:
         for tries_left in reversed(range(THROTTLED_TRIES_MAX)):
             if self._limiter is not None:
                 await self._limiter.acquire()
+            if request.allowed is not None:
+                request.allowed()
             try:
                 response = await self._transport.send(request)
                 if response.status < 300:
@@ -76,11 +84,19 @@ class Exchange:
                 error = await _refusal(response, request)
             except TransportError as broken:
                 raise _no_answer(broken, request) from broken
-            # One with a cause is no matter of load: a disruption budget stands against this one eviction.
-            if not isinstance(error, Throttled) or error.causes or not (error.retry_after and tries_left):
+            if not tries_left or not _is_worth_waiting_for(error):
                 raise error
-            await asyncio.sleep(error.retry_after)
+            await asyncio.sleep(error.retry_after or 0.0)
         raise AssertionError("the last try returns or raises")
+
+
+def _is_worth_waiting_for(error: ApiError) -> bool:
+    """Whether the server is busy and said for how long.
+
+    One with a cause is no matter of load: a disruption budget stands against this one eviction.
+    """
+    busy = isinstance(error, Throttled) and not error.causes
+    return busy and 0 < (error.retry_after or 0.0) <= RETRY_AFTER_SECONDS_MAX
 
 
 async def _refusal(response: Response, request: Request) -> ApiError:

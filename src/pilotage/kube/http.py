@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pilotage.kube.config import CredentialsError
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import Head, encode_request
+from pilotage.kube.proxies import proxy_for
 from pilotage.kube.transport import Request, Response, TransportError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class HttpTransport:
     def __init__(self, config: ClusterConfig) -> None:
         self._config = config
         self._server = urlsplit(config.server)
-        self._proxy = _proxy(config)
+        self._proxy = proxy_for(config)
         self._context: ssl.SSLContext | None = None
         self._certificate: tuple[bytes, bytes] | None = None
         self._idle: list[Connection] = []
@@ -52,8 +53,10 @@ class HttpTransport:
             proof = await self._config.credentials.headers()
             response = await self._send(request, proof)
             if response.status == 401:
-                await response.read()
-                response.close()
+                try:
+                    await response.read()  # to its end, so that the connection can be used again
+                finally:
+                    response.close()
                 self._config.credentials.rejected(proof)
                 response = await self._send(request, await self._config.credentials.headers())
         except CredentialsError as error:
@@ -72,16 +75,19 @@ class HttpTransport:
     async def _send(self, request: Request, proof: Mapping[str, str]) -> _HttpResponse:
         raw = self._encode(request, proof)
         await self._refresh_certificate()
+        closings = self._closings
         while True:
             connection, reused = self._take_idle(), True
             if connection is None:
                 connection, reused = await self._connect(), False
             try:
+                if request.allowed is not None:
+                    request.allowed()
                 head = await connection.send(raw, request.timeout)
-            except TransportError as error:
+            except TransportError:
                 connection.finish()
                 # The server may have closed it while it was idle. To ask again is harmless; to write again is not.
-                if reused and request.method == "GET" and str(error) != "time is up":
+                if reused and connection.lost and request.method == "GET" and closings == self._closings:
                     continue
                 raise
             except BaseException:
@@ -167,13 +173,14 @@ class HttpTransport:
             lambda: Connection(lambda _: None), proxy_host, proxy_port, ssl=proxy.scheme == "https" or None
         )
         _notice_dead_peers(transport)
-        headers = [("Host", f"{host}:{port}")]
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        headers = [("Host", target)]
         if proxy.username is not None:
             login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
             headers.append(("Proxy-Authorization", "Basic " + base64.b64encode(login.encode()).decode()))
         connection = Connection(self._open.discard)
         try:
-            await _ask_for_tunnel(first, encode_request("CONNECT", f"{host}:{port}", headers, None))
+            await _ask_for_tunnel(first, encode_request("CONNECT", target, headers, None))
             if self._server.scheme == "https":
                 server_hostname = self._config.tls.server_name or host
                 secured = await loop.start_tls(transport, connection, self._context, server_hostname=server_hostname)
@@ -218,8 +225,10 @@ class _HttpResponse:
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and connection.finish():
-            connection.idle_since = asyncio.get_running_loop().time()
+            now = connection.idle_since = asyncio.get_running_loop().time()
             self._pool.append(connection)
+            while self._pool[0].idle_since < now - IDLE_SECONDS_MAX:  # what a burst has left behind
+                self._pool.pop(0).abort("idle for too long")
 
 
 async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:
@@ -230,16 +239,6 @@ async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:
 
 def _address(url: SplitResult) -> tuple[str, int]:
     return url.hostname or "", url.port or _PORTS[url.scheme]
-
-
-def _proxy(config: ClusterConfig) -> SplitResult | None:
-    """The proxy that the configuration names, or HTTPS_PROXY and NO_PROXY, as for kubectl."""
-    from urllib.request import getproxies, proxy_bypass  # not needed by most, and slow to import
-
-    url, server = config.proxy_url, urlsplit(config.server)
-    if url is None and not proxy_bypass(server.netloc):
-        url = getproxies().get(server.scheme)
-    return urlsplit(url) if url else None
 
 
 def _notice_dead_peers(transport: asyncio.BaseTransport) -> None:

@@ -133,6 +133,8 @@ class AnswerParser:
                 break
             self._take_line(data[at:end])
             at = end + 2
+        if self.complete and at < len(data):
+            raise BadAnswer("more came than was announced")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take_line(self, line: bytes) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 REQUEST_SECONDS_MAX = 30.0
 
 
 class Request(NamedTuple):
-    """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the whole of it, if set."""
+    """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the answer; a stream has none.
+
+    `allowed` is called when all waiting is over, just before the request is sent; it raises to keep it from being sent.
+    """
 
     method: str
     target: str
@@ -21,6 +24,7 @@ class Request(NamedTuple):
     accept: str = "application/json"
     timeout: float | None = None
     user_agent: str = ""
+    allowed: Callable[[], None] | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.target.partition('?')[0]}"

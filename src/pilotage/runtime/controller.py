@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import structlog
 
 from pilotage.kube import (
@@ -181,10 +180,8 @@ class Controller:
             _log.warning("reconcile failed", error=str(error), error_class=error.error_class.value)
         else:
             _log.exception("reconcile failed", error=repr(error))
-        if isinstance(error, Throttled) and error.retry_after:
-            self.queue.add_after(key, error.retry_after)
-        else:
-            self.queue.add_rate_limited(key)
+        asked = error.retry_after if isinstance(error, Throttled) else None
+        self.queue.add_rate_limited(key, at_least=asked or 0.0)
 
     async def _stall(self, key: ObjectKey, error: TerminalError) -> None:
         """Say it once: the condition, and an Event only when the condition was new."""
@@ -223,13 +220,6 @@ class Controller:
         return True
 
 
-class _Status(msgspec.Struct):
-    conditions: list[dict[str, Any]] = []
-
-
-class _WithStatus(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
 def _conditions(obj: Object) -> list[dict[str, Any]]:
-    return obj.decode_as(_WithStatus).status.conditions
+    conditions = obj.get("status", "conditions")
+    return conditions if isinstance(conditions, list) else []

@@ -26,6 +26,7 @@ SERIES_SECONDS = 360.0
 WAITING_MAX = 1000
 SERIES_MAX = 4096
 TRIES = 3
+NOTE_BYTES_MAX = 1024
 
 
 class Note(NamedTuple):
@@ -108,10 +109,15 @@ class Recorder:
                 if isinstance(error, Unavailable) and tries_left:
                     await asyncio.sleep(1 + self._rng.random())
                     continue
-                self.dropped += 1
-                _log.debug("event dropped", object=str(note.regarding), reason=note.reason, error=str(error))
+                self._drop(note, error)
+            except Exception as error:  # noqa: BLE001 - no note is worth a process
+                self._drop(note, error)
             series.written = count
             return
+
+    def _drop(self, note: Note, error: Exception) -> None:
+        self.dropped += 1
+        _log.info("event dropped", object=str(note.regarding), reason=note.reason, error=str(error))
 
     async def _send(self, note: Note, series: _Series) -> None:
         now = format_micro_time(utc_now())
@@ -124,13 +130,13 @@ class Recorder:
             else:
                 return
         namespace = note.regarding.namespace or "default"
-        name = f"{note.regarding.name[:230]}.{self._rng.getrandbits(64):016x}"
+        name = f"{note.regarding.name[:230].rstrip('.-')}.{self._rng.getrandbits(64):016x}"
         body = {
             "metadata": {"namespace": namespace, "name": name},
             "eventTime": now,
             "type": note.type,
-            "reason": note.reason,
-            "note": note.message[:1024],
+            "reason": note.reason[:128],
+            "note": note.message.encode(errors="replace")[:NOTE_BYTES_MAX].decode(errors="ignore"),
             "action": "Reconcile",
             "regarding": {
                 "apiVersion": note.regarding.api_version,
@@ -140,7 +146,7 @@ class Recorder:
                 "uid": note.regarding.uid,
             },
             "reportingController": self._controller,
-            "reportingInstance": self._instance,
+            "reportingInstance": self._instance[:128],
         }
         if series.count > 1:
             body["series"] = {"count": series.count, "lastObservedTime": now}

@@ -4,8 +4,10 @@ Promises
 - Handlers see every object that was there long enough to be listed or watched, and its deletion too, even when it
   happened while the connection was down: what a new list lacks is reported as deleted, with its last known state.
 - An object that was deleted and created again under its name is reported as deleted, then added: never as an update.
-- A handler never sees an object go back to an older version, and is not called when nothing changed.
+- A handler never sees an object go back to an older version (unless the server itself does, to a backup), and is not
+  called when nothing changed.
 - What was just written through `observe` is visible at once (read your writes), and its own event is not news later.
+  A change by others that came before it, and whose event comes after it, still is.
 - Handlers are plain functions, called in order on the loop; one that raises is logged and the others still run.
 """
 
@@ -35,11 +37,15 @@ RETRY_SECONDS = (0.8, 30.0)
 
 
 class Change(NamedTuple):
-    """What a handler is told: added (no old), changed (both), deleted (no new). `initial`: from the first list."""
+    """What a handler is told: added (no old), changed (both), deleted (no new).
+
+    `initial`: from the first list. `gap`: events may have been missed since a write of the handler's own; look again.
+    """
 
     old: Object | None
     new: Object | None
     initial: bool = False
+    gap: bool = False
 
     @property
     def object(self) -> Object:
@@ -76,10 +82,13 @@ class Informer:
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._metadata_only = metadata_only
+        self.metadata_only = metadata_only
         self._idle_seconds_max = idle_seconds_max
         self._handlers: list[Handler] = []
         self._version = ""
+        self._must_list = True
+        # Answers that `observe` took in and whose events have not come yet: by key and version, with who wrote.
+        self._ahead: dict[ObjectKey, dict[str, Handler | None]] = {}
 
     @property
     def resource_version(self) -> str:
@@ -96,22 +105,23 @@ class Informer:
         for obj in self.store.list():
             self._call(handler, Change(None, obj, initial=True))
 
-    def observe(self, obj: Object, *, quiet: Handler | None = None) -> None:
-        """Take in the answer to a write of ours before its event comes; all handlers but `quiet` are told.
+    def observe(self, obj: Object, *, writer: Handler | None = None) -> None:
+        """Take in the answer to a write of ours before its event comes. All handlers but the writer's own are told.
 
         Only what is newer than everything seen so far is taken: else the cache has it, or has seen it deleted, already.
         """
-        gone = obj.meta.terminating and not obj.meta.finalizers and not obj.meta.deletion_grace_period_seconds
-        if gone or not self._can_hold(obj) or not _newer(obj.meta.resource_version, self._version):
+        if not self._can_hold(obj) or not _newer(obj.meta.resource_version, self._version):
             return
-        old = self.store.get(obj.key)
+        key = obj.key
+        old = self.store.get(key)
         if old is None and (self._labels or self._fields):
             return  # whether the selector matches it is the server's to say
         if old is None or (
             old.meta.uid == obj.meta.uid and _newer(obj.meta.resource_version, old.meta.resource_version)
         ):
+            self._ahead.setdefault(key, {})[obj.meta.resource_version] = writer
             self.store.put(obj)
-            self._tell(Change(old, obj), quiet)
+            self._tell(Change(old, obj), quiet=writer)
 
     async def run(self) -> None:
         """Follow the server until cancelled. Errors are logged and retried with backoff; none of them ends it."""
@@ -122,18 +132,18 @@ class Informer:
                 await self._follow()
             except Expired as error:
                 _log.info("list again", resource=str(self.resource), why=error.message)
-                self._version = ""
+                self._must_list = True
             except ApiError as error:
                 self.problem = error
                 _log.warning("watch interrupted", resource=str(self.resource), error=str(error))
             # A connection that brought something, or lasted, is taken up again at once; else there is a pause.
-            if self._version not in ("", before) or monotonic() - started > WATCH_SECONDS_SHORT:
+            if self._version != before or monotonic() - started > WATCH_SECONDS_SHORT:
                 backoff.reset()
             else:
                 await asyncio.sleep(backoff.next())
 
     async def _follow(self) -> None:
-        if not self._version:
+        if self._must_list:
             await self._list()
         await self._watch()
 
@@ -165,20 +175,31 @@ class Informer:
             self._namespace,
             labels=self._labels,
             fields=self._fields,
-            metadata_only=self._metadata_only,
+            metadata_only=self.metadata_only,
             chunk=chunk,
         )
 
     def _replace(self, version: str, seen: set[ObjectKey], fresh: list[Object]) -> None:
         initial = not self.synced.is_set()
+        ahead, self._ahead = self._ahead, {}
         for key, old in self.store.items():
             # What we wrote while the list was on its way is not in it because it is newer.
-            if key not in seen and not _newer(old.meta.resource_version, version):
+            if key not in seen and not (key in ahead and _newer(old.meta.resource_version, version)):
                 self._delete(key)
         for obj in fresh:
-            self._put(obj, initial=initial)
+            self._put(obj, initial=initial, unless_newer=obj.key in ahead)
         self._version = version
+        self._must_list = False
         self.synced.set()
+        for key, writes in ahead.items():
+            self._say_again(key, writes)
+
+    def _say_again(self, key: ObjectKey, writes: dict[str, Handler | None]) -> None:
+        """Who wrote ahead of events that will never come has to look again: others may have written, too."""
+        obj = self.store.get(key)
+        for writer in {*writes.values()}:
+            if obj is not None and writer is not None:
+                self._call(writer, Change(obj, obj, gap=True))
 
     async def _watch(self) -> None:
         seconds = self._rng.randint(WATCH_SECONDS_MIN, 2 * WATCH_SECONDS_MIN)
@@ -188,7 +209,7 @@ class Informer:
             resource_version=self._version,
             labels=self._labels,
             fields=self._fields,
-            metadata_only=self._metadata_only,
+            metadata_only=self.metadata_only,
             seconds=seconds,
             idle_seconds_max=self._idle_seconds_max,
         ) as watch:
@@ -198,24 +219,46 @@ class Informer:
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
-        if event.type == "DELETED":
+        if event.type != "BOOKMARK":
             key = obj.key
-            old = self.store.get(key)
-            if old is not None and old.meta.uid == obj.meta.uid:
-                self.store.remove(key)
-                self._tell(Change(obj, None))  # with its final state
-        elif event.type != "BOOKMARK":
-            self._put(obj)
+            if event.type == "DELETED":
+                self._ahead.pop(key, None)
+                old = self.store.get(key)
+                if old is not None and old.meta.uid == obj.meta.uid:
+                    self.store.remove(key)
+                    self._tell(Change(obj, None))  # with its final state
+            elif key not in self._ahead or not self._was_ahead(key, obj):
+                self._put(obj)
         self._version = obj.meta.resource_version
 
-    def _put(self, obj: Object, *, initial: bool = False) -> None:
+    def _was_ahead(self, key: ObjectKey, obj: Object) -> bool:
+        """Whether the cache is past this event, by a write of ours. If it is another's, the writer does not know it."""
+        writes = self._ahead[key]
+        version, current = obj.meta.resource_version, self.store.get(key)
+        own = version in writes
+        writers = {writes.pop(version)} if own else {*writes.values()}
+        if not writes:
+            del self._ahead[key]
+        if own:
+            return True
+        if current is None or current.meta.uid != obj.meta.uid or not _newer(current.meta.resource_version, version):
+            self._ahead.pop(key, None)
+            return False
+        for writer in writers - {None}:
+            assert writer is not None
+            self._call(writer, Change(obj, obj))
+        return True
+
+    def _put(self, obj: Object, *, initial: bool = False, unless_newer: bool = False) -> None:
         key = obj.key
         old = self.store.get(key)
         if old is not None and old.meta.uid != obj.meta.uid:
             self._delete(key)
             old = None
-        if old is not None and not _differs(obj, old):
-            return
+        if old is not None:
+            version, known = obj.meta.resource_version, old.meta.resource_version
+            if version == known or (unless_newer and _newer(known, version)):
+                return
         self.store.put(obj)
         self._tell(Change(old, obj, initial))
 
@@ -226,7 +269,7 @@ class Informer:
 
     def _tell(self, change: Change, quiet: Handler | None = None) -> None:
         for handler in self._handlers:
-            if handler is not quiet:
+            if handler != quiet:  # not `is not`: bound methods are made anew each time
                 self._call(handler, change)
 
     def _call(self, handler: Handler, change: Change) -> None:
@@ -237,15 +280,9 @@ class Informer:
 
     def _can_hold(self, obj: Object) -> bool:
         in_scope = not self._namespace or obj.meta.namespace == self._namespace
-        return in_scope and not self._metadata_only and self.synced.is_set()
+        return in_scope and not self.metadata_only and self.synced.is_set()
 
 
 def _newer(version: str, than: str) -> bool:
     """Whether one version comes after another. Versions of built-in and custom resources are comparable numbers."""
     return version.isdigit() and than.isdigit() and int(version) > int(than)
-
-
-def _differs(obj: Object, old: Object) -> bool:
-    """Whether `obj` is news: another version, and not one from before what was already seen."""
-    version, seen = obj.meta.resource_version, old.meta.resource_version
-    return version != seen and not _newer(seen, version)

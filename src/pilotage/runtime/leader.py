@@ -10,6 +10,7 @@ a minute does not write when it wakes up.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
+RELEASE_SECONDS_MAX = 5.0
+
 
 class LeaseLost(Exception):
     """The Lease is not ours, or no longer surely. Nothing may be written."""
 
 
 class Election(NamedTuple):
-    """Which Lease, who we are, and client-go's three durations."""
+    """Which Lease, who we are (no two processes may have the same identity), and client-go's three durations."""
 
     lease: ObjectKey
     identity: str
@@ -42,7 +45,10 @@ class Leader:
     """One candidate for one Lease."""
 
     def __init__(self, client: Client, election: Election, rng: random.Random) -> None:
-        self._client = client
+        if not election.lease_seconds > election.renew_seconds > election.retry_seconds >= 0:
+            raise ValueError(f"{election}: a Lease must last longer than its renewal may take, and that than a retry")
+        # Neither a limiter nor one hanging connection may cost us the Lease.
+        self._client = client.urgent(election.renew_seconds / 2)
         self._election = election
         self._rng = rng
         self._record: Json = {}
@@ -79,19 +85,28 @@ class Leader:
 
     async def release(self) -> None:
         """Give the Lease up, so that the next candidate need not wait. Does nothing if it is not surely ours."""
-        try:
-            self.check()
-        except LeaseLost:
+        if self._sure_until is None or monotonic() >= self._sure_until:
             return
         self._sure_until = None
         try:
-            lease = self._ours or (await self._client.get(LEASES, self._election.lease)).to_dict()
-            if lease["spec"].get("holderIdentity") == self._election.identity:
-                now = format_micro_time(utc_now())
-                freed = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
-                await self._client.replace(LEASES, lease | {"spec": lease["spec"] | freed})
-        except ApiError as error:
+            async with asyncio.timeout(RELEASE_SECONDS_MAX):
+                await self._give_up(self._ours)
+        except (ApiError, TimeoutError) as error:
             _log.warning("could not release the lease; it will run out", error=str(error))
+
+    async def _give_up(self, lease: Json | None) -> None:
+        known = lease is not None
+        lease = lease or (await self._client.get(LEASES, self._election.lease)).to_dict()
+        if lease["spec"].get("holderIdentity") != self._election.identity:
+            return
+        now = format_micro_time(utc_now())
+        freed = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+        try:
+            await self._client.replace(LEASES, lease | {"spec": lease["spec"] | freed})
+        except Conflict:
+            if not known:
+                raise
+            await self._give_up(None)  # a renewal whose answer we did not wait for has changed it
 
     async def _try(self) -> bool:
         """One attempt to take or renew the Lease. `_sure_until` counts from before it was sent."""
@@ -137,7 +152,7 @@ class Leader:
         renewed = old.get("holderIdentity") == self._election.identity
         return {
             "holderIdentity": self._election.identity,
-            "leaseDurationSeconds": max(1, round(self._election.lease_seconds)),
+            "leaseDurationSeconds": math.ceil(self._election.lease_seconds),
             "acquireTime": old.get("acquireTime", now) if renewed else now,
             "renewTime": now,
             "leaseTransitions": old.get("leaseTransitions", 0) + (0 if renewed or not old else 1),

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-STOP_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 15.0
+"""With the time for Events and the Lease, well within the 30 s that a Pod has by default."""
+
 FLUSH_SECONDS_MAX = 5.0
 
 
@@ -111,7 +113,12 @@ class Manager:
         workers: int = 1,
         watches: Iterable[tuple[Informer, Callable[[Object], Iterable[ObjectKey]]]] = (),
     ) -> Controller:
-        """A controller for the objects of an informer; `watches` wake it too, each with its mapper to keys."""
+        """A controller for the objects of an informer; `watches` wake it too, each with its mapper to keys.
+
+        ValueError for an informer of metadata only: a controller has to know the status that it may write.
+        """
+        if informer.metadata_only:
+            raise ValueError(f"{name}: a controller needs whole objects, not their metadata alone")
         controller = Controller(
             name,
             informer,
@@ -211,7 +218,9 @@ class Manager:
                 {control, keep, hurry}, timeout=self._stop_seconds_max, return_when=asyncio.FIRST_COMPLETED
             )
             if not control.done():
-                _log.warning("reconciles were cut off", after_seconds=self._stop_seconds_max)
+                _log.warning("reconciles are cut off")
+            if keep.done():
+                return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS_MAX):
                     await self._recorder.flush()
@@ -254,6 +263,9 @@ class _Gate:
         self._may_write = may_write
 
     def before(self, _resource: Resource, _key: ObjectKey) -> None:
+        self._may_write()
+
+    def allowed(self) -> None:
         self._may_write()
 
     def after(self, _resource: Resource, _key: ObjectKey, _written: Object | None) -> None:

@@ -1,6 +1,6 @@
 """What a manager counts, under the names that client-go and controller-runtime have made known: dashboards fit.
 
-One registry per manager, no globals. Label children are looked up once, not per observation.
+One registry per manager, no globals.
 """
 
 from __future__ import annotations

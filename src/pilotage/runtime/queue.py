@@ -116,9 +116,9 @@ class Queue(Generic[T]):
         else:
             self._delays.put(item, asyncio.get_running_loop().time() + delay, priority)
 
-    def add_rate_limited(self, item: T) -> None:
-        """Add the item when its backoff says: for an item whose work has failed."""
-        self.add_after(item, self._limiter.when(item))
+    def add_rate_limited(self, item: T, at_least: float = 0.0) -> None:
+        """Add the item when its backoff says, or after `at_least` seconds if that is later: its work has failed."""
+        self.add_after(item, max(at_least, self._limiter.when(item)))
 
     def forget(self, item: T) -> None:
         """Forget the item's failures: for an item whose work has succeeded, or was given up."""

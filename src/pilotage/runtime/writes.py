@@ -56,14 +56,20 @@ class OwnWrites:
         if self._is_own(resource, key):
             self._in_flight.setdefault(key, _InFlight()).unanswered += 1
 
+    def allowed(self) -> None:
+        """See `WriteGuard`."""
+        self._may_write()
+
     def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
         """See `WriteGuard`."""
         own = self._is_own(resource, key)
-        if written is not None:
-            for informer in self._informers(resource):
-                informer.observe(written, quiet=self.on_change if own else None)
-        if own:
-            self._answered(key, written)
+        try:
+            if written is not None:
+                for informer in self._informers(resource):
+                    informer.observe(written, writer=self.on_change if own else None)
+        finally:
+            if own:
+                self._answered(key, written)
 
     def on_change(self, change: Change) -> None:
         """The handler for the informer of `resource`: passes on, or holds back while a write is in flight."""
@@ -82,7 +88,7 @@ class OwnWrites:
             return
         del self._in_flight[key]
         for change in in_flight.changes:
-            if change.new is None or change.new.meta.resource_version not in in_flight.versions:
+            if change.gap or change.new is None or change.new.meta.resource_version not in in_flight.versions:
                 self._wake(change)
 
     def _is_own(self, resource: Resource, key: ObjectKey) -> bool:
