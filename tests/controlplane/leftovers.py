@@ -26,6 +26,11 @@ def wait_until_nothing_is_left(folder: str | Path) -> None:
     wait_for(f"end of {folder}", lambda: not Path(folder).exists(), timeout=15)
 
 
+def interruptible() -> None:
+    """For `preexec_fn`: let Ctrl-C reach the process, also where the test run itself was started to ignore it (`&`)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def send(process: "subprocess.Popen[str]", number: signal.Signals, *, to_group: bool = False) -> None:
     """Send a signal to a process, or to its whole group, as a terminal does."""
     if to_group:

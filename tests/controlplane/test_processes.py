@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.access import wait_for
 from controlplane.processes import ProcessError, Supervisor
-from tests.controlplane.leftovers import is_alive, send, wait_until_nothing_is_left
+from tests.controlplane.leftovers import interruptible, is_alive, send, wait_until_nothing_is_left
 
 SLEEP = ["sleep", "1000"]
 ENV = {"PATH": os.environ["PATH"]}
@@ -35,6 +35,7 @@ def run() -> Iterator[tuple["subprocess.Popen[str]", int, int, Path]]:
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        preexec_fn=interruptible,
     ) as process:
         assert process.stdout
         supervisor, started, folder = process.stdout.readline().split()

@@ -15,7 +15,7 @@ from controlplane import Cluster
 from controlplane.access import wait_for
 from controlplane.background import REPOSITORY
 from tests.controlplane.fake_go import FakeGo
-from tests.controlplane.leftovers import processes_of, send, wait_until_nothing_is_left
+from tests.controlplane.leftovers import interruptible, processes_of, send, wait_until_nothing_is_left
 
 PLAIN_AND_CLUSTER = """
 def test_with_cluster(namespace):
@@ -43,6 +43,7 @@ def session(
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=interruptible,
     ) as process:
         try:
             yield process
