@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controlplane import Cluster, NoControlPlane, assets, build
 from demo.buoys import BUOYS, CONFIGMAPS, CRD, CRDS, FINALIZER, buoys, light_of
 from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Manager, configure_logging, find_condition, tune_gc
+from pilotage.runtime import Manager, configure_logging, find_condition
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -117,7 +117,6 @@ async def run(cluster: Cluster) -> None:
 
 
 def main() -> None:
-    tune_gc()
     configure_logging(level="error", json=False)
     try:
         if assets.missing(os.environ):

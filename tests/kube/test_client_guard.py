@@ -117,6 +117,13 @@ GUARDED: dict[str, tuple[Callable[[Client], Awaitable[object]], Json, str | None
         VERSION_8,
         "8",
     ),
+    "replace of the scale": (
+        lambda client: client.replace(
+            CONFIG_MAPS, config_map("x", namespace="ns", resourceVersion="7"), subresource="scale"
+        ),
+        VERSION_8,
+        None,
+    ),
     "patch": (lambda client: client.patch(CONFIG_MAPS, KEY, merge_patch({})), VERSION_8, "8"),
     "patch of the status": (
         lambda client: client.patch(CONFIG_MAPS, KEY, merge_patch({}), subresource="status"),

@@ -175,6 +175,24 @@ async def test_it_lists_again_when_its_version_was_compacted(own_cluster, proxie
         assert int(informer.resource_version) > int(lost_at)
 
 
+async def test_who_wrote_before_a_list_looks_again_after_it(own_cluster, proxied, direct, namespace):
+    """Between the write and the list others may have written, and the events that would tell are gone."""
+    proxy, config = proxied
+    told = []
+    async with informed(config, namespace) as (informer, mirror):
+        uids = await make(direct, namespace, "a")
+        await mirror.until(knows(uids, namespace))
+        proxy.refuse()
+        written = await direct.patch(CONFIGMAPS, ObjectKey(namespace, "a"), merge_patch({"data": {"n": "2"}}))
+        informer.observe(written, writer=told.append)
+        assert informer.store.get(written.key) is written
+        assert told == []
+        await asyncio.to_thread(own_cluster.expire_resource_versions)
+        proxy.accept()
+        await eventually(lambda: len(told) == 1)
+        assert told[0].gap
+
+
 async def test_a_stall_of_30_seconds_loses_nothing(proxied, direct, namespace):
     proxy, config = proxied
     async with informed(config, namespace) as (_, mirror):

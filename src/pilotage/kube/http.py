@@ -75,7 +75,6 @@ class HttpTransport:
     async def _send(self, request: Request, proof: Mapping[str, str]) -> _HttpResponse:
         raw = self._encode(request, proof)
         await self._refresh_certificate()
-        closings = self._closings
         while True:
             connection, reused = self._take_idle(), True
             if connection is None:
@@ -87,7 +86,7 @@ class HttpTransport:
             except TransportError:
                 connection.finish()
                 # The server may have closed it while it was idle. To ask again is harmless; to write again is not.
-                if reused and connection.lost and request.method == "GET" and closings == self._closings:
+                if reused and connection.lost and request.method == "GET":
                     continue
                 raise
             except BaseException:

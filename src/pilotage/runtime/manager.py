@@ -1,8 +1,8 @@
 """The manager: one process's client, caches, controllers, Lease and health server, started and stopped in order.
 
-Start: health server, caches, wait until they are synced, Lease, controllers. Stop: no new reconcile, running ones end
-(bounded), Events are written, the Lease is given up, the rest is cancelled. A Lease that is lost ends everything at
-once: from that moment no write of a controller is sent, whatever its reconcile still does.
+Start: health server, caches, wait until they are synced, tune the garbage collector, Lease, controllers. Stop: no new
+reconcile, running ones end (bounded), Events are written, the Lease is given up, the rest is cancelled. A Lease that is
+lost ends everything at once: from that moment no write of a controller is sent, whatever its reconcile still does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pilotage.runtime.events import Recorder
 from pilotage.runtime.informer import Informer
 from pilotage.runtime.leader import Election, Leader, LeaseLost
 from pilotage.runtime.metrics import MeteredTransport, Metrics
+from pilotage.runtime.process import tune_gc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -178,6 +179,7 @@ class Manager:
     async def _ready(self) -> None:
         for informer in self._informers.values():
             await informer.synced.wait()
+        tune_gc()  # now: the caches are loaded, and most of what they hold will stay
         if self._leader is not None:
             await self._leader.acquire()
 
