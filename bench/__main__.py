@@ -84,7 +84,7 @@ def _facts(cluster: Cluster, size: Size) -> dict[str, str]:
         "python": platform.python_version(),
         "kube-apiserver": cluster.request("GET", "/version")["gitVersion"],
         **{package: metadata.version(package) for package in PACKAGES},
-        "figures": f"the median of {size.rounds} rounds in which all take turns, but for the largest list and the lifecycle",
+        "figures": f"medians of {size.rounds} rounds in which all take turns; the largest list, the lifecycle: one",
         "garbage collector": "Python's defaults, but in the lifecycle, where each operator runs as it would",
     }
 
