@@ -29,6 +29,7 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.kube.credentials import bearer
+from pilotage.kube.http import HttpTransport
 from pilotage.kube.tls import TlsSettings
 from pilotage.kube.transport import Request, Response, Transport
 from tests.support.kinds import CONFIG_MAPS, config_map
@@ -208,6 +209,72 @@ async def test_the_answer_to_a_request_that_was_given_up_goes_to_no_other(
             proxy.release()
             for name in ("b", "a", "b"):
                 assert (await impatient.get(CONFIG_MAPS, ObjectKey(namespace, name))).meta.name == name
+
+
+async def test_the_rest_of_an_answer_that_nobody_reads_goes_to_no_other(config: ClusterConfig, namespace: str) -> None:
+    async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config), timeout=2) as client:
+        version = (await client.list(CONFIG_MAPS, namespace)).resource_version
+        async with client.watch(CONFIG_MAPS, namespace, resource_version=version):
+            pass
+        created = await client.create(CONFIG_MAPS, config_map("x"), namespace=namespace)
+        assert (await client.get(CONFIG_MAPS, created.key)).meta.name == "x"
+        assert proxy.connections == 2  # the watch has cost its own
+
+
+async def test_a_connection_on_which_something_comes_unasked_is_not_used_again() -> None:
+    connections = 0
+    unasked = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(http("200 OK", b"%d" % connections))
+                await unasked.wait()
+                writer.write(http("408 Request Timeout"))
+        writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with raw_server() as config:
+        port = server.sockets[0].getsockname()[1]
+        async with Client.connect(replace(config, server=f"http://127.0.0.1:{port}")) as client:
+            assert await client.get_path("/") == b"1"
+            sockets = open_sockets()
+            unasked.set()
+            await eventually(lambda: fewer_than(sockets))
+            assert await client.get_path("/") == b"2"
+    server.close()
+    await server.wait_closed()
+
+
+def test_the_time_of_one_request_does_not_run_out_in_the_next(own_cluster: Cluster) -> None:
+    async def scenario() -> None:
+        config = load_config(kubeconfig=str(own_cluster.kubeconfig))
+        async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config), timeout=30) as client:
+            await client.get_path("/version")
+            await warp(25)
+            proxy.hold_answers()
+            asking = asyncio.create_task(outcome(client.get_path("/version")))
+            await proxy.held()
+            await warp(10)
+            proxy.release()
+            assert "gitVersion" in await asking
+            assert proxy.connections == 1
+
+    run_warp(scenario())
+
+
+async def test_an_answer_is_whole_also_when_its_reader_is_slower_than_its_sender() -> None:
+    sent = b"x" * 5_000_000
+    async with raw_server(chunked(sent) + b"0\r\n\r\n") as config:
+        transport = HttpTransport(config)
+        response = await transport.send(Request("GET", "/"))
+        for _ in range(100):  # turns of the loop, in which it takes in as much as it will
+            await asyncio.sleep(0)
+        assert await response.read() == sent
+        response.close()
+        await transport.close()
 
 
 async def test_a_connection_that_was_being_made_when_the_client_was_closed_is_not_left(config: ClusterConfig) -> None:
@@ -420,6 +487,10 @@ def open_sockets() -> set[int]:
             if stat.S_ISSOCK(status.st_mode):
                 found.add(status.st_ino)
     return found
+
+
+async def fewer_than(sockets: set[int]) -> bool:
+    return open_sockets() < sockets
 
 
 async def none_but(sockets: set[int]) -> bool:

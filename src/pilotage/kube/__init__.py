@@ -7,7 +7,7 @@ names below are the public face; the modules behind them can move.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pilotage.kube.client import Client, WriteGuard
+from pilotage.kube.client import Client
 from pilotage.kube.errors import (
     Absent,
     AlreadyExists,
@@ -26,6 +26,7 @@ from pilotage.kube.errors import (
     Unavailable,
     Uncertain,
 )
+from pilotage.kube.guard import WriteGuard
 from pilotage.kube.names import EVENTS, LEASES, PODS, ObjectKey, ObjectRef, Resource
 from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer

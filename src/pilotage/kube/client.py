@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
 from pilotage import __version__
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from pilotage.kube.config import ClusterConfig
+    from pilotage.kube.guard import WriteGuard
     from pilotage.kube.ratelimit import TokenBucket
 
 CHUNK = 500
@@ -32,19 +33,6 @@ CHUNK = 500
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _JSON = "application/json"
-
-
-class WriteGuard(Protocol):
-    """Is told of every write of a client before it is sent and after it is answered. See `Client.guarded_by`."""
-
-    def before(self, resource: Resource, key: ObjectKey) -> None:
-        """A write to this key is about to be sent; raises to forbid it."""
-
-    def allowed(self) -> None:
-        """All waiting is over, and it will be sent now; raises to forbid it. May be called more than once."""
-
-    def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
-        """It was answered: with the object as it is now, or None when it failed or left no object to see."""
 
 
 class Client:
