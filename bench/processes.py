@@ -20,10 +20,9 @@ STOP_SECONDS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a task cost a client in the middle of all rounds, and the least CPU of any: disturbance only adds to it."""
+    """What a task cost a client, in the middle of all rounds."""
 
     cpu_seconds: float
-    cpu_seconds_best: float
     rss_bytes: float
     peak_bytes: float
 
@@ -41,7 +40,7 @@ def measure(clients: Sequence[str], task: str, job: Job, *, rounds: int) -> dict
 
 def _cost(runs: Sequence[Mapping[str, float]]) -> Cost:
     median = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    return Cost(**median, cpu_seconds_best=min(run["cpu_seconds"] for run in runs))
+    return Cost(**median)
 
 
 def _run(client: str, task: str, job: Job) -> Mapping[str, float]:

@@ -33,7 +33,7 @@ from pilotage.kube.http import HttpTransport
 from pilotage.kube.tls import TlsSettings
 from pilotage.kube.transport import Request, Response, Transport
 from tests.support.kinds import CONFIG_MAPS, config_map
-from tests.support.raw_server import chunked, http, raw_server
+from tests.support.raw_server import chunked, http, plain_config, raw_server
 from tests.support.tcp_proxy import HttpProxy, TcpProxy
 from tests.support.waiting import eventually
 from tests.virtual_time import run_warp, warp
@@ -222,30 +222,34 @@ async def test_the_rest_of_an_answer_that_nobody_reads_goes_to_no_other(config: 
 
 
 async def test_a_connection_on_which_something_comes_unasked_is_not_used_again() -> None:
-    connections = 0
-    unasked = asyncio.Event()
+    unasked, served = asyncio.Event(), 0
+    handlers: list[asyncio.Task[object] | None] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                writer.write(http("200 OK", b"%d" % connections))
-                await unasked.wait()
-                writer.write(http("408 Request Timeout"))
+        nonlocal served
+        handlers.append(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        served += 1
+        writer.write(http("200 OK", b"%d" % served))
+        if served == 1:
+            await unasked.wait()
+            writer.write(http("408 Request Timeout"))
+        with contextlib.suppress(ConnectionError):
+            await reader.read()  # until the client has closed it
         writer.transport.abort()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with raw_server() as config:
-        port = server.sockets[0].getsockname()[1]
-        async with Client.connect(replace(config, server=f"http://127.0.0.1:{port}")) as client:
-            assert await client.get_path("/") == b"1"
-            sockets = open_sockets()
-            unasked.set()
-            await eventually(lambda: fewer_than(sockets))
-            assert await client.get_path("/") == b"2"
+    port = server.sockets[0].getsockname()[1]
+    async with Client.connect(plain_config(f"http://127.0.0.1:{port}")) as client:
+        assert await client.get_path("/") == b"1"
+        sockets = open_sockets()
+        unasked.set()
+        await eventually(lambda: fewer_than(sockets))
+        assert await client.get_path("/") == b"2"
+    await asyncio.gather(*filter(None, handlers))
     server.close()
-    await server.wait_closed()
 
 
 def test_the_time_of_one_request_does_not_run_out_in_the_next(own_cluster: Cluster) -> None:

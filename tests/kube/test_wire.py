@@ -72,9 +72,9 @@ def test_a_list_gives_its_kind_to_items_that_have_none(bodies: list[Json]) -> No
 
 @given(objects, texts)
 def test_an_event_carries_its_object_untouched(body: Json, type_: str) -> None:
-    decoded, raw = decode_event(encode({"type": type_, "object": body}))
+    decoded, obj = decode_event(encode({"type": type_, "object": body}))
     assert decoded == type_
-    assert Object.decode(raw).to_dict() == body
+    assert obj.to_dict() == body
 
 
 POD: Json = {
@@ -228,3 +228,24 @@ async def test_fields_that_a_builtin_kind_does_not_know_are_dropped_by_the_serve
 ) -> None:
     created = await client.create(CONFIG_MAPS, config_map("x") | {"unknown": {"a": 1}}, namespace=namespace)
     assert "unknown" not in created.to_dict()
+
+
+OBJECT = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7"},"data":{"b":"}}"}}'
+LINES = {
+    "as the API server writes it": b'{"type":"MODIFIED","object":%s}' % OBJECT,
+    "in another order": b'{"object":%s,"type":"MODIFIED"}' % OBJECT,
+    "with spaces": b'{ "type": "MODIFIED", "object": %s }' % OBJECT,
+    "with more fields": b'{"type":"MODIFIED","object":%s,"more":{}}' % OBJECT,
+}
+
+
+@pytest.mark.parametrize("how", LINES)
+def test_an_event_is_the_same_however_it_is_written(how):
+    type_, obj = decode_event(LINES[how])
+    assert (type_, obj.key.name, obj.meta.resource_version, obj.kind) == ("MODIFIED", "a", "7", "ConfigMap")
+    assert obj.raw == OBJECT
+
+
+def test_an_event_with_nulls_where_the_api_server_leaves_fields_out():
+    _, obj = decode_event(b'{"type":"ADDED","object":{"kind":"X","metadata":{"name":"a","labels":null}}}')
+    assert (obj.key.name, obj.meta.labels) == ("a", {})

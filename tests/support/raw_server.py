@@ -34,8 +34,17 @@ async def raw_server(*answers: bytes, reset: bool = False) -> AsyncIterator[Clus
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    config = ClusterConfig(
-        server=f"http://127.0.0.1:{port}",
+    try:
+        yield plain_config(f"http://127.0.0.1:{port}")
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def plain_config(server: str) -> ClusterConfig:
+    """A cluster without TLS and without a user."""
+    return ClusterConfig(
+        server=server,
         tls=TlsSettings(),
         credentials=FixedCredentials(),
         namespace="default",
@@ -43,11 +52,6 @@ async def raw_server(*answers: bytes, reset: bool = False) -> AsyncIterator[Clus
         context=None,
         source="",
     )
-    try:
-        yield config
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 def http(status: str, body: bytes = b"", **headers: str) -> bytes:

@@ -11,16 +11,15 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-import msgspec
-
 from pilotage.kube.errors import Status, Unavailable, classify
 from pilotage.kube.transport import TransportError
-from pilotage.kube.wire import Object, decode_event
+from pilotage.kube.wire import decode_event
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pilotage.kube.transport import Response
+    from pilotage.kube.wire import Object
 
 # The API server sends a bookmark about once a minute.
 IDLE_SECONDS_MAX = 90.0
@@ -88,10 +87,10 @@ class Watch:
 
     def _decode(self, line: bytes) -> WatchEvent:
         try:
-            type_, raw = decode_event(line)
+            type_, obj = decode_event(line)
             if type_ != "ERROR":
-                return WatchEvent(type_, Object.decode(raw))
-            status = msgspec.json.decode(raw, type=Status)
+                return WatchEvent(type_, obj)
+            status = obj.decode_as(Status)
         except ValueError as error:
             raise Unavailable(f"not a watch event: {error}", request=self._request) from error
         raise classify(status.code or 500, status, write=False, request=self._request)
