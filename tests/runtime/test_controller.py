@@ -108,7 +108,8 @@ async def test_a_change_by_another_whose_event_comes_after_an_own_write_still_wa
         split = client.through(lambda rest: WatchesThroughProxy(rest, watches))
         async with managed(split, namespace, reconcile) as (_, controller, _):
             key = await make_thing(client, namespace, x=1)
-            await eventually(lambda: seen == [1])
+            await eventually(lambda: key in controller.informer.store)
+            await eventually(lambda: controller.informer.store.get(key).get("status", "seen") == 1)
             proxy.hold_answers()
             await client.patch(THINGS, key, merge_patch({"spec": {"x": 2}}))
             await proxy.held()
