@@ -7,6 +7,7 @@ import pytest
 from pilotage.kube import Client, load_config, merge_patch
 from pilotage.kube.transport import Request, Transport
 from pilotage.runtime import Manager, TerminalError, find_condition
+from tests import virtual_time
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually
@@ -35,7 +36,8 @@ class InFlight:
 
 
 @pytest.mark.timeout(300)
-def test_a_terminal_error_costs_nothing_for_a_day(own_cluster, namespace):
+def test_a_terminal_error_costs_nothing_for_a_day(own_cluster, namespace, monkeypatch):
+    monkeypatch.setattr(virtual_time, "SETTLE_SECONDS", 0.004)  # answers under way are waited for by `busy`
     run_warp(scenario(own_cluster, namespace))
 
 

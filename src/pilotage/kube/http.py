@@ -142,6 +142,7 @@ class HttpTransport:
             raise TransportError(words, sent=False) from error
         except OSError as error:
             words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+            words = words or "the connection was closed"
             raise TransportError(f"cannot connect to {host}:{port} ({words})", sent=False) from error
         if closings != self._closings:
             connection.abort("the client was closed")

@@ -145,6 +145,7 @@ class Informer:
     async def _follow(self) -> None:
         if self._must_list:
             await self._list()
+            self.problem = None
         await self._watch()
 
     async def _list(self) -> None:
