@@ -250,7 +250,7 @@ async def one_seat_for(user: str, admin: Client, observed: Observed, client: Cli
             await client.get_path("/version")
             return observed.answers[-1].headers["x-kubernetes-pf-prioritylevel-uid"] == level.meta.uid
 
-        await eventually(in_effect)
+        await eventually(in_effect, seconds=120)  # the server takes new levels in when it gets to it
         yield
 
 
@@ -276,6 +276,7 @@ async def seat_taken(config: ClusterConfig, transport: Transport) -> AsyncIterat
         writer.transport.abort()
 
 
+@pytest.mark.timeout(300)
 def test_the_real_server_throttles_and_is_waited_for(own_cluster: Cluster) -> None:
     admin_config = load_config(kubeconfig=str(own_cluster.kubeconfig))
     user_config = load_config(kubeconfig=str(own_cluster.user("mallory")))
