@@ -30,16 +30,17 @@ from pilotage.kube.guard import WriteGuard
 from pilotage.kube.names import EVENTS, LEASES, PODS, ObjectKey, ObjectRef, Resource
 from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
-from pilotage.kube.ratelimit import TokenBucket
 from pilotage.kube.watch import Watch, WatchEvent
 from pilotage.kube.wire import Json, Object, ObjectList, ObjectMeta, OwnerReference
 
 if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig, ConfigError, in_cluster_config, load_config
     from pilotage.kube.discovery import ApiResource, Discovery, Surface, UnknownKind
+    from pilotage.kube.ratelimit import TokenBucket
     from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
 
-# Not every program reads a kubeconfig, asks what kinds there are, or matches selectors: imported when first used.
+# Not every program reads a kubeconfig, asks what kinds there are, matches selectors or limits its rate: imported when
+# first used. asyncio, which takes longer than all of this package, is imported by the modules that run on a loop.
 _LATER = {
     "ApiResource": "pilotage.kube.discovery",
     "ClusterConfig": "pilotage.kube.config",
@@ -49,6 +50,7 @@ _LATER = {
     "LabelSelector": "pilotage.kube.selectors",
     "SelectorError": "pilotage.kube.selectors",
     "Surface": "pilotage.kube.discovery",
+    "TokenBucket": "pilotage.kube.ratelimit",
     "UnknownKind": "pilotage.kube.discovery",
     "in_cluster_config": "pilotage.kube.config",
     "load_config": "pilotage.kube.config",

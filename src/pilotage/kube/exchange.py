@@ -6,7 +6,6 @@ whether to try again is the caller's decision.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -86,7 +85,9 @@ class Exchange:
                 raise _no_answer(broken, request) from broken
             if not tries_left or not _is_worth_waiting_for(error):
                 raise error
-            await asyncio.sleep(error.retry_after or 0.0)
+            from asyncio import sleep  # not at the top: see `pilotage.kube`
+
+            await sleep(error.retry_after or 0.0)
         raise AssertionError("the last try returns or raises")
 
 

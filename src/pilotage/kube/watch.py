@@ -7,7 +7,6 @@ allow: a peer that holds the connection but says nothing, not even a bookmark, i
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -16,6 +15,7 @@ from pilotage.kube.transport import TransportError
 from pilotage.kube.wire import decode_event
 
 if TYPE_CHECKING:
+    from asyncio import Timeout
     from collections.abc import Awaitable, Callable
 
     from pilotage.kube.transport import Response
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 # The API server sends a bookmark about once a minute.
 IDLE_SECONDS_MAX = 90.0
+
+
+def _timeout(seconds: float) -> Timeout:
+    from asyncio import timeout  # not at the top: see `pilotage.kube`
+
+    return timeout(seconds)
 
 
 class WatchEvent(NamedTuple):
@@ -45,7 +51,7 @@ class Watch:
 
     async def __aenter__(self) -> Self:
         try:
-            async with asyncio.timeout(self._idle_seconds_max):
+            async with _timeout(self._idle_seconds_max):
                 self._response = await self._open()
         except TimeoutError:
             quiet = f"the API server did not answer for {self._idle_seconds_max:.0f} s"
@@ -71,7 +77,7 @@ class Watch:
     async def _receive(self) -> None:
         assert self._response is not None, "a Watch is used inside `async with`"
         try:
-            async with asyncio.timeout(self._idle_seconds_max):
+            async with _timeout(self._idle_seconds_max):
                 chunk = await self._response.chunk()
         except TimeoutError:
             quiet = f"nothing came for {self._idle_seconds_max:.0f} s, not even a bookmark"
