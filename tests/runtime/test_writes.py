@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.kube import ObjectKey
 from pilotage.runtime import Change, LeaseLost
-from pilotage.runtime.writes import OwnWrites, reconciling
+from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
 from tests.runtime.objects import CONFIGMAPS, KEY, THINGS, changed, thing
 
 
@@ -15,7 +15,7 @@ def woken():
 
 @pytest.fixture
 def writes(woken):
-    token = reconciling.set(KEY)
+    token = reconciling.set(Reconciling("things", KEY, 1))
     yield OwnWrites(THINGS, woken.append, informers=lambda _: [], may_write=lambda: None)
     reconciling.reset(token)
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import copy
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
@@ -353,7 +354,7 @@ class Client:
         guard.before(resource, key)
         written: Object | None = None
         try:
-            answer = await self._exchange.call(request._replace(allowed=guard.allowed), _decoder(resource))
+            answer = await self._exchange.call(request, _decoder(resource), guard.allowed)
             if shows_it and not _is_gone(answer, request.method):
                 written = answer
         finally:
@@ -374,8 +375,13 @@ def _check_uid(resource: Resource, key: ObjectKey, uid: str) -> None:
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:
-    used = {name: value for name, value in query.items() if value}
-    return f"{path}?{urlencode(used)}" if used else path
+    used = tuple((name, value) for name, value in query.items() if value)
+    return f"{path}?{_encoded(used)}" if used else path
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)
 
 
 def _decoder(resource: Resource) -> Callable[[bytes], Object]:

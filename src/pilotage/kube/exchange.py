@@ -55,9 +55,11 @@ class Exchange:
         """Close the transport."""
         await self._transport.close()
 
-    async def call(self, request: Request, decode: Callable[[bytes], T]) -> T:
+    async def call(
+        self, request: Request, decode: Callable[[bytes], T], allowed: Callable[[], None] | None = None
+    ) -> T:
         """What `decode` makes of the whole answer, or an ApiError; also where it makes nothing of it (ValueError)."""
-        response = await self.open(request._replace(timeout=self._timeout))
+        response = await self.open(request, self._timeout, allowed)
         try:
             return decode(await response.read())
         except TransportError as error:
@@ -68,14 +70,20 @@ class Exchange:
         finally:
             response.close()
 
-    async def open(self, request: Request) -> Response:
-        """The response of a request that succeeded (the caller closes it), or an ApiError."""
-        request = request._replace(user_agent=self._user_agent)
+    async def open(
+        self, request: Request, timeout: float | None = None, allowed: Callable[[], None] | None = None
+    ) -> Response:
+        """The response of a request that succeeded (the caller closes it), or an ApiError.
+
+        `allowed` is called when all waiting is over, and raises to keep the request from being sent.
+        """
+        method, target, body, content_type, accept, _, _, _ = request
+        request = Request(method, target, body, content_type, accept, timeout, self._user_agent, allowed)
         for tries_left in reversed(range(THROTTLED_TRIES_MAX)):
             if self._limiter is not None:
                 await self._limiter.acquire()
-            if request.allowed is not None:
-                request.allowed()
+            if allowed is not None:
+                allowed()
             try:
                 response = await self._transport.send(request)
                 if response.status < 300:

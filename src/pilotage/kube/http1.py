@@ -160,10 +160,11 @@ def _parse_head(raw: bytes) -> Head:
     if version not in ("HTTP/1.1", "HTTP/1.0") or not (code.isascii() and code.isdigit()):
         raise BadAnswer(f"it begins with {first[:40]!r}")
     headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise BadAnswer(f"{line[:40]!r} is no header")
-        headers[name.strip().lower()] = value.strip()
+    try:
+        for line in lines:
+            name, value = line.split(":", 1)
+            headers[name.lower().strip()] = value.strip()
+    except ValueError:
+        raise BadAnswer(f"{line[:40]!r} is no header") from None
     keep_alive = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
     return Head(int(code), headers, keep_alive)

@@ -5,10 +5,13 @@ No I/O here, and nothing that knows about one particular kind beyond the few tha
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
+
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -75,7 +78,7 @@ def _segment(name: str) -> str:
     """A name as a part of a path. The server would take some apart again, however quoted, and read another path."""
     if "/" in name or name in (".", ".."):
         raise ValueError(f"{name!r} cannot be the name of an object or a namespace")
-    return quote(name, safe="")
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

@@ -29,7 +29,7 @@ from pilotage.runtime.leader import LeaseLost
 from pilotage.runtime.metrics import Metrics, QueueMetrics
 from pilotage.runtime.queue import Queue, ShutDown
 from pilotage.runtime.types import Reconcile, Result, TerminalError
-from pilotage.runtime.writes import OwnWrites, reconciling
+from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
 
 if TYPE_CHECKING:
     import random
@@ -146,34 +146,32 @@ class Controller:
 
     async def _once(self, key: ObjectKey) -> None:
         """One reconcile, and what follows from its outcome. Nothing but cancellation escapes."""
-        reconciling.set(key)
-        names = {"controller": self.name, "key": str(key), "reconcile_id": f"{self._rng.getrandbits(64):016x}"}
-        with structlog.contextvars.bound_contextvars(**names):
+        reconciling.set(Reconciling(self.name, key, self._rng.getrandbits(64)))
+        try:
             try:
-                try:
-                    result = await self._reconcile(key)
-                except TerminalError as error:
-                    await self._stall(key, error)
-                    self.queue.forget(key)
-                    self._ended["terminal_error"].inc()
-                else:
-                    await self._unstall(key)
-                    self._finished(key, result)
-            except LeaseLost as error:
-                _log.warning("stopped", why=str(error))
-            except Exception as error:  # noqa: BLE001 - any bug of a reconcile is retried, seen and counted
-                self._failed(key, error)
+                result = await self._reconcile(key)
+            except TerminalError as error:
+                await self._stall(key, error)
+                self.queue.forget(key)
+                self._ended["terminal_error"].value += 1
+            else:
+                await self._unstall(key)
+                self._finished(key, result)
+        except LeaseLost as error:
+            _log.warning("stopped", why=str(error))
+        except Exception as error:  # noqa: BLE001 - any bug of a reconcile is retried, seen and counted
+            self._failed(key, error)
 
     def _finished(self, key: ObjectKey, result: Result | None) -> None:
         self.queue.forget(key)
         if result is not None and result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after)
-            self._ended["requeue_after"].inc()
+            self._ended["requeue_after"].value += 1
         else:
-            self._ended["success"].inc()
+            self._ended["success"].value += 1
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
-        self._ended["error"].inc()
+        self._ended["error"].value += 1
         if isinstance(error, Conflict):
             _log.debug("read again", error=str(error))  # the ordinary price of optimistic locking
         elif isinstance(error, ApiError):

@@ -7,6 +7,8 @@ import sys
 
 import structlog
 
+from pilotage.runtime.writes import reconciling
+
 
 def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
     """Log to standard error from this level up: as JSON lines, or readable where standard error is a terminal."""
@@ -19,6 +21,7 @@ def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            name_reconcile,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *renderer,
@@ -27,3 +30,15 @@ def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def name_reconcile(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """A processor: says which reconcile an event belongs to. Only here, because most reconciles log nothing."""
+    current = reconciling.get()
+    if current is not None:
+        event.setdefault("controller", current.controller)
+        event.setdefault("key", str(current.key))
+        event.setdefault("reconcile_id", f"{current.number:016x}")
+    return event

@@ -1,15 +1,17 @@
 """What a manager counts, under the names that client-go and controller-runtime have made known: dashboards fit.
 
-One registry per manager, no globals.
+One registry per manager, no globals. Everything that is counted in a reconcile or a request is a plain number until
+somebody scrapes (`instruments`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from pilotage.runtime.clock import monotonic
+from pilotage.runtime.instruments import Counters, Histograms, Levels
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -25,25 +27,17 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         to = self.registry
-        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker", ["name"], registry=to)
-        self.adds = Counter("workqueue_adds", "Keys added", ["name"], registry=to)
-        self.retries = Counter("workqueue_retries", "Keys added with a delay", ["name"], registry=to)
-        self.waited = Histogram(
-            "workqueue_queue_duration_seconds", "From add to get", ["name"], buckets=_SECONDS, registry=to
+        self.depth = Levels("workqueue_depth", "Keys that wait for a worker", ["name"], to)
+        self.adds = Counters("workqueue_adds", "Keys added", ["name"], to)
+        self.retries = Counters("workqueue_retries", "Keys added with a delay", ["name"], to)
+        self.waited = Histograms("workqueue_queue_duration_seconds", "From add to get", ["name"], to, _SECONDS)
+        self.worked = Histograms("workqueue_work_duration_seconds", "From get to done", ["name"], to, _SECONDS)
+        self.reconciles = Counters(
+            "controller_runtime_reconcile", "Reconciles by how they ended", ["controller", "result"], to
         )
-        self.worked = Histogram(
-            "workqueue_work_duration_seconds", "From get to done", ["name"], buckets=_SECONDS, registry=to
-        )
-        self.reconciles = Counter(
-            "controller_runtime_reconcile", "Reconciles by how they ended", ["controller", "result"], registry=to
-        )
-        self.requests = Counter("rest_client_requests", "Requests to the API server", ["method", "code"], registry=to)
-        self.request_seconds = Histogram(
-            "rest_client_request_duration_seconds",
-            "Until the answer began",
-            ["method"],
-            buckets=_SECONDS,
-            registry=to,
+        self.requests = Counters("rest_client_requests", "Requests to the API server", ["method", "code"], to)
+        self.request_seconds = Histograms(
+            "rest_client_request_duration_seconds", "Until the answer began", ["method"], to, _SECONDS
         )
         self.leader = Gauge("leader_election_master_status", "1 while the Lease is held", ["name"], registry=to)
         self.events_dropped = Gauge("pilotage_events_dropped", "Events that could not be written", registry=to)
@@ -66,7 +60,7 @@ class QueueMetrics:
 
     def added(self, _item: Hashable) -> None:
         """See `QueueObserver`."""
-        self._adds.inc()
+        self._adds.value += 1
 
     def got(self, _item: Hashable, waited_seconds: float) -> None:
         """See `QueueObserver`."""
@@ -78,11 +72,11 @@ class QueueMetrics:
 
     def retried(self) -> None:
         """See `QueueObserver`."""
-        self._retries.inc()
+        self._retries.value += 1
 
     def depth(self, n: int) -> None:
         """See `QueueObserver`."""
-        self._depth.set(n)
+        self._depth.value = n
 
 
 class MeteredTransport:
@@ -101,7 +95,7 @@ class MeteredTransport:
             code = str(response.status)
             return response
         finally:
-            self._metrics.requests.labels(request.method, code).inc()
+            self._metrics.requests.labels(request.method, code).value += 1
             self._metrics.request_seconds.labels(request.method).observe(monotonic() - started)
 
     async def close(self) -> None:

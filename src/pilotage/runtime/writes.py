@@ -9,7 +9,7 @@ while a write is in flight, changes of its object are held, and told apart by re
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from pilotage.kube import Object, ObjectKey, Resource
     from pilotage.runtime.informer import Change, Handler, Informer
 
-reconciling: ContextVar[ObjectKey | None] = ContextVar("reconciling", default=None)
-"""The key that the current task reconciles."""
+
+class Reconciling(NamedTuple):
+    """One reconcile under way."""
+
+    controller: str
+    key: ObjectKey
+    number: int
+    """Random; the logs call it `reconcile_id`."""
+
+
+reconciling: ContextVar[Reconciling | None] = ContextVar("reconciling", default=None)
+"""What the current task reconciles."""
 
 
 class _InFlight:
@@ -92,4 +102,5 @@ class OwnWrites:
                 self._wake(change)
 
     def _is_own(self, resource: Resource, key: ObjectKey) -> bool:
-        return resource == self._resource and key == reconciling.get()
+        current = reconciling.get()
+        return current is not None and key == current.key and resource == self._resource
