@@ -188,9 +188,9 @@ async def test_a_watch_that_is_refused_says_why(how: str) -> None:
 @virtual
 async def test_only_silence_counts_and_every_byte_ends_it() -> None:
     class Slow(MemoryResponse):
-        async def chunk(self) -> bytes:
+        async def chunks(self) -> list[bytes]:
             await asyncio.sleep(89)
-            return await super().chunk()
+            return await super().chunks()
 
     async with watch_of(Slow([added("a"), added("b")[:10], added("b")[10:]])) as watch:
         assert [event.object.meta.name async for event in watch] == ["a", "b"]

@@ -30,19 +30,19 @@ class MemoryResponse:
         self.closed = False
 
     async def read(self) -> bytes:
-        chunks = []
-        while chunk := await self.chunk():
-            chunks.append(chunk)
-        return b"".join(chunks)
+        read: list[bytes] = []
+        while chunks := await self.chunks():
+            read += chunks
+        return b"".join(read)
 
-    async def chunk(self) -> bytes:
+    async def chunks(self) -> list[bytes]:
         if self._chunks:
-            return self._chunks.pop(0)
+            return [self._chunks.pop(0)]
         if self._silent:
             await asyncio.get_running_loop().create_future()
         if self._then:
             raise self._then
-        return b""
+        return []
 
     def close(self) -> None:
         self.closed = True

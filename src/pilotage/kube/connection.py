@@ -55,13 +55,13 @@ class Connection(asyncio.Protocol):
     async def read(self) -> bytes:
         """The rest of the answer's body."""
         assert self._parser is not None
-        taken = [self._taken()]
+        taken = self._taken()
         while not self._parser.complete:
             await self._more()
-            taken.append(self._taken())  # at once, or a long answer would stop at the bound of the buffer
+            taken += self._taken()  # at once, or a long answer would stop at the bound of the buffer
         return b"".join(taken)
 
-    async def chunk(self) -> bytes:
+    async def chunks(self) -> list[bytes]:
         """What has arrived of the body, as soon as there is some; empty at its end."""
         assert self._parser is not None
         while not self._pieces and not self._parser.complete:
@@ -106,12 +106,12 @@ class Connection(asyncio.Protocol):
         if self._parser is None:
             return self.abort("something came that nobody asked for")
         try:
-            piece = self._parser.feed(data)
+            pieces = self._parser.feed(data)
         except BadAnswer as error:
             return self.abort(f"not an answer: {error}")
-        if piece:
-            self._pieces.append(piece)
-            self._size += len(piece)
+        if pieces:
+            self._pieces += pieces
+            self._size += len(data)
             if self._size > BUFFER_BYTES_MAX and not self._paused and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
@@ -132,15 +132,12 @@ class Connection(asyncio.Protocol):
             self.closed.set_result(None)
         self._wake()
 
-    def _taken(self) -> bytes:
-        pieces = self._pieces
-        if not pieces:
-            return b""
-        self._pieces, self._size = [], 0
+    def _taken(self) -> list[bytes]:
+        pieces, self._pieces, self._size = self._pieces, [], 0
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return pieces
 
     async def _more(self) -> None:
         """Wait until something has happened; TransportError if nothing can any more."""

@@ -218,9 +218,9 @@ class _HttpResponse:
         assert self._connection is not None
         return await self._connection.read()
 
-    async def chunk(self) -> bytes:
+    async def chunks(self) -> list[bytes]:
         assert self._connection is not None
-        return await self._connection.chunk()
+        return await self._connection.chunks()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -60,21 +60,21 @@ class AnswerParser:
         self._after_chunk = False
         self._trailer = False
 
-    def feed(self, data: bytes) -> bytes:
-        """Take what has arrived; raises BadAnswer."""
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take what has arrived; raises BadAnswer. Chunks stay apart: in a watch, each is an event."""
         if self.head is None:
             data = self._take_head(self._pending + data)
             if self.head is None:
-                return b""
+                return []
         if self._chunked:
             return self._take_chunks(data)
         if self._left is None:
-            return data
+            return [data] if data else []
         if len(data) > self._left:
             raise BadAnswer("more came than was announced")
         self._left -= len(data)
         self.complete = self._left == 0
-        return data
+        return [data] if data else []
 
     def end(self) -> None:
         """The connection has ended; raises BadAnswer if something is missing."""
@@ -112,7 +112,7 @@ class AnswerParser:
         else:
             raise BadAnswer(f"Content-Length is {length!r}")
 
-    def _take_chunks(self, data: bytes) -> bytes:
+    def _take_chunks(self, data: bytes) -> list[bytes]:
         data, self._pending = self._pending + data, b""
         pieces: list[bytes] = []
         at = 0
@@ -122,9 +122,12 @@ class AnswerParser:
                 pieces.append(piece)
                 at += len(piece)
                 self._left -= len(piece)
-                self._after_chunk = True
                 if self._left:
                     break
+                if data.startswith(b"\r\n", at):  # as good as always
+                    at += 2
+                else:
+                    self._after_chunk = True
             end = data.find(b"\r\n", at)
             if end < 0:
                 if len(data) - at > _LINE_BYTES_MAX:
@@ -135,7 +138,7 @@ class AnswerParser:
             at = end + 2
         if self.complete and at < len(data):
             raise BadAnswer("more came than was announced")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return pieces
 
     def _take_line(self, line: bytes) -> None:
         """What stands between the chunks: an empty line after each, then the size of the next; trailers at the end."""

@@ -52,8 +52,8 @@ class Response(Protocol):
     async def read(self) -> bytes:
         """The whole body."""
 
-    async def chunk(self) -> bytes:
-        """What has arrived of the body, as soon as there is some; empty once the server has ended it."""
+    async def chunks(self) -> list[bytes]:
+        """What has arrived of the body, in any pieces, as soon as there is some; empty once the server has ended it."""
 
     def close(self) -> None:
         """Done with it. A body that was not read to its end costs the connection."""

@@ -78,18 +78,24 @@ class Watch:
         assert self._response is not None, "a Watch is used inside `async with`"
         try:
             async with _timeout(self._idle_seconds_max):
-                chunk = await self._response.chunk()
+                chunks = await self._response.chunks()
         except TimeoutError:
             quiet = f"nothing came for {self._idle_seconds_max:.0f} s, not even a bookmark"
             raise Unavailable(quiet, request=self._request) from None
         except TransportError as error:
             raise Unavailable(f"the watch broke off: {error}", request=self._request) from error
-        if not chunk and self._rest:
+        if not chunks and self._rest:
             raise Unavailable("the watch broke off in the middle of an event", request=self._request)
-        if not chunk:
+        if not chunks:
             raise StopAsyncIteration
-        *lines, self._rest = (self._rest + chunk).split(b"\n") if self._rest else chunk.split(b"\n")
-        self._lines.extend(line for line in lines if line)
+        for chunk in chunks:
+            whole = self._rest + chunk if self._rest else chunk
+            if 0 < whole.find(b"\n") == len(whole) - 1:  # kube-apiserver's chunks: an event each
+                self._lines.append(whole)
+                self._rest = b""
+            else:
+                *lines, self._rest = whole.split(b"\n")
+                self._lines.extend(line for line in lines if line)
 
     def _decode(self, line: bytes) -> WatchEvent:
         try:

@@ -181,6 +181,8 @@ _EVENT_STARTS = {type_: f'{{"type":"{type_}","object":'.encode() for type_ in _E
 def decode_event(line: bytes) -> tuple[str, Object]:
     """One line of a watch: the event's type, and its object (of an ERROR, a Status). DecodeError for anything else.
 
+    With the end of the line, as it comes, or without.
+
     The line is decoded once: kube-apiserver writes the type first, so the object's bytes are cut out, not parsed.
     """
     try:
@@ -188,10 +190,11 @@ def decode_event(line: bytes) -> tuple[str, Object]:
     except msgspec.ValidationError:  # perhaps nulls, which the slower way knows how to take
         return _decode_event_in_two(line)
     start = _EVENT_STARTS.get(event.type)
-    if start is None or not line.startswith(start) or not line.endswith(b"}}"):
+    end = -2 if line.endswith(b"}}\n") else -1
+    if start is None or not line.startswith(start) or (end == -1 and not line.endswith(b"}}")):
         return _decode_event_in_two(line)
     head = event.object
-    return event.type, Object(line[len(start) : -1], head.metadata, head.api_version, head.kind)
+    return event.type, Object(line[len(start) : end], head.metadata, head.api_version, head.kind)
 
 
 def _decode_event_in_two(line: bytes) -> tuple[str, Object]:
