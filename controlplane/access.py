@@ -43,12 +43,13 @@ class Access(ABC):
         """Run kubectl as administrator and return what it printed. Raises `KubectlError`."""
 
     @contextlib.contextmanager
-    def namespace(self, prefix: str = "test") -> Iterator[str]:
-        """A namespace of one's own, ready for pods; deleted at the end."""
+    def namespace(self, prefix: str = "test", *, for_pods: bool = True) -> Iterator[str]:
+        """A namespace of one's own, ready for pods unless there are to be none; deleted at the end."""
         name = f"{prefix[:50].rstrip('-')}-{secrets.token_hex(4)}"
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         try:
-            self._wait_for_service_account(name)
+            if for_pods:
+                self.wait_for_service_account(name)
             yield name
         finally:
             self._delete_namespace(name)
@@ -62,7 +63,8 @@ class Access(ABC):
                 return None
             raise
 
-    def _wait_for_service_account(self, namespace: str) -> None:
+    def wait_for_service_account(self, namespace: str) -> None:
+        """Until pods can be created in a namespace."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for(f"ServiceAccount default in {namespace}", lambda: self.find(path))
 

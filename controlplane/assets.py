@@ -6,7 +6,7 @@ A folder of envtest has no controller manager, scheduler or kwok; what such a fo
 import hashlib
 import platform
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ class Binary:
     name: str
     package: str
     module: Path
+    verb: tuple[str, ...] = ("build",)
+    """What Go is to do with the package; a test binary comes from `test -c`."""
 
     @property
     def ldflags(self) -> str:
@@ -45,12 +47,13 @@ BINARIES = (
 )
 
 
-def cache_folder(env: Mapping[str, str]) -> Path:
-    """The folder for exactly these versions on this kind of machine. It need not exist."""
+def cache_folder(env: Mapping[str, str], binaries: Sequence[Binary] = ()) -> Path:
+    """The folder for exactly these versions (else: of the control plane) on this kind of machine. It need not exist."""
+    binaries = binaries or BINARIES
     digest = hashlib.sha256(f"{platform.system()} {platform.machine()}".encode())
-    for binary in BINARIES:
+    for binary in binaries:
         digest.update(f"{binary.name} {binary.package} {binary.ldflags}".encode())
-    for module in sorted({binary.module for binary in BINARIES}):
+    for module in sorted({binary.module for binary in binaries}):
         digest.update((module / "go.mod").read_bytes() + (module / "go.sum").read_bytes())
     root = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache")
     return root / "pilotage" / "controlplane" / digest.hexdigest()[:16]

@@ -45,12 +45,18 @@ def check_go(binaries: Sequence[Binary], env: Mapping[str, str]) -> None:
 def build(env: Mapping[str, str], say: Say) -> Path:
     """Build what is missing, and return the cache folder. Raises `NoControlPlane`, also when a build fails."""
     folder = cache_folder(env)
-    if not missing(env):
+    if missing(env):
+        fill(folder, lambda: missing(env), env, say)
+    else:
         say("control plane: everything is there, nothing to build")
-        return folder
+    return folder
+
+
+def fill(folder: Path, missing: Callable[[], Sequence[Binary]], env: Mapping[str, str], say: Say) -> None:
+    """Build into a folder what is missing there, as soon as no other process does. Raises `NoControlPlane`."""
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, say) as lock:
-        lacking = missing(env)  # another builder may have been at work
+        lacking = missing()  # another builder may have been at work
         check_go(lacking, env)
         scratch = folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)  # of a build that was cut off
@@ -63,7 +69,6 @@ def build(env: Mapping[str, str], say: Say) -> Path:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         say(f"control plane: {len(lacking)} binaries built in {time.monotonic() - start:.0f} s: {folder}")
-    return folder
 
 
 def _build_one(binary: Binary, folder: Path, scratch: Path, env: Mapping[str, str], lock: int, say: Say) -> None:
@@ -72,7 +77,7 @@ def _build_one(binary: Binary, folder: Path, scratch: Path, env: Mapping[str, st
     start = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            ["go", "build", "-trimpath", f"-ldflags={binary.ldflags}", "-o", str(target), binary.package],
+            ["go", *binary.verb, "-trimpath", f"-ldflags={binary.ldflags}", "-o", str(target), binary.package],
             cwd=binary.module,
             env={**env, "CGO_ENABLED": "0", "GOTMPDIR": str(scratch)},
             stdin=subprocess.DEVNULL,

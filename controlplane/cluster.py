@@ -267,9 +267,10 @@ class Cluster(Access):
     def _delete_namespace(self, name: str) -> None:
         self.request("DELETE", f"/api/v1/namespaces/{name}")  # not waited for: it goes with etcd at the latest
 
-    def _wait_for_service_account(self, namespace: str) -> None:
+    def wait_for_service_account(self, namespace: str) -> None:
+        """See `Access`; without a controller there are no ServiceAccounts to wait for."""
         if "kube-controller-manager" in self._components:
-            super()._wait_for_service_account(namespace)
+            super().wait_for_service_account(namespace)
 
 
 def _exchange(connection: http.client.HTTPConnection, method: str, path: str, body: object = None) -> bytes:

@@ -141,9 +141,16 @@ def own_cluster(cluster: Access) -> Iterator[Cluster]:
 
 @pytest.fixture
 def namespace(cluster: Access, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for this test alone."""
+    """A namespace for this test alone. Those that create pods in it use `namespace_for_pods`."""
     prefix = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
-    with cluster.namespace(prefix) as name:
+    with cluster.namespace(prefix, for_pods=False) as name:
         yield name
         if isinstance(cluster, Cluster):
             cluster.repair()  # to be able to delete it
+
+
+@pytest.fixture
+def namespace_for_pods(cluster: Access, namespace: str) -> str:
+    """The same, once pods can be created in it: after a restart of the API server that can take most of a minute."""
+    cluster.wait_for_service_account(namespace)
+    return namespace

@@ -1,6 +1,7 @@
 """An import goes down the layers, never up; and the command line starts light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pilotage
 # From the bottom up; the packages of one row may import each other's lower rows only. ARCHITECTURE.md says why.
 LAYERS = [
     {"kube"},
-    {"runtime"},
+    {"harbor", "runtime"},
+    {"sim"},
     {"cli"},
 ]
 HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")
@@ -51,6 +53,16 @@ def test_every_package_has_a_layer():
 
 def test_imports_go_down():
     assert upward_imports(SOURCE) == []
+
+
+def test_harbor_knows_only_what_objects_and_names_look_like():
+    allowed = {"names", "selectors", "label_requirement", "wire"}
+    used = {
+        name.split(".")[2]
+        for module in (SOURCE / "harbor").rglob("*.py")
+        for name in re.findall(r"^\s*(?:from|import) (pilotage\.kube\S*)", module.read_text(), re.MULTILINE)
+    }
+    assert used <= allowed
 
 
 def test_an_upward_import_is_found(tmp_path):

@@ -6,16 +6,8 @@ import time
 
 import pytest
 
-from tests.virtual_time import (
-    VIRTUAL_EPOCH,
-    DeadlockError,
-    VirtualTimeLoop,
-    WarpLoop,
-    run_virtual,
-    run_warp,
-    virtual,
-    warp,
-)
+from pilotage.sim.loop import VIRTUAL_EPOCH, DeadlockError, VirtualTimeLoop, run_virtual, virtual
+from tests.virtual_time import WarpLoop, run_warp, warp
 
 DAY = 86_400.0
 

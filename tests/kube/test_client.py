@@ -255,7 +255,8 @@ async def kubelet(client: Client, folder: Path, said: bytes) -> AsyncIterator[tu
 
 
 @pytest.mark.usefixtures("own_cluster")
-async def test_logs_are_what_the_kubelet_says(client: Client, namespace: str, tmp_path: Path) -> None:
+async def test_logs_are_what_the_kubelet_says(client: Client, namespace_for_pods: str, tmp_path: Path) -> None:
+    namespace = namespace_for_pods
     async with kubelet(client, tmp_path, b"hello\nworld\n") as (node, requests):
         body = pod("x")
         body["spec"] |= {"nodeName": node, "containers": [{"name": name, "image": "none"} for name in ("a", "b")]}
@@ -270,7 +271,8 @@ async def test_logs_are_what_the_kubelet_says(client: Client, namespace: str, tm
     assert requests == [f"{path}/b HTTP/1.1", f"{path}/a?previous=true&tailLines=0 HTTP/1.1"]
 
 
-async def test_a_pod_without_a_node_has_an_empty_log(client: Client, namespace: str) -> None:
+async def test_a_pod_without_a_node_has_an_empty_log(client: Client, namespace_for_pods: str) -> None:
+    namespace = namespace_for_pods
     body = pod("x")
     body["spec"]["schedulingGates"] = [{"name": "example.com/never"}]
     created = await client.create(PODS, body, namespace=namespace)

@@ -42,7 +42,8 @@ async def running_pod(client: Client, namespace: str, name: str, **metadata: obj
 # Whether it is gone
 
 
-async def test_a_delete_says_whether_the_object_is_gone(client: Client, namespace: str) -> None:
+async def test_a_delete_says_whether_the_object_is_gone(client: Client, namespace_for_pods: str) -> None:
+    namespace = namespace_for_pods
     service = {"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}}
     cases: list[tuple[str, Resource, Json]] = [
         ("of most kinds", CONFIG_MAPS, config_map("x")),
@@ -71,7 +72,8 @@ async def test_a_delete_says_whether_the_object_is_gone(client: Client, namespac
     await client.patch(CONFIG_MAPS, held.key, without_finalizer(held, FINALIZER) or merge_patch({}))
 
 
-async def test_a_running_pod_and_a_namespace_stay_for_a_while(client: Client, namespace: str) -> None:
+async def test_a_running_pod_and_a_namespace_stay_for_a_while(client: Client, namespace_for_pods: str) -> None:
+    namespace = namespace_for_pods
     leaving = await delete(client, PODS, await running_pod(client, namespace, "x"))
     assert leaving is not None
     assert leaving.meta.deletion_grace_period_seconds == 30
@@ -167,7 +169,8 @@ async def test_a_collection_is_deleted_as_selected(client: Client, namespace: st
 # Evictions
 
 
-async def test_an_eviction_is_a_delete_that_a_budget_can_forbid(client: Client, namespace: str) -> None:
+async def test_an_eviction_is_a_delete_that_a_budget_can_forbid(client: Client, namespace_for_pods: str) -> None:
+    namespace = namespace_for_pods
     guarded = await running_pod(client, namespace, "guarded", labels={"app": "guarded"})
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
     budget = await client.create(BUDGETS, {"metadata": {"name": "x"}, "spec": spec}, namespace=namespace)

@@ -16,9 +16,9 @@ from pilotage.kube import (
     exactly,
     merge_patch,
 )
+from pilotage.sim.loop import virtual
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.transports import ScriptedTransport, answer
-from tests.virtual_time import virtual
 
 KEY = ObjectKey("ns", "x")
 BACKGROUND = Propagation.BACKGROUND

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube.credentials import Impersonating, TokenFile
-from tests.virtual_time import virtual
+from pilotage.sim.loop import virtual
 
 
 class Rotated:

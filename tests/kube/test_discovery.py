@@ -6,11 +6,11 @@ import pytest
 
 from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, Unavailable, UnknownKind
 from pilotage.kube.transport import Request, Response, Transport
+from pilotage.sim.loop import virtual
 from tests.support import kinds
 from tests.support.kinds import existing, served
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer, observed
 from tests.support.waiting import eventually
-from tests.virtual_time import virtual
 
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 

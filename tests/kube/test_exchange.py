@@ -26,10 +26,11 @@ from pilotage.kube import (
 )
 from pilotage.kube.exchange import THROTTLED_TRIES_MAX
 from pilotage.kube.transport import Request, Transport, TransportError
+from pilotage.sim.loop import virtual
 from tests.support.kinds import CONFIG_MAPS, config_map, existing
 from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer, observed
 from tests.support.waiting import eventually
-from tests.virtual_time import run_warp, virtual, warp
+from tests.virtual_time import run_warp, warp
 
 KEY = ObjectKey("ns", "x")
 PATH = "/api/v1/namespaces/ns/configmaps/x"

@@ -25,11 +25,12 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.kube.transport import TransportError
+from pilotage.sim.loop import VirtualTimeLoop, virtual
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
 from tests.support.raw_server import chunked, raw_server
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
-from tests.virtual_time import VirtualTimeLoop, run_warp, virtual, warp
+from tests.virtual_time import run_warp, warp
 
 
 def line(type_: str, body: Any) -> bytes:

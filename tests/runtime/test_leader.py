@@ -12,12 +12,12 @@ import pytest
 from pilotage.kube import LEASES, Client, ObjectKey, load_config, merge_patch
 from pilotage.runtime import Election, Leader, LeaseLost
 from pilotage.runtime.manager import _Gate
+from pilotage.sim.loop import virtual
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.transports import ScriptedTransport, answer
-from tests.virtual_time import virtual
 
 ADMINISTRATORS = ("system:masters",)
 

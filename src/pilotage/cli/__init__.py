@@ -10,6 +10,7 @@ import sys
 import click
 
 from pilotage import __version__
+from pilotage.cli.harbor import harbor
 from pilotage.cli.version import version
 
 
@@ -19,6 +20,7 @@ def pilotage() -> None:
     """Model serving on Kubernetes whose departures are as safe as its arrivals."""
 
 
+pilotage.add_command(harbor)
 pilotage.add_command(version)
 
 

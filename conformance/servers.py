@@ -1,0 +1,62 @@
+"""The two servers that are held side by side, each with somebody beside it who makes pods and runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from controlplane import Cluster
+from controlplane.access import wait_for
+from controlplane.processes import Supervisor, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+START_SECONDS_MAX = 30
+
+
+class Failed(Exception):
+    """A server did not start, or ended before it was told to."""
+
+
+@contextlib.contextmanager
+def kubernetes() -> Iterator[Path]:
+    """A real control plane whose nodes and pods kwok plays; gives the administrator's kubeconfig."""
+    with Cluster() as cluster:
+        yield cluster.kubeconfig
+
+
+@contextlib.contextmanager
+def harbor() -> Iterator[Path]:
+    """harbor, and beside it the simulator's controllers in real time; gives the administrator's kubeconfig."""
+    with Supervisor() as supervisor:
+        env = {"PATH": os.environ.get("PATH", ""), "HOME": str(supervisor.folder)}
+        kubeconfig = supervisor.folder / "data" / "kubeconfig"
+
+        def start(name: str, *args: str) -> None:
+            supervisor.start(name, [sys.executable, "-m", *args], env=env)
+
+        def check() -> None:
+            for name in started:
+                if not supervisor.is_running(name):
+                    supervisor.keep_logs()
+                    raise Failed(f"{name} has ended; {supervisor.log(name)} ends:\n{tail(supervisor.log(name))}")
+
+        def announced() -> bool:
+            check()
+            return "kubeconfig: " in tail(supervisor.log("harbor"))
+
+        started = ["harbor"]
+        start("harbor", "pilotage", "harbor", "--data", str(kubeconfig.parent))
+        wait_for("answer of harbor", announced, START_SECONDS_MAX)
+        started.append("models")
+        start("models", "pilotage.sim.models", "--kubeconfig", str(kubeconfig))
+        yield kubeconfig
+        check()
+
+
+SERVERS: Mapping[str, Callable[[], AbstractContextManager[Path]]] = {"kubernetes": kubernetes, "harbor": harbor}

@@ -1,0 +1,50 @@
+"""``pilotage harbor``: the Kubernetes API on this machine, without a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pilotage.harbor.server.run import Ready
+
+
+@click.command()
+@click.option(
+    "--data",
+    metavar="DIR",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where everything is kept: objects, certificates and the kubeconfig.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port on 127.0.0.1. [default: the one of the last time, else a free one]",
+)
+@click.option("--memory", is_flag=True, help="Keep objects in memory only: they are gone when it ends.")
+def harbor(data: Path, port: int, memory: bool) -> None:
+    """Serve the Kubernetes API on this machine until SIGTERM.
+
+    Prints where it is as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` gets in as the administrator.
+    """
+    import asyncio
+
+    from pilotage.harbor.journal import InUse
+    from pilotage.harbor.server.credentials import CredentialsError
+    from pilotage.harbor.server.run import run
+
+    try:
+        asyncio.run(run(data.absolute(), port, memory=memory, on_ready=_announce))
+    except (CredentialsError, InUse) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{error}. Choose another --data or --port.") from error
+
+
+def _announce(ready: Ready) -> None:
+    click.echo(f"server: {ready.url}")
+    click.echo(f"kubeconfig: {ready.kubeconfig}")

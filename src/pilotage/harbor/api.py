@@ -1,0 +1,237 @@
+"""Harbor: the Kubernetes API as a plain object. A call comes in, an answer or a stream goes out.
+
+HTTP is one way to call it (`pilotage.harbor.server`), the simulator's transport is another. `handle` never raises.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pilotage.harbor import bodies, discovery, errors, reading, removing, reviews, subresources, writing
+from pilotage.harbor.accept import negotiate
+from pilotage.harbor.attributes import attributes_of
+from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_headers
+from pilotage.harbor.choosing import Choice
+from pilotage.harbor.discovery import REVIEWS
+from pilotage.harbor.housekeeping import Housekeeping
+from pilotage.harbor.scope import Scope
+from pilotage.harbor.watching import Watching
+
+if TYPE_CHECKING:
+    from pilotage.harbor.attributes import Attributes
+    from pilotage.harbor.calls import Call, Stream
+    from pilotage.harbor.core import Core
+
+_log = logging.getLogger(__name__)
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_RETURNS_DELETED = frozenset(
+    {
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "storageclasses.storage.k8s.io",
+    }
+)
+"""Kinds whose delete is answered with the object's last state, and not with a Status."""
+
+
+class Harbor:
+    """See the module. `start` begins its housekeeping, and needs a running loop; `stop` ends that and all watches."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._watches: set[Watching] = set()
+        self._housekeeping = Housekeeping(core, self.handle)
+
+    async def start(self) -> None:
+        """Begin to collect garbage, delete namespaces and serve custom kinds."""
+        await self._housekeeping.start()
+
+    async def stop(self) -> None:
+        """End all watches cleanly, and the housekeeping."""
+        for watch in [*self._watches]:
+            watch.end()
+        await self._housekeeping.stop()
+
+    async def handle(self, call: Call) -> Answer | Stream:
+        """Do what is asked, if who asks may."""
+        try:
+            return await self._handle(call)
+        except errors.StatusError as error:
+            return refuse(error)
+        except errors.PageNotFound:
+            return Answer(404, b"404 page not found\n", {"Content-Type": "text/plain; charset=utf-8"})
+        except Exception:  # noqa: BLE001 - one request of many must not end the server; the log has the rest
+            _log.exception("%s %s failed", call.method, call.path)
+            return refuse(errors.internal("harbor has failed; its log says why"))
+
+    async def _handle(self, call: Call) -> Answer | Stream:
+        wanted = attributes_of(call.method, call.path, call.query)
+        self.core.authorizer.check(call.user, wanted)
+        if call.method not in _METHODS:
+            raise errors.method_not_allowed()
+        if wanted.path:
+            return discovery.serve(self.core, call)
+        scope = self._scope(call, wanted)
+        if scope is None:
+            return self._review(call, wanted)
+        answered = await (self._subresource(scope) if scope.subresource else self._resource(scope))
+        if scope.kind.deprecation and isinstance(answered, Answer):
+            warnings = warning_headers([scope.kind.deprecation])
+            given = answered.headers.get("Warning")
+            warnings["Warning"] += f"\n{given}" if given else ""
+            return answered._replace(headers={**answered.headers, **warnings})
+        return answered
+
+    def _scope(self, call: Call, wanted: Attributes) -> Scope | None:
+        """What the path names; None for reviews, which are no objects; 404 for what is not served."""
+        parts = call.path.split("/")
+        version = parts[2] if parts[1] == "api" else parts[3]
+        kind = self.core.registry.kind(wanted.group, version, wanted.resource)
+        if kind is None:
+            if version == "v1" and any(wanted.resource == plural for plural, _, _ in REVIEWS.get(wanted.group, ())):
+                return None
+            if self.core.registry.is_builtin(wanted.group):
+                raise errors.no_such_path()
+            raise errors.PageNotFound
+        if "%" in wanted.name or "/" in wanted.name or wanted.name in (".", ".."):
+            raise errors.bad_request(_bad_name(wanted.name))
+        namespace = wanted.namespace if kind.namespaced else ""
+        name = "" if wanted.verb in ("list", "watch") else wanted.name
+        if wanted.subresource and wanted.subresource not in kind.subresources:
+            if kind.custom:
+                raise errors.not_found(kind.group, kind.plural, name)
+            raise errors.no_such_path()
+        if not kind.namespaced and wanted.namespace and kind.plural != "namespaces":
+            raise errors.PageNotFound if kind.custom else errors.no_such_path()
+        if kind.namespaced and not namespace and (name or call.method not in ("GET", "HEAD")):
+            raise errors.method_not_allowed() if call.method == "POST" and not name else errors.no_such_path()
+        if wanted.verb == "watch" and not call.flag("watch"):  # asked for by the old path
+            call = call._replace(query={**call.query, "watch": ["1"]})
+        return Scope(call, kind, namespace, name, wanted.subresource)
+
+    async def _resource(self, scope: Scope) -> Answer | Stream:
+        call, kind, core = scope.call, scope.kind, self.core
+        verb = scope.verb
+        if (
+            call.method == "HEAD"
+            or verb not in kind.verbs
+            or (verb == "create" and scope.name)
+            or (verb in ("update", "patch") and not scope.name)
+        ):
+            raise errors.method_not_allowed()
+        form = negotiate(call.headers.get("accept", ""))
+        if verb == "get":
+            return reading.get(core.store, kind, call, scope.namespace, scope.name, form, core.now())
+        if verb == "list":
+            return reading.list_(core.store, kind, call, scope.namespace, form, core.now())
+        if verb == "watch":
+            return self._watch(scope)
+        if verb == "delete":
+            return await self._delete(scope)
+        if verb == "deletecollection":
+            return await self._delete_collection(scope)
+        write = {"create": writing.create, "update": writing.update, "patch": writing.patch}[verb]
+        return self._written(scope, await write(core, scope))
+
+    async def _subresource(self, scope: Scope) -> Answer | Stream:
+        if scope.subresource != "status":
+            return await subresources.serve(self.core, scope)
+        core, call = self.core, scope.call
+        form = negotiate(call.headers.get("accept", ""))
+        if scope.verb == "get":
+            return reading.get(core.store, scope.kind, call, scope.namespace, scope.name, form, core.now())
+        if scope.verb in ("update", "patch"):
+            write = writing.update if scope.verb == "update" else writing.patch
+            return self._written(scope, await write(core, scope))
+        raise errors.method_not_allowed()
+
+    def _written(self, scope: Scope, written: writing.Written) -> Answer:
+        form = negotiate(scope.call.headers.get("accept", ""))
+        status = 201 if written.created else 200
+        shown = reading.shown(scope.kind, written.entry, scope.call, form, self.core.now(), status)
+        return shown._replace(headers={**shown.headers, **warning_headers(written.warnings)})
+
+    async def _delete(self, scope: Scope) -> Answer:
+        kind = scope.kind
+        entry, gone, warnings = await removing.delete(self.core, scope)
+        form = negotiate(scope.call.headers.get("accept", ""))
+        if not gone or kind.qualified in _RETURNS_DELETED:
+            shown = reading.shown(kind, entry, scope.call, form, self.core.now())
+            return shown._replace(headers={**shown.headers, **warning_headers(warnings)})
+        details = {"name": entry.name, "kind": kind.plural, "uid": entry.uid}
+        if kind.group:
+            details = {"name": entry.name, "group": kind.group, "kind": kind.plural, "uid": entry.uid}
+        return answer(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details},
+            200,
+            warnings,
+        )
+
+    async def _delete_collection(self, scope: Scope) -> Answer:
+        """Delete what a list finds, one by one, and answer with that list."""
+        call, kind, core = scope.call, scope.kind, self.core
+        options = removing.Options(call)
+        form = negotiate(call.headers.get("accept", ""))
+        choice = Choice(kind, call, scope.namespace)
+        listed = reading.list_(core.store, kind, call, scope.namespace, form, core.now())
+        chosen = [each for each in core.store.entries(kind.storage, scope.namespace) if choice.includes(each)]
+        for entry in chosen[: integer(call, "limit") or None]:
+            one = scope._replace(namespace=entry.namespace, name=entry.name)
+            current = core.store.get(kind.storage, entry.namespace, entry.name)
+            if current is not None and current.uid == entry.uid:
+                await removing.delete_entry(core, one, current, options)
+        return listed
+
+    def _watch(self, scope: Scope) -> Watching:
+        call, kind, core = scope.call, scope.kind, self.core
+        reading.check_version_options(call, watch=True)
+        version = int(call.option("resourceVersion") or 0)
+        watch = Watching(
+            core.store,
+            kind,
+            Choice(kind, call, scope.namespace),
+            negotiate(call.headers.get("accept", "")),
+            bookmarks=call.flag("allowWatchBookmarks"),
+            seconds=integer(call, "timeoutSeconds"),
+            now=core.now,
+            on_close=self._watches.discard,
+        )
+        self._watches.add(watch)
+        if call.flag("sendInitialEvents") and call.query.get("sendInitialEvents"):
+            watch.from_now(initial=True, marked=watch.bookmarks)
+        elif version and not call.query.get("sendInitialEvents"):
+            watch.from_version(version)
+        else:
+            watch.from_now(initial="sendInitialEvents" not in call.query, marked=False)
+        return watch
+
+    def _review(self, call: Call, wanted: Attributes) -> Answer:
+        """A question about access, which is answered and not stored."""
+        if call.method != "POST":
+            raise errors.method_not_allowed()
+        body, _ = bodies.parse_untrusted(call)
+        authorizer = self.core.authorizer
+        if wanted.resource == "selfsubjectaccessreviews":
+            reviewed = reviews.self_subject_access_review(body, call.user, authorizer)
+        elif wanted.resource == "subjectaccessreviews":
+            reviewed = reviews.subject_access_review(body, authorizer)
+        elif wanted.resource == "localsubjectaccessreviews":
+            reviewed = reviews.local_subject_access_review(body, wanted.namespace, authorizer)
+        elif wanted.resource == "selfsubjectrulesreviews":
+            reviewed = reviews.self_subject_rules_review(body, call.user, authorizer)
+        else:
+            reviewed = reviews.self_subject_review(body, call.user, self.core.now_text())
+        return answer(reviewed, 201)
+
+
+def _bad_name(name: str) -> str:
+    if name in (".", ".."):
+        return f"Name parameter invalid: \"{name}\": may not be '{name}'"
+    return f"Name parameter invalid: \"{name}\": may not contain '{'%' if '%' in name else '/'}'"

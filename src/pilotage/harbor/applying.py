@@ -1,0 +1,94 @@
+"""Server-side apply: a PATCH that says what its manager wants, and leaves the rest to the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.harbor import bodies, errors
+from pilotage.harbor.calls import check_manager
+from pilotage.harbor.metadata import check_create, check_update
+from pilotage.harbor.patching import apply
+from pilotage.harbor.writing import TRIES_MAX, Overtaken, Written, change_object, create_object
+
+if TYPE_CHECKING:
+    from pilotage.harbor.core import Core
+    from pilotage.harbor.kinds import Json
+    from pilotage.harbor.scope import Scope
+
+
+async def apply_config(core: Core, scope: Scope) -> Written:
+    """Merge a manager's fields into the object, or create it from them."""
+    call, manager = scope.call, scope.call.option("fieldManager")
+    if not manager:
+        words = "Required value: is required for apply patch"
+        cause = errors.Cause("fieldManager", "FieldValueRequired", words)
+        raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
+    check_manager(call)
+    config, duplicates = _config_untrusted(call.body)
+    _check(config, scope)
+    warnings = [f'duplicate field "{path}"' for path in duplicates]
+    for tries_left in reversed(range(TRIES_MAX)):
+        try:
+            return await _apply_once(core, scope, config, warnings)
+        except Overtaken:
+            if not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str]) -> Written:
+    kind, meta = scope.kind, config.get("metadata") or {}
+    entry = core.store.get(kind.storage, scope.namespace, scope.name)
+    if entry is not None:
+        return await change_object(
+            core, scope, entry, lambda live: _merged(core, scope, live, config), warnings, tracked=True
+        )
+    if scope.subresource:
+        raise errors.not_found(kind.group, kind.plural, scope.name)
+    if meta.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+        raise errors.conflict(kind.group, kind.plural, scope.name, why)
+    new = _merged(core, scope, None, config)
+    new["metadata"].pop("resourceVersion", None)
+    check_create(new, scope)
+    return await create_object(core, scope, new, warnings, lambda obj: obj)
+
+
+def _merged(core: Core, scope: Scope, live: Json | None, config: Json) -> Json:
+    kind = scope.kind
+    return apply(
+        live,
+        config,
+        schema=kind.schema,
+        manager=scope.manager,
+        force=scope.call.flag("force"),
+        api_version=kind.api_version,
+        subresource=scope.subresource,
+        now=core.now_text(),
+        reset=kind.strategy.reset_fields.get(scope.subresource, ()),
+    )
+
+
+def _check(config: Json, scope: Scope) -> None:
+    """Refuse a configuration of something else."""
+    kind = scope.kind
+    api_version, name = config.get("apiVersion") or "", config.get("kind") or ""
+    if (api_version, name) != (kind.api_version, kind.kind):
+        group, _, version = str(api_version).rpartition("/")
+        raise errors.bad_request(f"invalid object type: {group}/{version}, Kind={name}")
+    meta = config.get("metadata")
+    copy = {**config, "metadata": {**meta} if isinstance(meta, dict) else meta}
+    check_update(copy, scope)
+
+
+def _config_untrusted(body: bytes) -> tuple[Json, list[str]]:
+    """The manager's fields, as JSON or YAML."""
+    if body.lstrip().startswith(b"{"):
+        return bodies.from_json_untrusted(body)
+    try:
+        config = bodies.from_yaml_untrusted(body)
+    except errors.StatusError as error:
+        raise errors.bad_request(f"error decoding YAML: {error.message}") from None
+    if not isinstance(config, dict):
+        raise errors.bad_request("error decoding YAML: the patch is no object")
+    return config, []

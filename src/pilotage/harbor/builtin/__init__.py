@@ -1,0 +1,41 @@
+"""The kinds that every Kubernetes has, as harbor serves them: one module for each family.
+
+They are stored, defaulted and validated; none of them does anything. No I/O, no clock but for one timestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pilotage.harbor.kinds import Kind
+
+__all__ = ["builtin_kinds"]
+
+
+def builtin_kinds() -> list[Kind]:
+    """All of them. Of a kind in several versions, the preferred one comes first."""
+    from pilotage.harbor.builtin import (
+        admission,
+        apiservices,
+        apps,
+        autoscaling,
+        batch,
+        coordination,
+        core,
+        crds,
+        discovery,
+        events,
+        networking,
+        pods,
+        policy,
+        rbac,
+        services,
+        volumes,
+    )
+
+    families = (
+        core, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
+        coordination, admission, crds, apiservices,
+    )  # fmt: skip
+    return [each for family in families for each in family.kinds()]

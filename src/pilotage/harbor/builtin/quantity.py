@@ -1,0 +1,69 @@
+"""Resource quantities (`100m`, `1.5Gi`) in the canonical form in which the API gives them back."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal, localcontext
+from functools import lru_cache
+
+_SYNTAX = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|n|u|[kMGTPE]i?|Ki|[eE][+-]?[0-9]+)?")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
+
+
+def parse(text: str | float) -> Decimal | None:
+    """The amount, or None if it is not a quantity."""
+    parsed = _parsed(str(text))
+    return parsed and parsed[0]
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str | float, *, milli: bool = False) -> str | float:
+    """As the API writes it back; what is not a quantity comes back as it is. `milli`: rounded up to thousandths."""
+    parsed = _parsed(str(text))
+    if parsed is None:
+        return text
+    amount, style = parsed
+    with localcontext() as context:
+        context.prec = 60
+        amount = amount.quantize(Decimal("0.001") if milli else Decimal("1e-9"), ROUND_CEILING)
+        whole = amount == amount.to_integral_value()
+        if style == "binary" and whole and abs(amount) >= 1024 and amount % 1024 == 0:
+            return _binary(int(amount))
+        return _decimal(amount, exponent=style == "exponent")
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[Decimal, str] | None:
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        return None
+    number, suffix = Decimal(match[1]), match[2] or ""
+    if suffix in _BINARY:
+        return number * 1024 ** _BINARY[suffix], "binary"
+    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+        return number * Decimal(10) ** int(suffix[1:]), "exponent"
+    return number * Decimal(10) ** _DECIMAL[suffix], "decimal"
+
+
+def _binary(amount: int) -> str:
+    power = 0
+    while power < 6 and amount and amount % 1024 == 0:
+        amount //= 1024
+        power += 1
+    return f"{amount}{_BINARY_SUFFIX[power]}"
+
+
+def _decimal(amount: Decimal, *, exponent: bool) -> str:
+    if not amount:
+        return "0"
+    power = -9
+    scaled = int(amount.scaleb(9))
+    while scaled % 1000 == 0 and power < 18:
+        scaled //= 1000
+        power += 3
+    if exponent:
+        return f"{scaled}e{power}" if power else str(scaled)
+    return f"{scaled}{_SUFFIX[power]}"

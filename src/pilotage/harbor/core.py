@@ -1,0 +1,173 @@
+"""The heart of harbor: what is stored, what is served, who decides, what time it is. No I/O, no waiting."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+from pilotage.harbor import errors
+from pilotage.harbor.admission import NoAdmission
+from pilotage.harbor.builtin import builtin_kinds
+from pilotage.harbor.names import metadata_problems, metadata_update_problems
+from pilotage.harbor.objects import from_entry, to_entry
+from pilotage.harbor.rbac import STORAGES, Authorizer
+from pilotage.harbor.registry import Registry
+from pilotage.harbor.removing import format_time_of, mark
+from pilotage.harbor.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pilotage.harbor.admission import Admission
+    from pilotage.harbor.errors import Cause
+    from pilotage.harbor.kinds import Json, Kind
+    from pilotage.harbor.scope import Scope
+    from pilotage.harbor.store import Entry, Event, Journal
+
+NAMESPACES = "namespaces"
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
+
+_NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no digits that look like letters
+_LOOKED_AT_AGAIN = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
+_GENERATED_BASE_MAX = 58
+
+
+class Core:
+    """See the module. It is also the `View` that strategies and the authorizer have of everything."""
+
+    def __init__(
+        self, journal: Journal | None = None, *, now: Callable[[], float] = time.time, seed: int | None = None
+    ) -> None:
+        self.store = Store(journal)
+        self.registry = Registry(builtin_kinds())
+        self.admission: Admission = NoAdmission()
+        self.now = now
+        self.rng = random.Random(seed)  # noqa: S311 - names and uids, no secrets
+        self._rules_version = 0
+        self.authorizer = Authorizer(self, lambda: self._rules_version)
+        for storage in STORAGES:
+            self.store.listen(storage, self._rules_changed)
+        self._second = 0
+        self._second_text = ""
+
+    # What a strategy sees
+
+    def get(self, storage: str, namespace: str, name: str) -> Json | None:
+        """See `View`."""
+        entry = self.store.get(storage, namespace, name)
+        kind = self.registry.storage(storage)
+        return from_entry(kind, entry) if entry is not None and kind is not None else None
+
+    def objects(self, storage: str, namespace: str = "") -> Iterator[Json]:
+        """See `View`."""
+        kind = self.registry.storage(storage)
+        if kind is not None:
+            for entry in self.store.entries(storage, namespace):
+                yield from_entry(kind, entry)
+
+    # Writing
+
+    def put(self, kind: Kind, obj: Json) -> Entry:
+        """Store an object that has passed everything."""
+        entry = to_entry(kind, obj, self.store.next_version())
+        self.store.put(kind.storage, entry)
+        return entry
+
+    def remove(self, kind: Kind, last: Json) -> Entry:
+        """Take an object away; `last` is how it was last seen."""
+        entry = to_entry(kind, last, self.store.next_version())
+        self.store.remove(kind.storage, entry)
+        return entry
+
+    # Time and chance
+
+    def now_text(self) -> str:
+        """The time as metadata has it."""
+        second = int(self.now())
+        if second != self._second:
+            self._second, self._second_text = second, format_time_of(second)
+        return self._second_text
+
+    def uid(self) -> str:
+        """A new uid (a version 4 UUID)."""
+        bits = self.rng.getrandbits(128)
+        text = f"{bits & ~(0xF << 76) & ~(0x3 << 62) | (4 << 76) | (2 << 62):032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def generated_name(self, prefix: str) -> str:
+        """A name that begins like this."""
+        return prefix[:_GENERATED_BASE_MAX] + "".join(self.rng.choice(_NAME_LETTERS) for _ in range(5))
+
+    # What every kind has to pass
+
+    def metadata_problems(self, kind: Kind, obj: Json) -> list[Cause]:
+        """What is wrong with the metadata of a new object."""
+        return metadata_problems(obj["metadata"], namespaced=kind.namespaced, name_problems=kind.strategy.name_problems)
+
+    def metadata_update_problems(self, obj: Json, old: Json) -> list[Cause]:
+        """What is wrong with the metadata of a changed object. kube-apiserver looks several times, and says so."""
+        problems = metadata_update_problems(obj["metadata"], old["metadata"])
+        again = [problem for problem in problems if problem.field.startswith(_LOOKED_AT_AGAIN)]
+        return problems * 2 + again * 2
+
+    def check_namespace(self, scope: Scope) -> None:
+        """Nothing is created in a namespace that is not there (404), or that is going (403)."""
+        if not scope.kind.namespaced:
+            return
+        entry = self.store.get(NAMESPACES, "", scope.namespace)
+        if entry is None:
+            raise errors.not_found("", NAMESPACES, scope.namespace)
+        if b'"deletionTimestamp"' not in entry.raw:  # nearly all of them: not even decoded
+            return
+        if "deletionTimestamp" in self._namespace(entry)["metadata"]:
+            error = errors.forbidden(
+                scope.kind.group,
+                scope.kind.plural,
+                _name_of(scope),
+                f"unable to create new content in namespace {scope.namespace} because it is being terminated",
+            )
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {scope.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            error.details = {**(error.details or {}), "causes": [cause]}
+            raise error
+
+    def mark_for_deletion(self, kind: Kind, obj: Json) -> bool:
+        """Do what a delete means for the kinds that go in steps of their own; False for all others."""
+        if kind.storage == NAMESPACES:
+            if obj["metadata"]["name"] in LASTING_NAMESPACES:
+                raise errors.forbidden("", NAMESPACES, obj["metadata"]["name"], "this namespace may not be deleted")
+            if (obj.get("spec") or {}).get("finalizers"):
+                mark(obj, self.now())
+                obj["metadata"].pop("deletionGracePeriodSeconds", None)
+                obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+            return True
+        if kind.storage == CRDS and "deletionTimestamp" not in obj["metadata"]:
+            finalizers = obj["metadata"].setdefault("finalizers", [])
+            if CRD_FINALIZER not in finalizers:
+                finalizers.append(CRD_FINALIZER)
+            obj["metadata"]["deletionTimestamp"] = self.now_text()
+            return True
+        return False
+
+    def _namespace(self, entry: Entry) -> Json:
+        kind = self.registry.storage(NAMESPACES)
+        assert kind is not None
+        return from_entry(kind, entry)
+
+    def _rules_changed(self, _event: Event) -> None:
+        self._rules_version += 1
+
+
+def _name_of(scope: Scope) -> str:
+    if scope.name:
+        return scope.name
+    from pilotage.harbor.bodies import parse_untrusted
+
+    name = (parse_untrusted(scope.call)[0].get("metadata") or {}).get("name", "")
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,310 @@
+"""The rules of custom resources: x-kubernetes-validations, in CEL.
+
+They are checked and run by cel-expr-python, Google's cel-cpp. It was compared with common-expression-language (Rust,
+`cel` crate), which has no type checker: a rule that names a field that does not exist is refused by kube-apiserver when
+the definition is written, and would be taken there. cel-cpp refuses it in the same words as kube-apiserver's cel-go,
+has its macros and optionals, and tells integers from doubles. It is also faster in handing over objects: with 200
+fields in ``self`` a rule took 190 µs where the other took 860 µs.
+
+A rule is compiled twice: with the types of the schema, to find what is wrong with it, and without, to run on dicts.
+Both libraries are loaded when the first rule is seen. What kube-apiserver does and this does not: it estimates what a
+rule may cost and refuses expensive ones, checks literals of patterns and times ahead, and counts costs as rules run.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pilotage.harbor.schema.causes import NO_FIELD, child, duplicate, forbidden, invalid, invalid_object, key, required
+from pilotage.harbor.schema.correlate import NOTHING, old_field, old_item
+from pilotage.harbor.schema.field_path import resolve
+
+if TYPE_CHECKING:
+    from pilotage.harbor.errors import Cause
+    from pilotage.harbor.schema.node import Rule, Schema, Value
+
+Json = dict[str, Any]
+
+_STRINGS = re.compile(
+    r"""\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""",
+    re.DOTALL,
+)
+_OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
+_CONFIG = """
+stdlib:
+  exclude_functions: [%s]
+extensions:
+  - name: two-var-comprehensions
+  - name: sets
+  - name: lists
+    version: latest
+"""
+_MESSAGE_MAX = 5 * 1024
+
+
+def has_rules(schema: Schema) -> bool:
+    """Whether there is any rule in a schema."""
+    return schema.has_rules
+
+
+def uses_old_self(rule: str) -> bool:
+    """Whether a rule is about a change, and not about a state."""
+    return _OLD_SELF.search(_STRINGS.sub("''", rule)) is not None
+
+
+# checking rules
+
+
+class RuleProblems(NamedTuple):
+    """What is wrong with one rule: "" is nothing."""
+
+    rule: str = ""
+    message_expression: str = ""
+
+
+def check_rules(node: Schema, *, root: bool) -> list[RuleProblems] | None:
+    """What is wrong with the rules of one node. None if there is nothing that rules could see."""
+    from pilotage.harbor.schema.cel_types import SelfType
+
+    self_type = SelfType(node, root=root)
+    if self_type.type is None:
+        return None
+    env = _typed_env(self_type)
+    return [_check_rule(env, rule) for rule in node.rules]
+
+
+def _check_rule(env: Any, rule: Rule) -> RuleProblems:  # noqa: ANN401 - loaded late
+    problem = _compile_problem(env, rule.rule, "BOOL", rule)
+    if problem is None:
+        problem = "cel expression must evaluate to a bool"
+    elif problem:
+        problem = f"compilation failed: {problem}"
+    message = ""
+    if rule.message_expression and not problem:
+        found = _compile_problem(env, rule.message_expression, "STRING", rule)
+        message = "messageExpression must evaluate to a string" if found is None else found
+        if found:
+            message = f"messageExpression compilation failed: {found}"
+    return RuleProblems(problem, message)
+
+
+_BIND = "cel.bind(oldSelf, optional.of(oldSelf), "
+
+
+def _compile_problem(env: Any, text: str, wanted: str, rule: Rule) -> str | None:  # noqa: ANN401 - loaded late
+    """ "" if an expression compiles to the type that is wanted, None if to another, else what the compiler says."""
+    prefix = _BIND if rule.optional_old_self else ""
+    try:
+        compiled = env.compile(f"{prefix}{text}{')' if prefix else ''}")
+        if compiled.return_type().name() != wanted:
+            return None
+        _program(text, optional=rule.optional_old_self)
+    except RuntimeError as error:
+        return _compiler_words(str(error), text, len(prefix))
+    return ""
+
+
+def _typed_env(self_type: Any) -> Any:  # noqa: ANN401 - loaded late
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings, ext_optional
+
+    from pilotage.harbor.schema.cel_library import COMPARISONS, comparisons, declarations
+
+    config = _CONFIG % ", ".join(f"{{name: {name}}}" for name in COMPARISONS)
+    return cel.NewEnv(
+        self_type.pool,
+        config=cel.NewEnvConfigFromYaml(config),
+        variables={"self": self_type.type, "oldSelf": self_type.type},
+        extensions=[ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
+        functions=[*declarations(), *comparisons()],
+    )
+
+
+_ISSUE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_SELECT = re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation")
+_STRUCT = re.compile(r" not found in struct '[^']*'$")
+
+
+def _compiler_words(said: str, text: str, shift: int) -> str:
+    """The compiler's complaints as cel-go words them: each with its line and a mark below it."""
+    lines = text.split("\n")
+    issues = []
+    for row, column, words in _ISSUE.findall(said):
+        at = int(column) - (shift if row == "1" else 0)
+        line = lines[int(row) - 1] if int(row) <= len(lines) else ""
+        words = _STRUCT.sub("", words.removesuffix(" [INVALID_ARGUMENT]"))
+        words = _SELECT.sub(r"type \1 does not support field selection", words)
+        words = words.replace("google.protobuf.Timestamp", "timestamp").replace("google.protobuf.Duration", "duration")
+        words = _as_method(words, line[: at - 1])
+        issues.append(f"ERROR: <input>:{row}:{at}: {words}\n | {line}\n | {'.' * (at - 1)}^")
+    return "\n".join(issues) or said
+
+
+_OVERLOAD = re.compile(r"(found no matching overload for '(\w+)' applied to ')\((.*)\)'")
+
+
+def _as_method(words: str, before: str) -> str:
+    """cel-go shows a call of a method as ``target.(arguments)``, cel-cpp has the target among the arguments."""
+    found = _OVERLOAD.fullmatch(words)
+    if found is None or not before.endswith(f".{found.group(2)}"):
+        return words
+    depth = 0
+    types = found.group(3)
+    for at, char in enumerate(types):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            return f"{found.group(1)}{types[:at]}.({types[at + 2 :]})'"
+    return f"{found.group(1)}{types}.()'"
+
+
+# running rules
+
+
+@cache
+def _running_env() -> Any:  # noqa: ANN401 - loaded late
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings, ext_optional
+
+    from pilotage.harbor.schema.cel_library import running_declarations
+
+    return cel.NewEnv(
+        config=cel.NewEnvConfigFromYaml(_CONFIG % ""),
+        variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "has_old_self": cel.Type.BOOL},
+        extensions=[ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
+        functions=running_declarations(),
+    )
+
+
+_RUN_BIND = "cel.bind(oldSelf, has_old_self ? optional.of(oldSelf) : optional.none(), "
+
+
+@cache
+def _program(text: str, *, optional: bool) -> Any:  # noqa: ANN401 - loaded late
+    return _running_env().compile(f"{_RUN_BIND}{text})" if optional else text)
+
+
+class _Program(NamedTuple):
+    rule: Rule
+    run: Any
+    message: Any
+    uses_old_self: bool
+    field_path: str
+
+
+def _programs(node: Schema) -> list[_Program]:
+    if node.programs is None:
+        node.programs = [_compiled(node, rule) for rule in node.rules if rule.rule.strip()]
+    programs: list[_Program] = node.programs
+    return programs
+
+
+def _compiled(node: Schema, rule: Rule) -> _Program:
+    message = None
+    if rule.message_expression:
+        message = _program(rule.message_expression, optional=rule.optional_old_self)
+    path = resolve(node, rule.field_path) if rule.field_path else None
+    run = _program(rule.rule, optional=rule.optional_old_self)
+    return _Program(rule, run, message, uses_old_self(rule.rule), path or "")
+
+
+def rule_problems(schema: Schema, obj: Json, old: Json | None) -> list[Cause]:
+    """Which rules an object breaks, and which a change breaks."""
+    causes: list[Cause] = []
+    _walk(schema, obj, NOTHING if old is None else old, "", causes, unchanged=old is not None and old == obj)
+    return causes
+
+
+def _walk(node: Schema, value: Value, old: Value, path: str, causes: list[Cause], *, unchanged: bool) -> None:
+    """`unchanged` says that the nearest part that could be found in the old object is as it was."""
+    if value is None:
+        return
+    if old is not NOTHING:
+        unchanged = unchanged or old == value
+    if node.rules:
+        _run_rules(node, value, old, path, causes, unchanged=unchanged)
+    if isinstance(value, dict):
+        for name, part in value.items():
+            known = node.properties.get(name)
+            where = child(path, name) if known is not None else key(path, name)
+            known = known or node.additional
+            if known is not None and known.has_rules:
+                _walk(known, part, old_field(old, name), where, causes, unchanged=unchanged)
+    elif isinstance(value, list) and node.items is not None and node.items.has_rules:
+        for at, part in enumerate(value):
+            _walk(node.items, part, old_item(node, part, old), f"{path}[{at}]", causes, unchanged=unchanged)
+
+
+def _run_rules(node: Schema, value: Value, old: Value, path: str, causes: list[Cause], *, unchanged: bool) -> None:
+    from pilotage.harbor.schema.cel_values import converter
+
+    convert = converter(node)
+    data: dict[str, Any] = {"self": convert(value), "oldSelf": None, "has_old_self": False}
+    if old is not NOTHING and old is not None:
+        data["oldSelf"], data["has_old_self"] = convert(old), True
+    values = _running_env().Activation(data)
+    for program in _programs(node):
+        rule = program.rule
+        if program.uses_old_self and not data["has_old_self"] and not rule.optional_old_self:
+            continue
+        result = program.run.eval(values)
+        verdict = result.value()
+        if verdict is True:
+            continue
+        if result.type().name() == "ERROR":
+            causes.append(invalid(path or NO_FIELD, node.type, _evaluation_words(str(verdict), rule)))
+        elif program.uses_old_self or not unchanged:
+            where = _below(path, program.field_path)
+            causes.append(_broken(node, value, where or NO_FIELD, _message(program, values), rule.reason))
+
+
+def _below(path: str, below: str) -> str:
+    return f"{path}.{below}" if path and below else path or below
+
+
+def _message(program: _Program, values: Any) -> str:  # noqa: ANN401 - loaded late
+    rule = program.rule
+    if program.message is not None:
+        result = program.message.eval(values)
+        if result.type().name() == "STRING":
+            text = str(result.value()).strip()
+            if text and "\n" not in text and len(text) <= _MESSAGE_MAX:
+                return text
+    return rule.message.strip() if rule.message else f"failed rule: {_name(rule)}"
+
+
+def _name(rule: Rule) -> str:
+    return (rule.message or rule.rule).strip()
+
+
+def _broken(node: Schema, value: Value, path: str, detail: str, reason: str) -> Cause:
+    if reason == "FieldValueForbidden":
+        return forbidden(path, detail)
+    if reason == "FieldValueRequired":
+        return required(path, detail)
+    if node.type in ("object", "array"):
+        if reason == "FieldValueDuplicate":
+            return duplicate(path, value)._replace(message="Duplicate value")
+        return invalid_object(path, detail)
+    return duplicate(path, value) if reason == "FieldValueDuplicate" else invalid(path, value, detail)
+
+
+_WORDS = (
+    (re.compile(r'Key not found in map : "?(.*?)"?$'), "no such key: {}"),
+    (re.compile(r"Index error: index=(-?\d+)"), "index out of bounds: {}"),
+    (re.compile(r"(?:divide|modulus) by zero"), "division by zero"),
+    (re.compile(r"No matching overloads found"), "no such overload"),
+)
+
+
+def _evaluation_words(said: str, rule: Rule) -> str:
+    words = re.sub(r"^[A-Z_]+: ", "", said)
+    for pattern, wording in _WORDS:
+        if found := pattern.search(words):
+            words = wording.format(*found.groups())
+            break
+    if words.startswith("no such overload"):
+        kind = "call arguments did not match a supported operator, function or macro signature for rule"
+        return f"'{words}': {kind}: {_name(rule)}"
+    return f"{words} evaluating rule: {_name(rule)}"

@@ -1,0 +1,250 @@
+"""Objects in memory, each as its JSON, with one version counter and a history of changes.
+
+One write is one step: it gets the next version, goes to the journal (if there is one) and only then becomes visible.
+Nothing here waits, so whoever reads and writes without an `await` in between has done so atomically.
+
+The history is what watches replay and what lists of an earlier version are made from. Its oldest half is dropped
+whenever it is full; a version from before that is `Compacted`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+HISTORY_EVENTS_MAX = 10_000
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class Compacted(Exception):
+    """That version is no longer remembered."""
+
+
+class TooNew(Exception):
+    """That version has not been reached yet."""
+
+
+class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One object as it is stored."""
+
+    raw: bytes
+    version: int
+    namespace: str
+    name: str
+    uid: str
+    labels: dict[str, str]
+
+
+class Event(msgspec.Struct, eq=False):
+    """One change. Of a deletion, `entry` is the last state, under the version of the deletion."""
+
+    version: int
+    type: str
+    storage: str
+    entry: Entry
+    old: Entry | None
+    lines: dict[object, bytes] = {}
+    """What watches make of it, by their view: made once, sent to many."""
+
+
+class Journal(Protocol):
+    """Where writes go before they are visible. `rows` gives back what is there, oldest first."""
+
+    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool) -> None:
+        """Keep it, whatever happens to this process after this call returns."""
+
+    def forget(self, versions: Sequence[int], compacted: int) -> None:
+        """These rows are superseded; history begins after `compacted`."""
+
+    def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
+        """Where history begins, and (storage, entry, deleted) of every row, by version."""
+
+
+class _Shelf:
+    """All objects of one storage. Keys are ``namespace/name``, in the order of etcd's."""
+
+    __slots__ = ("entries", "history", "keys", "listeners")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.keys: list[str] = []
+        self.history: list[Event] = []
+        self.listeners: list[Callable[[Event], None]] = []
+
+
+class Store:
+    """See the module."""
+
+    def __init__(self, journal: Journal | None = None, *, history_events_max: int = HISTORY_EVENTS_MAX) -> None:
+        self.version = 1
+        self.compacted = 0
+        """Versions before this one are not remembered."""
+        self._shelves: dict[str, _Shelf] = {}
+        self._history: list[Event] = []
+        self._history_events_max = history_events_max
+        self._everywhere: list[Callable[[Event], None]] = []
+        self._journal = journal
+        if journal is not None:
+            self._load(journal)
+
+    # Reading
+
+    def get(self, storage: str, namespace: str, name: str) -> Entry | None:
+        """One object as it is now."""
+        shelf = self._shelves.get(storage)
+        return shelf.entries.get(f"{namespace}/{name}") if shelf is not None else None
+
+    def count(self, storage: str) -> int:
+        """How many there are in all namespaces."""
+        shelf = self._shelves.get(storage)
+        return len(shelf.keys) if shelf is not None else 0
+
+    def storages(self) -> list[str]:
+        """Those that hold something, or did."""
+        return list(self._shelves)
+
+    def entries(self, storage: str, namespace: str = "", after: str = "") -> Iterator[Entry]:
+        """In order: those of one namespace, or of all; only keys greater than `after`."""
+        shelf = self._shelf(storage)
+        return _in_order(shelf.keys, shelf.entries, namespace, after)
+
+    def entries_at(self, storage: str, version: int, namespace: str = "", after: str = "") -> Iterator[Entry]:
+        """The same as they were at a version; raises Compacted."""
+        shelf = self._shelf(storage)
+        changes = self._since(shelf, version)
+        if not changes:
+            return _in_order(shelf.keys, shelf.entries, namespace, after)
+        entries = dict(shelf.entries)
+        for event in reversed(changes):
+            key = f"{event.entry.namespace}/{event.entry.name}"
+            if event.old is None:
+                entries.pop(key, None)
+            else:
+                entries[key] = event.old
+        return _in_order(sorted(entries), entries, namespace, after)
+
+    def since(self, storage: str, version: int) -> list[Event]:
+        """What has happened after a version; raises Compacted."""
+        return self._since(self._shelf(storage), version)
+
+    # Writing
+
+    def next_version(self) -> int:
+        """The version that the next write will have: it is part of what is written."""
+        return self.version + 1
+
+    def put(self, storage: str, entry: Entry) -> Event:
+        """Add or replace. `entry.version` must be `next_version()`."""
+        shelf = self._shelf(storage)
+        key = f"{entry.namespace}/{entry.name}"
+        old = shelf.entries.get(key)
+        if self._journal is not None:
+            self._journal.append(entry.version, storage, entry, deleted=False)
+        shelf.entries[key] = entry
+        if old is None:
+            _insert(shelf.keys, key)
+        return self._happened(shelf, Event(entry.version, MODIFIED if old else ADDED, storage, entry, old))
+
+    def remove(self, storage: str, last: Entry) -> Event:
+        """Take away. `last` is its last state under `next_version()`."""
+        shelf = self._shelf(storage)
+        key = f"{last.namespace}/{last.name}"
+        old = shelf.entries[key]
+        if self._journal is not None:
+            self._journal.append(last.version, storage, last, deleted=True)
+        del shelf.entries[key]
+        del shelf.keys[bisect.bisect_left(shelf.keys, key)]
+        return self._happened(shelf, Event(last.version, DELETED, storage, last, old))
+
+    def compact(self, version: int) -> None:
+        """Forget what happened up to a version."""
+        at = bisect.bisect_right(self._history, version, key=_version)
+        gone, self._history = self._history[:at], self._history[at:]
+        if not gone:
+            return
+        self.compacted = gone[-1].version
+        for storage in {event.storage for event in gone}:
+            shelf = self._shelves[storage]
+            shelf.history = shelf.history[bisect.bisect_right(shelf.history, version, key=_version) :]
+        if self._journal is not None:
+            superseded = [event.old.version for event in gone if event.old is not None]
+            superseded += [event.version for event in gone if event.type == DELETED]
+            self._journal.forget(superseded, self.compacted)
+
+    # Being told
+
+    def listen(self, storage: str, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call this for every later change of a storage; returns what ends it. It must not raise, nor write."""
+        listeners = self._shelf(storage).listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    def listen_to_all(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """The same for all storages."""
+        self._everywhere.append(listener)
+        return lambda: self._everywhere.remove(listener)
+
+    def _shelf(self, storage: str) -> _Shelf:
+        shelf = self._shelves.get(storage)
+        if shelf is None:
+            shelf = self._shelves[storage] = _Shelf()
+        return shelf
+
+    def _since(self, shelf: _Shelf, version: int) -> list[Event]:
+        if version < self.compacted:
+            raise Compacted
+        return shelf.history[bisect.bisect_right(shelf.history, version, key=_version) :]
+
+    def _happened(self, shelf: _Shelf, event: Event) -> Event:
+        self.version = event.version
+        shelf.history.append(event)
+        self._history.append(event)
+        if len(self._history) > self._history_events_max:
+            self.compact(self._history[len(self._history) // 2].version)
+        for listener in (*shelf.listeners, *self._everywhere):
+            listener(event)
+        return event
+
+    def _load(self, journal: Journal) -> None:
+        self.compacted, rows = journal.load()
+        for storage, entry, deleted in rows:
+            shelf = self._shelf(storage)
+            key = f"{entry.namespace}/{entry.name}"
+            old = shelf.entries.get(key)
+            type_ = DELETED if deleted else MODIFIED if old else ADDED
+            if deleted:
+                shelf.entries.pop(key, None)
+            else:
+                shelf.entries[key] = entry
+            if entry.version > self.compacted:
+                event = Event(entry.version, type_, storage, entry, old)
+                shelf.history.append(event)
+                self._history.append(event)
+            self.version = entry.version
+        self.version = max(self.version, self.compacted)
+        for shelf in self._shelves.values():
+            shelf.keys = sorted(shelf.entries)
+
+
+_version = attrgetter("version")
+
+
+def _insert(keys: list[str], key: str) -> None:
+    if not keys or key > keys[-1]:
+        keys.append(key)
+    else:
+        bisect.insort(keys, key)
+
+
+def _in_order(keys: list[str], entries: dict[str, Entry], namespace: str, after: str) -> Iterator[Entry]:
+    start = max(after, f"{namespace}/") if namespace else after
+    at = bisect.bisect_right(keys, start) if start else 0
+    end = bisect.bisect_left(keys, f"{namespace}0") if namespace else len(keys)  # "0" follows "/"
+    return (entries[key] for key in keys[at:end])

@@ -1,0 +1,78 @@
+"""``python -m pilotage.sim``: explore a scenario, replay one plan, or say how fast that is."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from pilotage.sim.bench import PLANS, rates
+from pilotage.sim.explore import explore, run_plan
+from pilotage.sim.plan import parse_plan
+from pilotage.sim.scenario import Scenario
+from pilotage.sim.scenarios import SCENARIOS
+
+
+def find_scenario(name: str) -> type[Scenario]:
+    """One of ours by its short name, or any other as ``module:Class``."""
+    if name in SCENARIOS:
+        return SCENARIOS[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise click.BadParameter(f"{name} is none of {', '.join(SCENARIOS)}, and not of the form module:Class")
+    sys.path.insert(0, "")  # scenarios of tests are found from where one stands
+    try:
+        found: object = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise click.BadParameter(f"{name} cannot be imported: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Scenario)):
+        raise click.BadParameter(f"{name} is no scenario")
+    return found
+
+
+@click.group()
+def main() -> None:
+    """Controllers under faults, in virtual time."""
+
+
+@main.command("replay")
+@click.argument("scenario")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--plan", default="", help="Faults, such as 'crash-before-write:3,fail-call:7:conflict'.")
+def replay(scenario: str, seed: int, plan: str) -> None:
+    """Play one plan, and print its trace and what is wrong at the end."""
+    try:
+        faults = parse_plan(plan)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--plan") from None
+    found = find_scenario(scenario)
+    baseline = run_plan(found, seed=seed) if found.same_end else None
+    outcome = run_plan(found, faults, seed=seed, baseline=baseline)
+    click.echo(outcome.trace)
+    click.echo(str(outcome))
+    sys.exit(1 if outcome.problems else 0)
+
+
+@main.command("explore")
+@click.argument("scenario")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--pairs", is_flag=True, help="Two faults at a time, not one.")
+@click.option("--plans", type=int, help="Play at most so many, drawn with the seed.")
+def explore_command(scenario: str, seed: int, pairs: bool, plans: int | None) -> None:
+    """Play all plans, and print the shortest one that fails."""
+    report = explore(find_scenario(scenario), seed=seed, with_pairs=pairs, plans_max=plans)
+    click.echo(str(report))
+    sys.exit(1 if report.failures else 0)
+
+
+@main.command("bench")
+@click.option("--plans", default=PLANS, show_default=True)
+def bench(plans: int) -> None:
+    """Print how many plans are played per second."""
+    for rate in rates(plans):
+        click.echo(f"{rate.scenario:<12} {rate.per_second:6.1f} plans/s  ({rate.plans} pairs of faults)")
+
+
+if __name__ == "__main__":
+    main()

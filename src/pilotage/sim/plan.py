@@ -1,0 +1,181 @@
+"""A fault plan: what goes wrong in one run, as data that can be written down and read back.
+
+``crash-before-write:3,fail-call:7:conflict,b/cut-watches:2`` is a plan of three faults: the subject dies before its
+third write, its seventh call is refused with a conflict, and the process ``b`` loses all its watches at its second
+event. Numbers count from 1, over all incarnations of the process.
+
+What each fault is, and where it stands for something that a correct API server does, is said in `docs/simulator.md`.
+"""
+
+from __future__ import annotations
+
+import enum
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+SUBJECT = "subject"
+
+
+class Kind(enum.StrEnum):
+    """What goes wrong."""
+
+    CRASH_BEFORE_WRITE = "crash-before-write"
+    CRASH_AFTER_WRITE = "crash-after-write"
+    FAIL_CALL = "fail-call"
+    STALE_READ = "stale-read"
+    DROP_EVENT = "drop-event"
+    DELAY_EVENT = "delay-event"
+    DUPLICATE_EVENT = "duplicate-event"
+    COALESCE_EVENT = "coalesce-event"
+    CUT_WATCHES = "cut-watches"
+    PARTITION = "partition"
+
+
+class Failure(enum.StrEnum):
+    """How a call fails: the nine classes of the taxonomy, with both kinds of uncertainty, and an answer that hangs."""
+
+    ABSENT = "absent"
+    CONFLICT = "conflict"
+    FOREIGN = "foreign"
+    TERMINATING = "terminating"
+    FORBIDDEN = "forbidden"
+    INVALID = "invalid"
+    THROTTLED = "throttled"
+    UNAVAILABLE = "unavailable"
+    LOST = "uncertain-not-applied"
+    APPLIED = "uncertain-applied"
+    HANGS = "uncertain-hangs"
+    """It is applied, and the client waits for the answer until its own time-out."""
+
+
+LIES = frozenset({Failure.ABSENT, Failure.FOREIGN})
+"""Answers about the object that are not true here. Who must act on such an answer cannot be tried with them. A stale
+answer to a read of the most recent version is a lie as well."""
+
+STALE_VERSIONS = (1, 2)
+PARTITION_SECONDS = 10
+
+_EVERY_CALL = (Failure.FORBIDDEN, Failure.INVALID, Failure.THROTTLED, Failure.UNAVAILABLE, Failure.HANGS)
+_FAILURES: dict[str, tuple[Failure, ...]] = {
+    "get": (Failure.ABSENT, *_EVERY_CALL),
+    "list": (Failure.ABSENT, Failure.CONFLICT, *_EVERY_CALL),
+    "watch": (Failure.ABSENT, Failure.CONFLICT, *_EVERY_CALL),
+    "create": (Failure.CONFLICT, Failure.TERMINATING, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
+    "update": (Failure.ABSENT, Failure.CONFLICT, Failure.FOREIGN, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
+    "patch": (Failure.ABSENT, Failure.CONFLICT, Failure.FOREIGN, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
+    "delete": (Failure.ABSENT, Failure.CONFLICT, Failure.FOREIGN, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
+}
+"""Which failures a call of each verb can meet. A list that is `absent` is a kind that is not served; one with a
+`conflict` has an expired version."""
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong, once.
+
+    `detail` is how a call fails, by how many versions a read is stale, or for how many seconds nobody is reached.
+    """
+
+    kind: Kind
+    number: int
+    detail: str = ""
+    process: str = SUBJECT
+
+    def __str__(self) -> str:
+        prefix = "" if self.process == SUBJECT else f"{self.process}/"
+        return f"{prefix}{self.kind}:{self.number}" + (f":{self.detail}" if self.detail else "")
+
+    @classmethod
+    def parse(cls, text: str) -> Fault:
+        """From its text; ValueError says what is wrong."""
+        process, slash, rest = text.strip().rpartition("/")
+        parts = rest.split(":")
+        if len(parts) not in (2, 3) or not parts[1].isdigit():
+            raise ValueError(f"{text!r} is no fault; one looks like fail-call:7:conflict")
+        kind, detail = Kind(parts[0]), parts[2] if len(parts) == 3 else ""
+        if kind is Kind.FAIL_CALL:
+            Failure(detail)
+        return cls(kind, int(parts[1]), detail, process if slash else SUBJECT)
+
+
+Plan = tuple[Fault, ...]
+
+
+def parse_plan(text: str) -> Plan:
+    """A plan from its text; the empty text is the plan in which nothing goes wrong."""
+    return tuple(Fault.parse(part) for part in text.split(",") if part.strip())
+
+
+def format_plan(plan: Plan) -> str:
+    """The text of a plan."""
+    return ",".join(map(str, plan))
+
+
+class Counts:
+    """What a process did in one run: how many reads, writes and events, and the verb of each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.reads = 0
+        self.cached: set[int] = set()
+        """The numbers of the reads that a cache may answer."""
+        self.writes = 0
+        self.events = 0
+        self._frozen: Counts | None = None
+
+    def called(self, verb: str, *, cached: bool = False) -> None:
+        """One more call. `cached`: of a read, that it would take any version, not just the most recent one."""
+        self.calls.append(verb)
+        self.reads += verb in ("get", "list")
+        if cached:
+            self.cached.add(self.reads)
+        self.writes += verb not in ("get", "list", "watch")
+
+    def freeze(self) -> None:
+        """What comes from now on is no place for faults."""
+        if self._frozen is None:
+            self._frozen = Counts()
+            self._frozen.calls, self._frozen.cached = [*self.calls], {*self.cached}
+            self._frozen.reads, self._frozen.writes, self._frozen.events = self.reads, self.writes, self.events
+
+    @property
+    def of_story(self) -> Counts:
+        """What was done up to `freeze`."""
+        return self._frozen or self
+
+    def __str__(self) -> str:
+        return f"{len(self.calls)} calls, {self.reads} reads, {self.writes} writes, {self.events} events"
+
+
+def single_faults(counts: Mapping[str, Counts], *, lies: bool = True) -> Iterator[Fault]:
+    """Every fault that could have hit a run, by what its processes did. `lies`: see `LIES`."""
+    for process, count in counts.items():
+        for number in range(1, count.writes + 1):
+            yield Fault(Kind.CRASH_BEFORE_WRITE, number, "", process)
+            yield Fault(Kind.CRASH_AFTER_WRITE, number, "", process)
+        for number, verb in enumerate(count.calls, 1):
+            yield Fault(Kind.PARTITION, number, str(PARTITION_SECONDS), process)
+            for failure in _FAILURES[verb]:
+                if lies or failure not in LIES or verb in ("list", "watch"):
+                    yield Fault(Kind.FAIL_CALL, number, failure.value, process)
+        for number in range(1, count.reads + 1):
+            for versions in STALE_VERSIONS if lies or number in count.cached else ():
+                yield Fault(Kind.STALE_READ, number, str(versions), process)
+        for number in range(1, count.events + 1):
+            for kind in (
+                Kind.DROP_EVENT,
+                Kind.DELAY_EVENT,
+                Kind.DUPLICATE_EVENT,
+                Kind.COALESCE_EVENT,
+                Kind.CUT_WATCHES,
+            ):
+                yield Fault(kind, number, "", process)
+
+
+def pairs(faults: Iterable[Fault]) -> Iterator[Plan]:
+    """Every two of these faults that can both happen: one call fails in one way, one event has one fate."""
+    for one, other in combinations(faults, 2):
+        if (one.process, one.kind, one.number) != (other.process, other.kind, other.number):
+            yield one, other

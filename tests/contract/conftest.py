@@ -1,0 +1,63 @@
+"""Each server answers all chosen cases once; the tests then look at what it said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane import Access, Cluster, NoControlPlane
+from tests.contract.case import Case
+from tests.contract.cases import CASES
+from tests.contract.kit import Step
+from tests.contract.record import load
+from tests.contract.running import run
+from tests.contract.server import Place, harbor, kubectl_binary, kubernetes
+
+Transcripts = dict[str, list[Step]]
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Transcripts:
+    """What the real server answered when it was asked last."""
+    return load()
+
+
+@pytest.fixture(scope="session")
+def harbor_place() -> Iterator[Place]:
+    """harbor, as a process of its own."""
+    with harbor() as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def harbor_transcripts(harbor_place: Place, request: pytest.FixtureRequest) -> Transcripts:
+    """What harbor answers, but for kubectl's cases."""
+    return asyncio.run(run(harbor_place, [case for case in _chosen(request) if case.theme != "kubectl"]))
+
+
+@pytest.fixture(scope="session")
+def harbor_kubectl_transcripts(harbor_place: Place, request: pytest.FixtureRequest) -> Transcripts:
+    """What kubectl says of harbor."""
+    try:
+        kubectl_binary()
+    except NoControlPlane as error:
+        pytest.skip(str(error))
+    return asyncio.run(run(harbor_place, [case for case in _chosen(request) if case.theme == "kubectl"]))
+
+
+@pytest.fixture(scope="session")
+def kubernetes_transcripts(cluster: Access, request: pytest.FixtureRequest) -> Transcripts:
+    """What the real server answers now. It is a second one: the first has controllers that would interfere."""
+    if not isinstance(cluster, Cluster):
+        pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
+    with kubernetes() as place:
+        return asyncio.run(run(place, _chosen(request)))
+
+
+def _chosen(request: pytest.FixtureRequest) -> list[Case]:
+    """The cases of those tests that this session runs."""
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
+    ids = {item.callspec.params.get("case_id") for item in tests}
+    return [case for case in CASES.values() if case.id in ids]

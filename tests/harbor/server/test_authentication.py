@@ -1,0 +1,144 @@
+"""Who asks, and as whom."""
+
+import time
+
+import pytest
+
+from pilotage.harbor.attributes import Attributes
+from pilotage.harbor.errors import StatusError
+from pilotage.harbor.rbac import Decision
+from pilotage.harbor.server.authentication import Authentication
+from pilotage.harbor.server.http1 import Head, parse_headers
+from pilotage.harbor.tokens import Tokens, digest_of
+from pilotage.harbor.users import NOBODY, User
+from tests.harbor.server.support import ADMIN, TOKEN, tokens
+
+JANE = User("jane", groups=("system:authenticated",))
+
+
+class Allowing:
+    """Allows what it is given, and the masters everything."""
+
+    def __init__(self, *allowed):
+        self.allowed = allowed
+
+    def decide(self, user, wanted):
+        return Decision("system:masters" in user.groups or wanted in self.allowed)
+
+
+def head(*lines: str) -> Head:
+    block = "".join(f"{line}\r\n" for line in ("Host: h", *lines)).encode()
+    return Head("GET", "/api/v1/namespaces/ns/pods/p", {}, parse_headers(block), True)
+
+
+def who(*lines, authorizer=None, peer=None):
+    return Authentication(tokens(), authorizer or Allowing()).user(head(*lines), peer)
+
+
+@pytest.mark.parametrize("line", [f"Authorization: Bearer {TOKEN}", f"authorization: bEARER {TOKEN}"])
+def test_a_token_stands_for_its_user(line):
+    assert who(line) == ADMIN
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer ", "Basic eDp5", TOKEN])
+def test_what_is_no_token_stands_for_nobody(given):
+    assert who(f"Authorization: {given}") == NOBODY
+
+
+@pytest.mark.parametrize("given", ["wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), digest_of(TOKEN).hex()])
+def test_a_wrong_token_is_refused(given):
+    with pytest.raises(StatusError) as caught:
+        who(f"Authorization: Bearer {given}")
+    assert caught.value.code == 401
+
+
+def test_a_token_can_end():
+    known = Tokens()
+    known.add(digest_of("a"), JANE, expires=time.time() - 1)
+    known.add(digest_of("b"), JANE, expires=time.time() + 100)
+    known.add(digest_of("c"), JANE)
+    known.forget(digest_of("c"))
+    assert [known.user(each) for each in "abc"] == [None, JANE, None]
+
+
+def test_a_certificate_comes_before_a_token():
+    assert who("Authorization: Bearer wrong", peer=JANE) == JANE
+
+
+AS_ADMIN = f"Authorization: Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "user"),
+    [
+        (["Impersonate-User: joe"], User("joe", groups=("system:authenticated",))),
+        (
+            ["Impersonate-User: joe", "Impersonate-Group: a", "Impersonate-Group: b", "Impersonate-Uid: 7"],
+            User("joe", "7", ("a", "b", "system:authenticated")),
+        ),
+        (["Impersonate-User: joe", "Impersonate-Group: system:masters"],
+         User("joe", groups=("system:masters", "system:authenticated"))),
+        (["Impersonate-User: system:anonymous"], NOBODY),
+        (
+            ["Impersonate-User: system:serviceaccount:ns:bot"],
+            User(
+                "system:serviceaccount:ns:bot",
+                groups=("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"),
+            ),
+        ),
+        (["Impersonate-User: system:node:n1"], User("system:node:n1", groups=("system:nodes", "system:authenticated"))),
+        (
+            ["Impersonate-User: joe", "Impersonate-Extra-Scopes: a", "Impersonate-Extra-scopes: b",
+             "Impersonate-Extra-acme%2fproject: p"],
+            User("joe", groups=("system:authenticated",), extra={"scopes": ("a", "b"), "acme/project": ("p",)}),
+        ),
+    ],
+)  # fmt: skip
+def test_the_administrator_asks_as_anybody(lines, user):
+    assert who(AS_ADMIN, *lines) == user
+
+
+def test_whoever_is_allowed_to_impersonate_may_and_only_whom():
+    allowing = Allowing(Attributes("impersonate", "", "users", name="joe"))
+    assert who("Impersonate-User: joe", authorizer=allowing, peer=JANE).name == "joe"
+    for lines in (["Impersonate-User: jim"], ["Impersonate-User: joe", "Impersonate-Group: system:masters"]):
+        with pytest.raises(StatusError) as caught:
+            who(*lines, authorizer=allowing, peer=JANE)
+        assert caught.value.code == 403
+
+
+def test_the_narrow_way_needs_both_rights():
+    on = Attributes("impersonate-on:user-info:get", "", "pods", namespace="ns", name="p")
+    such = Attributes("impersonate:user-info", "authentication.k8s.io", "users", name="joe")
+    assert who("Impersonate-User: joe", authorizer=Allowing(on, such), peer=JANE).name == "joe"
+    for allowed in ([on], [such]):
+        with pytest.raises(StatusError):
+            who("Impersonate-User: joe", authorizer=Allowing(*allowed), peer=JANE)
+    group = Attributes("impersonate:user-info", "authentication.k8s.io", "groups", name="system:masters")
+    with pytest.raises(StatusError) as caught:
+        who(
+            "Impersonate-User: joe",
+            "Impersonate-Group: system:masters",
+            authorizer=Allowing(on, such, group),
+            peer=JANE,
+        )
+    assert "impersonating the system:masters group is not allowed" in caught.value.message
+
+
+def test_a_refusal_names_the_right_that_is_missing():
+    with pytest.raises(StatusError) as caught:
+        who("Impersonate-User: joe", peer=JANE)
+    assert caught.value.message == (
+        'pods "p" is forbidden: User "jane" cannot impersonate-on:user-info:get resource "pods" in API group "" '
+        'in the namespace "ns"'
+    )
+
+
+def test_groups_without_a_user_are_a_bad_request():
+    with pytest.raises(StatusError) as caught:
+        who(AS_ADMIN, "Impersonate-Group: a", "Impersonate-Extra-K: v")
+    assert caught.value.code == 400
+    assert caught.value.message == (
+        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, '
+        'Extra:map[string][]string{"k":[]string{"v"}}} without impersonating a user name'
+    )

@@ -1,0 +1,133 @@
+"""The store: one counter, a history that can be asked, and a journal that gives back what was acknowledged."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotage.harbor.journal import InUse, SqliteJournal
+from pilotage.harbor.store import Compacted, Entry, Store
+
+THINGS = "things.example.com"
+NAMES = st.sampled_from(["a", "b", "c"])
+WRITES = st.lists(st.tuples(st.sampled_from(["put", "remove"]), st.sampled_from(["x", "x-y"]), NAMES), max_size=40)
+
+
+def entry(store, namespace, name):
+    version = store.next_version()
+    raw = b'{"metadata":{"name":"%s","namespace":"%s","resourceVersion":"%d"}}' % (
+        name.encode(),
+        namespace.encode(),
+        version,
+    )
+    return Entry(raw, version, namespace, name, "", {})
+
+
+def write(store, what, namespace, name):
+    if what == "put":
+        store.put(THINGS, entry(store, namespace, name))
+    elif store.get(THINGS, namespace, name):
+        store.remove(THINGS, entry(store, namespace, name))
+
+
+def state(entries):
+    return [(each.namespace, each.name, each.version) for each in entries]
+
+
+def raw_state(store):
+    return [(each.namespace, each.name, each.version, each.raw) for each in store.entries(THINGS)]
+
+
+@given(WRITES, st.integers(5, 30))
+def test_every_version_that_is_remembered_can_be_listed_and_replayed(writes, kept):
+    store = Store(history_events_max=kept)
+    versions = {store.version: state(store.entries(THINGS))}
+    for what in writes:
+        write(store, *what)
+        versions[store.version] = state(store.entries(THINGS))
+    for version, was in versions.items():
+        if version < store.compacted:
+            with pytest.raises(Compacted):
+                store.entries_at(THINGS, version)
+            with pytest.raises(Compacted):
+                store.since(THINGS, version)
+            continue
+        assert state(store.entries_at(THINGS, version)) == was
+        replayed = {(namespace, name): at for namespace, name, at in was}
+        for event in store.since(THINGS, version):
+            key = (event.entry.namespace, event.entry.name)
+            assert (event.old.version if event.old else None) == replayed.get(key)
+            if event.type == "DELETED":
+                del replayed[key]
+            else:
+                replayed[key] = event.entry.version
+        assert replayed == {(namespace, name): at for namespace, name, at in state(store.entries(THINGS))}
+
+
+@given(WRITES)
+def test_order_is_that_of_etcd_and_a_namespace_is_a_part_of_it(writes):
+    store = Store()
+    for what in writes:
+        write(store, *what)
+    keys = [f"{namespace}/{name}" for namespace, name, _ in state(store.entries(THINGS))]
+    assert keys == sorted(keys)
+    for namespace in ("x", "x-y"):
+        part = [each for each in state(store.entries(THINGS)) if each[0] == namespace]
+        assert state(store.entries(THINGS, namespace)) == part
+        for at, (_, name, _) in enumerate(part):
+            assert state(store.entries(THINGS, namespace, after=f"{namespace}/{name}")) == part[at + 1 :]
+
+
+@settings(max_examples=40)
+@given(writes=WRITES, more=WRITES, kept=st.integers(3, 12))
+def test_what_was_written_is_there_after_a_restart(tmp_path_factory, writes, more, kept):
+    path = tmp_path_factory.mktemp("journal") / "log.db"
+    journal = SqliteJournal(path)
+    store = Store(journal, history_events_max=kept)
+    for what in writes:
+        write(store, *what)
+    before = (store.version, store.compacted, raw_state(store))
+    history = [(event.version, event.type) for event in store.since(THINGS, store.compacted)]
+    journal.close()
+    journal = SqliteJournal(path)
+    again = Store(journal, history_events_max=kept)
+    assert (again.version, again.compacted, raw_state(again)) == before
+    assert [(event.version, event.type) for event in again.since(THINGS, again.compacted)] == history
+    for what in more:
+        write(again, *what)
+    before = (again.version, again.compacted, raw_state(again))
+    journal.close()
+    journal = SqliteJournal(path)
+    third = Store(journal, history_events_max=kept)
+    assert (third.version, third.compacted, raw_state(third)) == before
+    journal.close()
+
+
+def test_rows_that_nobody_needs_are_not_kept(tmp_path):
+    journal = SqliteJournal(tmp_path / "log.db")
+    store = Store(journal, history_events_max=10)
+    for _ in range(200):
+        write(store, "put", "x", "a")
+    write(store, "remove", "x", "a")
+    store.compact(store.version)
+    _, rows = journal.load()
+    assert [*rows] == []
+    journal.close()
+
+
+def test_a_journal_has_one_owner(tmp_path):
+    journal = SqliteJournal(tmp_path / "log.db")
+    with pytest.raises(InUse):
+        SqliteJournal(tmp_path / "log.db")
+    journal.close()
+
+
+def test_listeners_hear_of_every_change_in_order():
+    store = Store()
+    heard = []
+    stop = store.listen(THINGS, lambda event: heard.append((event.type, event.version)))
+    write(store, "put", "x", "a")
+    write(store, "put", "x", "a")
+    write(store, "remove", "x", "a")
+    stop()
+    write(store, "put", "x", "a")
+    assert heard == [("ADDED", 2), ("MODIFIED", 3), ("DELETED", 4)]
