@@ -3,13 +3,19 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test lint bench kube lock clean
+.PHONY: demo test test-without-cluster test-on-cluster lint bench conformance kube lock clean
 
-demo: $(VENV)/dev ## run a small controller against a real API server, and watch it work
+demo: $(VENV)/dev ## run a small controller on the embedded API server, and watch it work
 	$(PYTHON) -m demo
 
-test: $(VENV)/dev ## run every test; the control plane is built in the background meanwhile
-	$(PYTHON) -m pytest
+test: $(VENV)/dev ## run every test: those on a real cluster (built first, if need be), and beside them all others
+	$(MAKE) --no-print-directory -j2 -Oline test-without-cluster test-on-cluster
+
+test-without-cluster: $(VENV)/dev
+	$(PYTHON) -m pytest -q -m "not cluster"
+
+test-on-cluster: $(VENV)/dev
+	$(PYTHON) -m pytest -q -m cluster
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .
@@ -18,6 +24,9 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/bench ## measure against the other clients and kopf, side by side
 	$(PYTHON) -m bench
+
+conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the real API server and against harbor
+	$(PYTHON) -m conformance
 
 kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
 	$(PYTHON) -m controlplane build

@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.results import read_names, read_results
-from conformance.specs import focus
+from conformance.results import Result, read_names, read_results
+from conformance.specs import focus, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from conformance.results import Result
     from controlplane.build import Say
 
 REPORT = "junit_01.xml"
@@ -84,17 +83,21 @@ def run(
         report = Path(folder) / REPORT
         if not report.is_file():
             raise NoReport(f"the specs ended with exit code {process.returncode} and without a report; see {log}")
-        return read_results(report)
+        results = read_results(report)
+        return {
+            name: results.get(name) or Result(name, passed=False, seconds=0, failure="It was not run.")
+            for name in specs
+        }
 
 
 def follow(lines: Iterable[str], specs: Sequence[str], write: Callable[[str], object], say: Say) -> None:
     """Pass the output on, line by line, and say of each spec that it has ended."""
     current, done = "", 0
-    names = set(specs)
     for line in lines:
         write(line)
-        if line.rstrip() in names:
-            current = line.rstrip()
+        # A spec begins with its name, and its labels after that.
+        if begun := next((name for name in specs if line.startswith(name)), ""):
+            current = short(begun)
         elif ended := _DONE.match(line):
             done += 1
             verdict = "fails after" if ended[1] else "passes in"

@@ -1,12 +1,17 @@
-"""Start a real API server, run the controller of `demo.buoys` on it, and tell what happens."""
+"""Start an API server, run the controller of `demo.buoys` on it, and tell what happens."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import contextlib
 import functools
 import os
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from controlplane import Cluster, NoControlPlane, assets, build
@@ -15,7 +20,7 @@ from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Prop
 from pilotage.runtime import Manager, configure_logging, find_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
 NORTH, SOUTH = ObjectKey("default", "north"), ObjectKey("default", "south")
 STARTED = time.monotonic()
@@ -96,8 +101,8 @@ async def install(client: Client) -> None:
                 return
 
 
-async def run(cluster: Cluster) -> None:
-    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+async def run(kubeconfig: Path) -> None:
+    async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
         await install(client)
         manager = Manager(client, name="demo")
         manager.add("buoys", manager.informer(BUOYS), buoys, workers=2)
@@ -116,8 +121,26 @@ async def run(cluster: Cluster) -> None:
     say("the controller sent " + ", ".join(f"{count:.0f} {method}" for method, count in sorted(requests.items())))
 
 
-def main() -> None:
-    configure_logging(level="error", json=False)
+@contextlib.contextmanager
+def harbor() -> Iterator[Path]:
+    """The embedded API server, in a process and a folder of its own; gives its kubeconfig."""
+    with tempfile.TemporaryDirectory(prefix="pilotage-demo-") as folder:
+        command = [sys.executable, "-m", "pilotage", "harbor", "--data", folder]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise SystemExit("harbor did not start")
+            say("harbor is ready: the embedded API server, no cluster")
+            yield Path(folder, "kubeconfig")
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def kubernetes() -> Iterator[Path]:
+    """A real API server, built first if need be; gives its kubeconfig."""
     try:
         if assets.missing(os.environ):
             say("the control plane is built first: that is done once, and takes about ten minutes")
@@ -127,7 +150,16 @@ def main() -> None:
     say("a real etcd and kube-apiserver start")
     with Cluster(components=()) as cluster:
         say("they are ready")
-        asyncio.run(run(cluster))
+        yield cluster.kubeconfig
+
+
+def main() -> None:
+    configure_logging(level="error", json=False)
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    servers = {"harbor": harbor, "kubernetes": kubernetes}
+    parser.add_argument("--on", choices=servers, default="harbor", help="the API server to use (default: harbor)")
+    with servers[parser.parse_args().on]() as kubeconfig:
+        asyncio.run(run(kubeconfig))
     say("everything is stopped, nothing is left")
 
 

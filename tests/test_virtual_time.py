@@ -2,11 +2,12 @@
 
 import asyncio
 import random
+import re
 import time
 
 import pytest
 
-from pilotage.sim.loop import VIRTUAL_EPOCH, DeadlockError, VirtualTimeLoop, run_virtual, virtual
+from pilotage.sim.loop import VIRTUAL_EPOCH, DeadlockError, LivelockError, VirtualTimeLoop, run_virtual, virtual
 from tests.virtual_time import WarpLoop, run_warp, warp
 
 DAY = 86_400.0
@@ -77,6 +78,52 @@ def test_waiting_in_vain_is_an_error_that_names_who_waits() -> None:
 
     with pytest.raises(DeadlockError, match=r"(?s)deadlock at virtual time 3:.*test_virtual_time\.py:\d+"):
         run_virtual(waits_for_ever())
+
+
+def test_a_deadlock_report_shows_how_each_task_came_to_wait() -> None:
+    async def inner(event: asyncio.Event) -> None:
+        await event.wait()
+
+    async def outer() -> None:
+        event = asyncio.Event()
+        waiting = asyncio.create_task(inner(event), name="waits for the event")
+        await waiting
+
+    with pytest.raises(DeadlockError) as caught:
+        run_virtual(outer())
+    report = str(caught.value)
+    assert re.search(r"Task-\d+ \(1\) waits for the end of waits for the event\n +in .*outer", report)
+    assert re.search(r"waits for the event \(1\) waits for Future\n +in .*inner.*\n +in Event.wait", report)
+
+
+def test_never_waiting_is_an_error_that_names_who_is_busy() -> None:
+    async def spins() -> None:
+        while True:  # noqa: ASYNC110 - that is the point
+            await asyncio.sleep(0)
+
+    with pytest.raises(LivelockError, match=r"(?s)at virtual time 0 the program is busy.*spins"):
+        run_virtual(spins())
+
+
+def test_tasks_of_a_set_are_cancelled_in_the_same_order_every_time() -> None:
+    async def waits(number: int, seen: list[int]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(number)
+
+    async def main() -> list[int]:
+        seen: list[int] = []
+        tasks = {asyncio.create_task(waits(number, seen)) for number in range(50)}
+        ballast.append([object() for _ in range(len(ballast) * 37)])  # other addresses in every run
+        await asyncio.sleep(1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return seen
+
+    ballast: list[list[object]] = []
+    assert all(run_virtual(main()) == run_virtual(main()) for _ in range(5))
 
 
 def test_io_between_two_sockets_is_no_deadlock() -> None:

@@ -4,6 +4,7 @@ The processes of each server share one core; the load comes from the other one, 
 than count. Both servers are asked the same bytes.
 """
 
+from bench import steadiness
 from bench.figures import PILOTAGE, Goal, Section
 from bench.harbor.load import Load
 from bench.harbor.servers import SERVERS, Server
@@ -38,9 +39,11 @@ def run(run: Run) -> Section:
 def _rates(name: str, server: Server, rounds: int) -> dict[str, float]:
     with Load(server) as load:
         say(f"harbor: {name}: {CREATES:,} creates")
+        steadiness.sample()
         rates = {"creates per second": load.creates(CREATES)}
         for number in range(1, rounds + 1):
             say(f"harbor: {name}: gets, lists and watches, round {number} of {rounds}")
+            steadiness.sample()
             best = {
                 "gets per second": load.gets(GETS),
                 f"lists of {CREATES:,} per second": load.lists(LISTS),

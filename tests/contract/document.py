@@ -38,17 +38,13 @@ def document() -> str:
 
 def _themes() -> str:
     counts = Counter(case.theme for case in CASES.values())
-    words = {case.theme: _words(case.run.__module__) for case in CASES.values()}
-    for module in (name for name in sys.modules if name.startswith("tests.contract.cases.")):
-        theme = getattr(sys.modules[module], "theme", None)
+    words: dict[str, list[str]] = {}
+    for name in sorted(name for name in sys.modules if name.startswith("tests.contract.cases.")):
+        theme = getattr(sys.modules[name], "theme", None)
         if theme is not None:
-            words[theme.name] = _words(module)
-    rows = [f"| {theme} | {count} | {words[theme]} |" for theme, count in counts.items()]
+            words.setdefault(theme.name, []).append((sys.modules[name].__doc__ or "").strip().splitlines()[0])
+    rows = [f"| {theme} | {count} | {' '.join(words[theme])} |" for theme, count in counts.items()]
     return "\n".join([f"## {len(CASES)} cases\n", "| theme | cases | what it asks |", "| --- | --- | --- |", *rows, ""])
-
-
-def _words(module: str) -> str:
-    return (sys.modules[module].__doc__ or "").strip().splitlines()[0]
 
 
 def _facts() -> str:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.contract.server import Place, kubectl_binary
@@ -43,13 +44,14 @@ class Kubectl:
         }
         self._room = asyncio.Semaphore(PARALLEL)
 
-    async def run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> Ran:
+    async def run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> Ran:
         """Run it to its end."""
         async with self._room:
             process = await asyncio.create_subprocess_exec(
                 str(kubectl_binary()),
                 *args,
                 env={**self._env, **(env or {})},
+                cwd=cwd,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -82,6 +84,11 @@ async def kubectl(kit: Kit, *args: str, stdin: str = "", shown: bool = True, env
 def plain(kit: Kit, text: str) -> str:
     """Printed text without what differs from run to run."""
     return without_moment(kit.normal.text(text))
+
+
+def aligned(text: str) -> str:
+    """The same for a reader: columns keep their widths, and ages are those of something new."""
+    return _TRAILING.sub("", _VERSION.sub("resourceVersion: RV", _AGE.sub("1s", text)))
 
 
 def without_moment(text: str) -> str:

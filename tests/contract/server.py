@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -138,7 +139,7 @@ class Connected:
         async with self._session.request(
             method,
             URL(self.config.server + target, encoded=True),
-            data=body,
+            data=None if body is None else io.BytesIO(body),  # aiohttp warns of large bytes
             headers=await self._proven(headers, anonymous=anonymous),
             ssl=self._nobody if anonymous else self._admin,
             allow_redirects=False,

@@ -51,6 +51,17 @@ def test_every_case_is_recorded(recorded: Transcripts) -> None:
     assert not [case_id for case_id, steps in recorded.items() if problem(steps)]
 
 
+def test_a_difference_fails_unless_it_is_listed_and_a_listed_case_must_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    want, other = [{"request": "GET /x", "status": 200}], [{"request": "GET /x", "status": 404}]
+    check_harbor("some/case", want, want)
+    with pytest.raises(AssertionError, match="recorded 200, came 404"):
+        check_harbor("some/case", want, other)
+    monkeypatch.setitem(DEVIATIONS, "some/case", "because")
+    check_harbor("some/case", want, other)
+    with pytest.raises(AssertionError, match="take it off the list"):
+        check_harbor("some/case", want, want)
+
+
 def test_every_deviation_is_a_case_with_a_reason() -> None:
     assert set(DEVIATIONS) <= set(CASES)
     assert all(len(reason) > 20 for reason in DEVIATIONS.values())

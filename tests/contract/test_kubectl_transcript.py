@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import NoControlPlane
-from tests.contract.kubectl import Kubectl, without_moment
+from tests.contract.kubectl import Kubectl, aligned
 from tests.contract.normal import Normaliser
 from tests.contract.objects import cm, deployment
 from tests.contract.server import Place, harbor, kubectl_binary
@@ -22,7 +22,7 @@ HEAD = """\
 # kubectl against harbor
 
 What a user of kubectl sees, as the test suite saw it last. `pilotage harbor --data DIR` was running, and KUBECONFIG
-named its `DIR/kubeconfig`. No cluster was near. Ages, uids and widths of columns are replaced.
+named its `DIR/kubeconfig`. No cluster was near. Times, ages and uids are replaced.
 
 """
 
@@ -75,7 +75,7 @@ def widget(size: int) -> dict[str, object]:
 STEPS: list[tuple[str, str, object]] = [
     ("A namespace, and objects in it", "create namespace shop", None),
     ("", "config set-context --current --namespace=shop", None),
-    ("", "apply -f -", deployment("web", replicas=2)),
+    ("", "apply -f web.json", deployment("web", replicas=2)),
     ("", "get deployments -o wide", None),
     ("", "scale deployment/web --replicas=3", None),
     ("", "label deployment web team=blue", None),
@@ -83,19 +83,23 @@ STEPS: list[tuple[str, str, object]] = [
     ("", "describe deployment web", None),
     (
         "Server-side apply, and a conflict",
-        "apply --server-side --field-manager=alice -f -",
+        "apply --server-side --field-manager=alice -f settings.json",
         cm("settings", {"mode": "fast"}),
     ),
-    ("", "apply --server-side --field-manager=bob -f -", cm("settings", {"mode": "slow"})),
-    ("", "apply --server-side --field-manager=bob --force-conflicts -f -", cm("settings", {"mode": "slow"})),
+    ("", "apply --server-side --field-manager=bob -f settings.json", cm("settings", {"mode": "slow"})),
+    (
+        "",
+        "apply --server-side --field-manager=bob --force-conflicts -f settings.json",
+        cm("settings", {"mode": "slow"}),
+    ),
     ("", "get configmap settings -o yaml --show-managed-fields", None),
     ("Patches", """patch configmap settings -p '{"data":{"mode":"steady"}}'""", None),
     ("", """patch configmap settings --type=json -p '[{"op":"test","path":"/data/mode","value":"fast"}]'""", None),
-    ("A kind of one's own", "apply -f -", WIDGETS),
+    ("A kind of one's own", "apply -f widgets.json", WIDGETS),
     ("", "wait --for=condition=Established crd/widgets.example.com --timeout=10s", None),
-    ("", "apply -f -", widget(3)),
+    ("", "apply -f one.json", widget(3)),
     ("", "get widgets", None),
-    ("", "apply -f -", widget(2)),
+    ("", "apply -f one.json", widget(2)),
     ("", "explain widget.spec.size", None),
     ("", "api-resources --api-group=example.com", None),
     ("Who may do what", "create role reader --verb=get,list --resource=widgets.example.com", None),
@@ -115,26 +119,29 @@ STEPS: list[tuple[str, str, object]] = [
 ]
 
 
-async def transcript(place: Place) -> str:
+async def transcript(place: Place, folder: Path) -> str:
     kubectl, normal, parts = Kubectl(place), Normaliser(), [HEAD]
     for title, command, sent in STEPS:
         if title:
             parts.append(f"## {title}\n\n")
-        ran = await kubectl.run(*shlex.split(command), stdin=json.dumps(sent) if sent else "")
-        said = without_moment(normal.text(ran.out + ran.err)).strip()
+        words = shlex.split(command)
+        if sent:
+            (folder / words[-1]).write_text(json.dumps(sent))
+        ran = await kubectl.run(*words, cwd=folder)
+        said = aligned(normal.text(ran.out + ran.err)).strip()
         code = f"(exit code {ran.code})\n" if ran.code else ""
         parts.append(f"```console\n$ kubectl {command}\n{said}\n{code}```\n\n")
     return "".join(parts).rstrip() + "\n"
 
 
 @pytest.mark.cluster  # not that it needs one, but kubectl is built along with it
-def test_the_transcript_is_current() -> None:
+def test_the_transcript_is_current(tmp_path: Path) -> None:
     try:
         kubectl_binary()
     except NoControlPlane as error:
         pytest.skip(str(error))
     with harbor() as place:
-        made = asyncio.run(transcript(place))
+        made = asyncio.run(transcript(place, tmp_path))
     if os.environ.get("UPDATE_DOCS"):
         DOCUMENT.parent.mkdir(exist_ok=True)
         DOCUMENT.write_text(made)

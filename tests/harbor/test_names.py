@@ -47,7 +47,7 @@ def test_a_beginning_may_end_with_a_dash():
         (path_segment("a/b%"), ["may not contain '/'", "may not contain '%'"]),
         (path_segment(".."), ["may not be '..'"]),
         (qualified_name("/b"), ["prefix part must be non-empty"]),
-        (qualified_name("a" * 64), ["name part must be no more than 63 characters"]),
+        (qualified_name("a" * 64), ["name part must be no more than 63 bytes"]),
         (
             env_name("a=b"),
             ["a valid environment variable name must consist only of printable ASCII characters other than '='"],

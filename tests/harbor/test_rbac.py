@@ -8,6 +8,7 @@ from pilotage.harbor.bootstrap import bootstrap_objects
 from pilotage.harbor.errors import StatusError
 from pilotage.harbor.escalation import check_escalation
 from pilotage.harbor.rbac import Authorizer
+from pilotage.harbor.tokens import Tokens
 from pilotage.harbor.users import LOOPBACK, NOBODY, User
 
 GROUP = "rbac.authorization.k8s.io"
@@ -343,7 +344,7 @@ PODS = {"verb": "get", "resource": "pods", "namespace": "ns"}
 
 def ask(resource, body, user=JANE, namespace=""):
     wanted = Attributes("create", reviews.RESOURCES[resource], resource, namespace=namespace)
-    return reviews.answer_to(wanted, body, user, WORLD.authorizer, "2026-01-01T00:00:00Z")
+    return reviews.answer_to(wanted, body, user, WORLD.authorizer, "2026-01-01T00:00:00Z", Tokens())
 
 
 def test_may_i():

@@ -146,9 +146,18 @@ async def test_the_collector_is_tuned_when_the_caches_are_loaded(client, namespa
         gc.unfreeze()
 
 
-def test_the_demo_tells_its_story(cluster):
+def test_the_demo_tells_its_story():
+    told_by_the_demo()
+
+
+def test_the_demo_tells_its_story_on_a_real_api_server(cluster):
     """The demo brings its own control plane; the fixture only makes sure that there are binaries for it."""
-    answer = subprocess.run([sys.executable, "-m", "demo"], capture_output=True, text=True, check=False, timeout=120)
+    told_by_the_demo("--on", "kubernetes")
+
+
+def told_by_the_demo(*arguments):
+    command = [sys.executable, "-m", "demo", *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     told = answer.stdout
     for words in (

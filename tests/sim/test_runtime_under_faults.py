@@ -1,7 +1,6 @@
 """`pilotage.runtime` under every single fault, and under pairs of them.
 
-Pairs are played in full where that takes less than about a minute of CPU; else a sample is, always the same one, and
-the report says how many there are.
+Pairs are played in full where that takes less than about a minute of CPU; else a sample is, always the same one.
 """
 
 import pytest
@@ -27,12 +26,12 @@ def test_the_informer_survives_every_pair_of_faults():
 
 @pytest.mark.timeout(600)
 def test_leader_election_survives_pairs_of_faults():
-    """Of some 35,000 pairs, as many as fit into a minute."""
-    report = explore(LeaderScenario, with_pairs=True, plans_max=900)
+    """Of some 35,000 pairs, a sample; `python -m pilotage.sim explore leader --pairs` plays them all."""
+    report = explore(LeaderScenario, with_pairs=True, plans_max=300)
     assert report.failures == [], str(report)
 
 
 @pytest.mark.timeout(600)
 def test_a_controller_survives_pairs_of_faults():
-    report = explore(ControllerScenario, with_pairs=True, plans_max=600)
+    report = explore(ControllerScenario, with_pairs=True, plans_max=200)
     assert report.failures == [], str(report)

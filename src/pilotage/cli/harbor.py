@@ -31,6 +31,9 @@ def harbor(data: Path, port: int, memory: bool) -> None:
 
     Prints where it is as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` gets in as the administrator.
     """
+    import gc
+
+    gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start
     import asyncio
 
     from pilotage.harbor.journal import InUse

@@ -28,8 +28,8 @@ class Form(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, discovery: bool = False) -> Form:
-    """The first of the client's media types that we can give; 406 if there is none."""
+def negotiate(accept: str, *, discovery: bool = False, table: bool = True) -> Form:
+    """The first of the client's media types that we can give; 406 if there is none. `table`: there may be one."""
     unknown = False
     for clause in accept.split(",") if accept.strip() else ["application/json"]:
         media, *parameters = (part.strip() for part in clause.split(";"))
@@ -43,7 +43,7 @@ def negotiate(accept: str, *, discovery: bool = False) -> Form:
         if discovery and (kind, group) == _DISCOVERY and version in ("v2", "v2beta1"):
             return Form("discovery", version)
         shape = _AS.get((kind, group, version))
-        if shape is not None and not discovery:
+        if shape is not None and not discovery and (table or shape != "table"):
             return Form(shape, version)
         unknown = True
     if unknown:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pilotage.harbor.attributes import Attributes
     from pilotage.harbor.calls import Call, Stream
     from pilotage.harbor.core import Core
+    from pilotage.harbor.kinds import Kind
+    from pilotage.harbor.tokens import Tokens
 
 _log = logging.getLogger(__name__)
 
@@ -44,10 +46,13 @@ _RETURNS_DELETED = frozenset(
 class Harbor:
     """See the module. `start` begins its housekeeping, and needs a running loop; `stop` ends that and all watches."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, tokens: Tokens | None = None) -> None:
         self.core = core
+        if tokens is not None:
+            core.tokens = tokens
         self._watches: set[Watching] = set()
         self._housekeeping = Housekeeping(core, self.handle)
+        core.registry.on_end(self._end_watches)
 
     async def start(self) -> None:
         """Begin to collect garbage, delete namespaces and serve custom kinds."""
@@ -212,22 +217,22 @@ class Harbor:
             watch.from_now(initial="sendInitialEvents" not in call.query, marked=False)
         return watch
 
+    def _end_watches(self, kind: Kind) -> None:
+        """Whoever watches a kind that is now another has to begin again."""
+        for watch in [each for each in self._watches if each.kind is kind]:
+            watch.end()
+
     def _review(self, call: Call, wanted: Attributes) -> Answer:
         """A question about access, which is answered and not stored."""
         if call.method != "POST":
             raise errors.method_not_allowed()
+        form = negotiate(call.headers.get("accept", ""), table=False)
         body, _ = bodies.parse_untrusted(call)
-        authorizer = self.core.authorizer
-        if wanted.resource == "selfsubjectaccessreviews":
-            reviewed = reviews.self_subject_access_review(body, call.user, authorizer)
-        elif wanted.resource == "subjectaccessreviews":
-            reviewed = reviews.subject_access_review(body, authorizer)
-        elif wanted.resource == "localsubjectaccessreviews":
-            reviewed = reviews.local_subject_access_review(body, wanted.namespace, authorizer)
-        elif wanted.resource == "selfsubjectrulesreviews":
-            reviewed = reviews.self_subject_rules_review(body, call.user, authorizer)
-        else:
-            reviewed = reviews.self_subject_review(body, call.user, self.core.now_text())
+        core = self.core
+        reviewed = reviews.answer_to(wanted, body, call.user, core.authorizer, core.now_text(), core.tokens)
+        if form.shape == "metadata":
+            named = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}"}
+            reviewed = {**named, "metadata": reviewed["metadata"]}
         return answer(reviewed, 201)
 
 

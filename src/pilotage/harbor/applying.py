@@ -9,6 +9,7 @@ from pilotage.harbor.calls import check_manager
 from pilotage.harbor.metadata import check_create, check_update
 from pilotage.harbor.patching import apply
 from pilotage.harbor.writing import TRIES_MAX, Overtaken, Written, change_object, create_object
+from pilotage.harbor.yaml_text import repeated_keys_untrusted
 
 if TYPE_CHECKING:
     from pilotage.harbor.core import Core
@@ -24,39 +25,43 @@ async def apply_config(core: Core, scope: Scope) -> Written:
         cause = errors.Cause("fieldManager", "FieldValueRequired", words)
         raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
     check_manager(call)
-    config, duplicates = _config_untrusted(call.body)
+    config, may_repeat = _config_untrusted(call.body)
     _check(config, scope)
-    warnings = [f'duplicate field "{path}"' for path in duplicates]
+    validation = call.option("fieldValidation")
+    repeated = repeated_keys_untrusted(call.body) if may_repeat and validation != "Ignore" else []
+    warnings = repeated if validation != "Strict" else []
+    refused = repeated if validation == "Strict" else []
     for tries_left in reversed(range(TRIES_MAX)):
         try:
-            return await _apply_once(core, scope, config, warnings)
+            return await _apply_once(core, scope, config, warnings[:], refused)
         except Overtaken:
             if not tries_left:
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str]) -> Written:
+async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str], refused: list[str]) -> Written:
+    """Apply it to what is there now; `refused` is what is wrong with it, but after all else that may be."""
     kind, meta = scope.kind, config.get("metadata") or {}
     entry = core.store.get(kind.storage, scope.namespace, scope.name)
     if entry is not None:
         return await change_object(
-            core, scope, entry, lambda live: _merged(core, scope, live, config), warnings, tracked=True
+            core, scope, entry, lambda live: _merged(core, scope, live, config, refused), warnings, tracked=True
         )
     if scope.subresource:
         raise errors.not_found(kind.group, kind.plural, scope.name)
     if meta.get("uid"):
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise errors.conflict(kind.group, kind.plural, scope.name, why)
-    new = _merged(core, scope, None, config)
+    new = _merged(core, scope, None, config, refused)
     new["metadata"].pop("resourceVersion", None)
     check_create(new, scope)
     return await create_object(core, scope, new, warnings, lambda obj: obj)
 
 
-def _merged(core: Core, scope: Scope, live: Json | None, config: Json) -> Json:
+def _merged(core: Core, scope: Scope, live: Json | None, config: Json, refused: list[str]) -> Json:
     kind = scope.kind
-    return apply(
+    merged = apply(
         live,
         config,
         schema=kind.schema,
@@ -67,6 +72,11 @@ def _merged(core: Core, scope: Scope, live: Json | None, config: Json) -> Json:
         now=core.now_text(),
         reset=kind.strategy.reset_fields.get(scope.subresource, ()),
     )
+    if refused:
+        lines = "".join(f"\n  {line}" for line in refused)
+        words = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+        raise errors.bad_request(words)
+    return merged
 
 
 def _check(config: Json, scope: Scope) -> None:
@@ -81,14 +91,15 @@ def _check(config: Json, scope: Scope) -> None:
     check_update(copy, scope)
 
 
-def _config_untrusted(body: bytes) -> tuple[Json, list[str]]:
-    """The manager's fields, as JSON or YAML."""
+def _config_untrusted(body: bytes) -> tuple[Json, bool]:
+    """The manager's fields, as JSON or YAML, and whether one of them may be there twice."""
     if body.lstrip().startswith(b"{"):
-        return bodies.from_json_untrusted(body)
+        config, duplicates = bodies.from_json_untrusted(body)
+        return config, bool(duplicates)
     try:
         config = bodies.from_yaml_untrusted(body)
     except errors.StatusError as error:
         raise errors.bad_request(f"error decoding YAML: {error.message}") from None
     if not isinstance(config, dict):
         raise errors.bad_request("error decoding YAML: the patch is no object")
-    return config, []
+    return config, True

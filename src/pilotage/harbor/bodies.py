@@ -15,8 +15,10 @@ import msgspec
 
 from pilotage.harbor import errors
 from pilotage.harbor.calls import BODY_BYTES_MAX
-from pilotage.harbor.schema import decode_problem, prune, unknown_fields
+from pilotage.harbor.schema import builtin, decode_problem, prune, unknown_fields
 from pilotage.harbor.schema.builtin import definition
+from pilotage.harbor.yaml_text import repeated_keys_untrusted
+from pilotage.harbor.yaml_text import is_too_deep_untrusted
 
 if TYPE_CHECKING:
     from pilotage.harbor.calls import Call
@@ -45,7 +47,7 @@ class Undecodable(errors.StatusError):
 def read(call: Call, kind: Kind) -> tuple[Json, list[str]]:
     """The object of a POST or a PUT, pruned, and the warnings that its sender should get."""
     try:
-        obj, twice = parse_untrusted(call)
+        obj, twice = parse_untrusted(call, repeated=call.option("fieldValidation") != "Ignore")
         check_said(obj, kind, call.body)
     except errors.StatusError as error:
         if error.code == 400:
@@ -57,14 +59,17 @@ def read(call: Call, kind: Kind) -> tuple[Json, list[str]]:
     return obj, warnings
 
 
-def parse_untrusted(call: Call) -> tuple[Json, list[str]]:
-    """Whatever JSON, YAML or protobuf object it is, and which fields it has twice."""
+def parse_untrusted(call: Call, *, repeated: bool = False) -> tuple[Json, list[str]]:
+    """Whatever JSON, YAML or protobuf object it is, and what is to be said of fields that it has twice.
+
+    Those of YAML are looked for if they are asked for, since it takes as long as reading it.
+    """
     body = call.body
     if len(body) > BODY_BYTES_MAX:
         raise errors.too_large(BODY_BYTES_MAX)
     media = call.headers.get("content-type", "").partition(";")[0].strip() or "application/json"
     if media == "application/yaml":
-        return _checked(from_yaml_untrusted(body)), []
+        return _checked(from_yaml_untrusted(body)), repeated_keys_untrusted(body) if repeated else []
     if media == "application/vnd.kubernetes.protobuf":
         return _from_protobuf_untrusted(body), []
     if media not in ("application/json", "*/*"):
@@ -73,7 +78,7 @@ def parse_untrusted(call: Call) -> tuple[Json, list[str]]:
 
 
 def from_json_untrusted(body: bytes) -> tuple[Json, list[str]]:
-    """A JSON object, and which fields it has twice (of those, the last counts)."""
+    """A JSON object, and what is to be said of fields that it has twice (of those, the last counts)."""
     try:
         obj = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -103,6 +108,8 @@ def from_yaml_untrusted(body: bytes) -> Any:  # noqa: ANN401 - YAML
     """Whatever YAML it is."""
     import yaml
 
+    if is_too_deep_untrusted(body):
+        raise errors.bad_request("error converting YAML to JSON: yaml: exceeded max depth of 10000")
     try:
         return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
@@ -153,13 +160,20 @@ def check_kind(obj: Json, kind: Kind) -> None:
     if known:
         internal = kind.group.partition(".")[0] or "core"
         words = f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+        words = _problem_as(group, version, name, obj) or words
     raise errors.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {words}')
+
+
+def _problem_as(group: str, version: str, name: str, obj: Json) -> str | None:
+    """Why an object cannot be read as what it says that it is."""
+    try:
+        return decode_problem(builtin(group, version, name), obj, name)
+    except KeyError:
+        return None
 
 
 def _is_known(group: str, version: str, name: str) -> bool:
     """Whether Kubernetes has such a kind, or a list or an option of it."""
-    from pilotage.harbor.schema import builtin
-
     for each in (name, name.removesuffix("List")):
         try:
             builtin(group, version, each)
@@ -194,10 +208,12 @@ def check_fields(obj: Json, kind: Kind, validation: str, twice: list[str]) -> li
     unknown = unknown_fields(kind.schema, obj)
     if unknown:
         prune(kind.schema, obj)
-    found = [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in twice]
+    found = [f'unknown field "{path}"' for path in unknown] + twice
     if not found or validation == "Ignore":
         return []
     if validation == "Strict":
+        if twice and twice[0].startswith("line "):
+            found = [*found[: len(unknown)], "\n  ".join(["yaml: unmarshal errors:", *twice])]
         raise Undecodable(kind, f"strict decoding error: {', '.join(found[:_UNKNOWN_MAX])}")
     return found
 
@@ -233,7 +249,7 @@ def _json_type(value: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def duplicates(body: bytes) -> list[str]:
-    """The paths of fields that one object has twice. Slow: only for bodies that may have some."""
+    """What is to be said of fields that one object has twice. Slow: only for bodies that may have some."""
     found: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -246,7 +262,8 @@ def duplicates(body: bytes) -> list[str]:
 
     def walk(value: Any, path: str) -> None:  # noqa: ANN401 - JSON
         if isinstance(value, dict):
-            found.extend(f"{path}.{name}".lstrip(".") for name in dict.fromkeys(value.pop("\0twice", ())))
+            twice = (f"{path}.{name}".lstrip(".") for name in dict.fromkeys(value.pop("\0twice", ())))
+            found.extend(f'duplicate field "{where}"' for where in twice)
             for name, inner in value.items():
                 walk(inner, f"{path}.{name}")
         elif isinstance(value, list):

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from pilotage.harbor import errors
 from pilotage.harbor.admission import NoAdmission
 from pilotage.harbor.builtin import builtin_kinds
+from pilotage.harbor.crd_conditions import mark_pending
 from pilotage.harbor.names import metadata_problems, metadata_update_problems
 from pilotage.harbor.objects import from_entry, to_entry
 from pilotage.harbor.rbac import STORAGES, Authorizer
 from pilotage.harbor.registry import Registry
 from pilotage.harbor.removing import format_time_of, mark
 from pilotage.harbor.store import Store
+from pilotage.harbor.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +47,8 @@ class Core:
         self.registry = Registry(builtin_kinds())
         self.admission: Admission = NoAdmission()
         self.now = now
+        self.tokens = Tokens(now)
+        """Those that authentication knows: accounts get theirs from here."""
         self.rng = random.Random(seed)  # noqa: S311 - names and uids, no secrets
         self._rules_version = 0
         self.authorizer = Authorizer(self, lambda: self._rules_version)
@@ -152,6 +156,7 @@ class Core:
             if CRD_FINALIZER not in finalizers:
                 finalizers.append(CRD_FINALIZER)
             obj["metadata"]["deletionTimestamp"] = self.now_text()
+            mark_pending(obj, self.now_text())
             return True
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor.kinds import Kind, Strategy
+from pilotage.harbor.scaling import number_problems, text_problems
 from pilotage.harbor.schema import Schema, apply_defaults, from_openapi, prune, validate
 from pilotage.harbor.table import custom_columns
 
@@ -16,10 +17,18 @@ if TYPE_CHECKING:
 class CustomStrategy(Strategy):
     """The strategy of custom resources: their schema decides, and a status belongs to its subresource."""
 
-    def __init__(self, schema: Schema, *, has_status: bool, selectable: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        has_status: bool,
+        selectable: tuple[str, ...] = (),
+        scale: tuple[str, str, str] = ("", "", ""),
+    ) -> None:
         self._schema = schema
         self._has_status = has_status
         self._selectable = selectable
+        self._scale = scale
         self.reset_fields = {"": ("status",), "status": ("spec", "metadata")} if has_status else {}
         self.unconditional_update = False
 
@@ -57,15 +66,23 @@ class CustomStrategy(Strategy):
 
     def validate(self, obj: Json, view: View) -> list[Cause]:
         """See `Strategy`."""
-        return validate(self._schema, obj)
+        return validate(self._schema, obj) + self._scale_problems(obj)
 
     def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """See `Strategy`."""
-        return validate(self._schema, obj, old)
+        return validate(self._schema, obj, old) + self._scale_problems(obj)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """See `Strategy`."""
-        return validate(self._schema, obj, old)
+        return validate(self._schema, obj, old) + self._scale_problems(obj, status_only=True)
+
+    def _scale_problems(self, obj: Json, *, status_only: bool = False) -> list[Cause]:
+        spec, status, selector = self._scale
+        if not spec:
+            return []
+        problems = [] if status_only else number_problems(obj, spec)
+        problems += number_problems(obj, status)
+        return problems + text_problems(obj, selector) if selector else problems
 
     def fields(self, obj: Json) -> dict[str, str]:
         """See `Strategy`."""
@@ -84,6 +101,11 @@ def _kind(spec: Json, names: Json, version: Json, storage_version: str, as_of: i
     schema = from_openapi(version.get("schema", {}).get("openAPIV3Schema", {}))
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale") or {}
+    paths = (
+        scale.get("specReplicasPath", ""),
+        scale.get("statusReplicasPath", ""),
+        scale.get("labelSelectorPath", ""),
+    )
     selectable = tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields", ()))
     group = spec["group"]
 
@@ -108,14 +130,10 @@ def _kind(spec: Json, names: Json, version: Json, storage_version: str, as_of: i
         categories=tuple(names.get("categories", ())),
         verbs=("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"),
         subresources=frozenset(subresources) & {"status", "scale"},
-        strategy=CustomStrategy(schema, has_status="status" in subresources, selectable=selectable),
+        strategy=CustomStrategy(schema, has_status="status" in subresources, selectable=selectable, scale=paths),
         columns=custom_columns(version.get("additionalPrinterColumns") or ()),
         selectable=frozenset(selectable),
-        scale=(
-            scale.get("specReplicasPath", ""),
-            scale.get("statusReplicasPath", ""),
-            scale.get("labelSelectorPath", ""),
-        ),
+        scale=paths,
         custom=True,
         deprecation=_deprecation(spec, names, version),
         to_storage=None if version["name"] == storage_version else converted(storage_version),

@@ -29,7 +29,10 @@ REVIEWS = {
         ("selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
         ("subjectaccessreviews", "SubjectAccessReview", False),
     ),
-    "authentication.k8s.io": (("selfsubjectreviews", "SelfSubjectReview", False),),
+    "authentication.k8s.io": (
+        ("selfsubjectreviews", "SelfSubjectReview", False),
+        ("tokenreviews", "TokenReview", False),
+    ),
 }
 """Questions that are asked by creating something that is never stored: (plural, kind, namespaced) by group."""
 
@@ -39,12 +42,16 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "log": ("", "v1", "Pod", ("get",)),
+    "attach": ("", "v1", "PodAttachOptions", ("create", "get")),
+    "exec": ("", "v1", "PodExecOptions", ("create", "get")),
+    "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
     "binding": ("", "v1", "Binding", ("create",)),
     "finalize": ("", "v1", "Namespace", ("update",)),
     "ephemeralcontainers": ("", "v1", "Pod", ("get", "patch", "update")),
     "resize": ("", "v1", "Pod", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 _CORE_PATHS = ("/healthz", "/livez", "/readyz")
 
 
@@ -171,7 +178,7 @@ def _resources(kind: Kind) -> Iterable[Json]:
         resource["categories"] = list(kind.categories)
     yield resource
     for name in sorted(kind.subresources):
-        group, version, sub_kind, verbs = _SUBRESOURCES.get(name, ("", "", "", ("get",)))
+        group, version, sub_kind, verbs = _subresource(kind, name)
         subresource: Json = {
             "name": f"{kind.plural}/{name}",
             "singularName": "",
@@ -182,6 +189,12 @@ def _resources(kind: Kind) -> Iterable[Json]:
         if group:
             subresource = {**subresource, "group": group, "version": version}
         yield subresource
+
+
+def _subresource(kind: Kind, name: str) -> tuple[str, str, str, tuple[str, ...]]:
+    if name == "proxy":
+        return "", "v1", f"{kind.kind}ProxyOptions", _PROXY_VERBS
+    return _SUBRESOURCES.get(name, ("", "", "", ("get",)))
 
 
 def _aggregated(registry: Registry, version: str, *, legacy: bool) -> Answer:
@@ -240,7 +253,7 @@ def _aggregated_resource(kind: Kind) -> Json:
         resource["categories"] = list(kind.categories)
     subresources = []
     for name in sorted(kind.subresources):
-        group, version, sub_kind, verbs = _SUBRESOURCES.get(name, ("", "", "", ("get",)))
+        group, version, sub_kind, verbs = _subresource(kind, name)
         served = (
             {"group": group, "version": version, "kind": sub_kind} if group else {**own, "kind": sub_kind or kind.kind}
         )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pilotage.harbor.scope import Scope
 
 _SERVER_SIDE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_UNSAID_IF_EMPTY = ("uid", "resourceVersion", "generation", "creationTimestamp")
+"""Clients that send protobuf send these also when they are not set."""
 _KEPT = (
     "name",
     "namespace",
@@ -83,6 +85,9 @@ def _metadata(obj: Json) -> Json:
         meta = obj["metadata"] = {}
     if not isinstance(meta, dict):
         raise errors.bad_request("metadata must be an object")
+    for name in _UNSAID_IF_EMPTY:
+        if name in meta and not meta[name]:
+            del meta[name]
     return meta
 
 

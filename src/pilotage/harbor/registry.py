@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pilotage.harbor.kinds import Kind
 
@@ -22,6 +22,8 @@ class Registry:
         self._served: dict[tuple[str, str], dict[str, Kind]] = {}
         self._by_kind: dict[tuple[str, str], Kind] = {}
         self._custom: dict[str, list[Kind]] = {}
+        self._storages: dict[str, Kind] | None = None
+        self._ended: list[Callable[[Kind], None]] = []
         for kind in kinds:
             self._add(kind)
         self._builtin_groups = frozenset(group for group, _ in self._served)
@@ -58,12 +60,22 @@ class Registry:
 
     def storage(self, storage: str) -> Kind | None:
         """One kind of a storage: the one whose objects it holds, where several versions share it."""
-        shared = [kind for kind in self if kind.storage == storage]
-        return next((kind for kind in shared if kind.to_storage is None), shared[0] if shared else None)
+        if self._storages is None:
+            self._storages = {}
+            for kind in self:
+                if kind.to_storage is None or kind.storage not in self._storages:
+                    self._storages[kind.storage] = kind
+        return self._storages.get(storage)
+
+    def on_end(self, listener: Callable[[Kind], None]) -> None:
+        """Call this for every kind that is no longer served, or served otherwise from now on."""
+        self._ended.append(listener)
 
     def serve_custom(self, name: str, kinds: list[Kind]) -> None:
         """Serve these for a CustomResourceDefinition, instead of what it served before."""
-        for kind in self._custom.pop(name, []):
+        before = self._custom.pop(name, [])
+        self._storages = None
+        for kind in before:
             served = self._served[kind.group, kind.version]
             del served[kind.plural]
             if not served:
@@ -74,12 +86,16 @@ class Registry:
         if kinds:
             self._custom[name] = kinds
         self.changes += 1
+        for kind in before:
+            for listener in self._ended:
+                listener(kind)
 
     def custom(self, name: str) -> list[Kind]:
         """What a CustomResourceDefinition serves at the moment."""
         return self._custom.get(name, [])
 
     def _add(self, kind: Kind) -> None:
+        self._storages = None
         self._served.setdefault((kind.group, kind.version), {})[kind.plural] = kind
         self._by_kind[kind.api_version, kind.kind] = kind
 

@@ -1,4 +1,4 @@
-"""Questions about rights, answered: may I, may he, what may I, and who am I.
+"""Questions about rights, answered: may I, may he, what may I, who am I, and whose token is this.
 
 Each is a pure function from the object that was posted to the object that is the answer. What is wrong with it is
 raised as kube-apiserver's refusal.
@@ -13,11 +13,13 @@ import msgspec
 from pilotage.harbor import errors
 from pilotage.harbor.attributes import Attributes
 from pilotage.harbor.errors import Cause
-from pilotage.harbor.users import User
+from pilotage.harbor.tokens import AUDIENCE
+from pilotage.harbor.users import AUTHENTICATED, User
 
 if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json
     from pilotage.harbor.rbac import Authorizer
+    from pilotage.harbor.tokens import Tokens
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
@@ -27,14 +29,17 @@ RESOURCES = {
     "localsubjectaccessreviews": AUTHORIZATION,
     "selfsubjectrulesreviews": AUTHORIZATION,
     "selfsubjectreviews": AUTHENTICATION,
+    "tokenreviews": AUTHENTICATION,
 }
 """What can be asked, and the group that it is asked in. All of it is v1."""
 
 _INVALID = "FieldValueInvalid"
 
 
-def answer_to(wanted: Attributes, body: Json, user: User, authorizer: Authorizer, now: str) -> Json:
+def answer_to(wanted: Attributes, body: Json, user: User, authorizer: Authorizer, now: str, tokens: Tokens) -> Json:
     """The answer to whichever of `RESOURCES` was posted."""
+    if wanted.resource == "tokenreviews":
+        return token_review(body, tokens)
     if wanted.resource == "selfsubjectaccessreviews":
         return self_subject_access_review(body, user, authorizer)
     if wanted.resource == "subjectaccessreviews":
@@ -106,6 +111,28 @@ def self_subject_rules_review(body: Json, user: User, authorizer: Authorizer) ->
 
 def self_subject_review(body: Json, user: User, now: str) -> Json:
     """Who am I? The answer to a SelfSubjectReview; `now` is the time as objects carry it."""
+    named = _named(body, AUTHENTICATION, "SelfSubjectReview")
+    return {**named, "metadata": {"creationTimestamp": now}, "status": {"userInfo": _info(user)}}
+
+
+def token_review(body: Json, tokens: Tokens) -> Json:
+    """Whose token is this? The answer to a TokenReview."""
+    spec = body.get("spec") or {}
+    token, wanted = spec.get("token"), spec.get("audiences") or [AUDIENCE]
+    if not isinstance(token, str) or not token:
+        raise errors.bad_request("token is required for TokenReview in authentication")
+    user = tokens.user(token, wanted)
+    status: Json = {"user": {}, "error": "invalid bearer token"}
+    if user is not None:
+        if AUTHENTICATED not in user.groups:
+            user = user._replace(groups=(*user.groups, AUTHENTICATED))
+        meant = [each for each in wanted if each in tokens.audiences(token)]
+        status = {"authenticated": True, "user": _info(user), "audiences": meant}
+    named = _named(body, AUTHENTICATION, "TokenReview")
+    return {**named, "metadata": body.get("metadata") or {}, "spec": spec, "status": status}
+
+
+def _info(user: User) -> Json:
     info: Json = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid
@@ -113,8 +140,7 @@ def self_subject_review(body: Json, user: User, now: str) -> Json:
         info["groups"] = list(user.groups)
     if user.extra:
         info["extra"] = {name: list(values) for name, values in user.extra.items()}
-    named = _named(body, AUTHENTICATION, "SelfSubjectReview")
-    return {**named, "metadata": {"creationTimestamp": now}, "status": {"userInfo": info}}
+    return info
 
 
 def _decided(kind: str, body: Json, user: User, spec: Json, authorizer: Authorizer) -> Json:

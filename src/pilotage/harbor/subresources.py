@@ -1,21 +1,25 @@
-"""The subresources that are not just a part of their object: scale, eviction, finalize, binding, log."""
+"""The subresources that are not just a part of their object, such as scale, eviction, finalize, binding and log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.harbor import bodies, errors, removing, writing
-from pilotage.harbor.calls import Answer, answer, dry_run
+from pilotage.harbor import bodies, errors, removing, scaling, writing
+from pilotage.harbor.account_tokens import request_token
+from pilotage.harbor.builtin.ephemeral import EphemeralContainersStrategy
+from pilotage.harbor.calls import Answer, answer, dry_run, warning_headers
 from pilotage.harbor.objects import as_bytes, from_entry
-from pilotage.kube.selectors import LabelSelector, SelectorError
+from pilotage.kube.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pilotage.harbor.core import Core
-    from pilotage.harbor.kinds import Json
+    from pilotage.harbor.kinds import Json, Kind
     from pilotage.harbor.scope import Scope
     from pilotage.harbor.store import Entry
 
@@ -42,15 +46,15 @@ def _entry(core: Core, scope: Scope) -> Entry:
 
 async def _get_scale(core: Core, scope: Scope) -> Answer:
     obj = from_entry(scope.kind, _entry(core, scope))
-    if scope.kind.custom and _at(obj, scope.kind.scale[0]) is None:
+    if scope.kind.custom and scaling.at(obj, scope.kind.scale[0]) is None:
         raise errors.internal(f'the spec replicas field "{scope.kind.scale[0]}" does not exist')
-    return answer(_scale(scope, obj))
+    return answer(scaling.scale_of(scope.kind, obj))
 
 
 async def _put_scale(core: Core, scope: Scope) -> Answer:
     """A change of the scale is a patch of the object's replicas, under the same rules."""
     entry = _entry(core, scope)
-    current = _scale(scope, from_entry(scope.kind, entry))
+    current = scaling.scale_of(scope.kind, from_entry(scope.kind, entry))
     if scope.call.method == "PATCH":
         media = scope.call.headers.get("content-type", "").partition(";")[0]
         change, _ = writing.change_of(scope, media)
@@ -69,66 +73,14 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
     version = meta.get("resourceVersion", "")
     if version and version != str(entry.version) and scope.call.method == "PUT":
         raise errors.conflict(scope.kind.group, scope.kind.plural, scope.name, errors.MODIFIED)
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
-    if scope.kind.custom and isinstance(replicas, int) and replicas < 0:
-        words = f"Invalid value: {replicas}: should be a non-negative integer"
-        cause = errors.Cause(scope.kind.scale[0], "FieldValueInvalid", words)
-        raise errors.invalid(scope.kind.group, scope.kind.kind, scope.name, [cause])
-    if not isinstance(replicas, int) or replicas < 0:
-        words = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        cause = errors.Cause("spec.replicas", "FieldValueInvalid", words)
-        raise errors.invalid("autoscaling", "Scale", scope.name, [cause])
-    patch: Any = replicas
-    for name in reversed(_path(scope.kind.scale[0])):
-        patch = {name: patch}
+    replicas = scaling.replicas_of(scope.kind, scope.name, wanted)
     call = scope.call._replace(
         method="PATCH",
-        body=msgspec.json.encode(patch),
+        body=msgspec.json.encode(scaling.patch_of(scope.kind, replicas)),
         headers={**scope.call.headers, "content-type": writing.MERGE_PATCH},
     )
     written = await writing.patch(core, scope._replace(call=call, subresource="scale"))
-    return answer(_scale(scope, from_entry(scope.kind, written.entry)))
-
-
-def _scale(scope: Scope, obj: Json) -> Json:
-    spec_path, status_path, selector_path = scope.kind.scale
-    meta = obj["metadata"]
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: Json = {"replicas": _at(obj, status_path) or 0}
-    selector = _selector(_at(obj, selector_path)) if selector_path else ""
-    if selector:
-        status["selector"] = selector
-    replicas = _at(obj, spec_path)
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {name: meta[name] for name in kept if name in meta},
-        "spec": {"replicas": replicas} if replicas else {},
-        "status": status,
-    }
-
-
-def _selector(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, dict):
-        return ""
-    try:
-        as_selector = value if {"matchLabels", "matchExpressions"} & set(value) else {"matchLabels": value}
-        return str(LabelSelector.from_object(as_selector))
-    except SelectorError:
-        return ""
-
-
-def _path(text: str) -> list[str]:
-    return text.strip(".").split(".")
-
-
-def _at(obj: Json, path: str) -> Any:  # noqa: ANN401 - JSON
-    value: Any = obj
-    for name in _path(path):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    return answer(scaling.scale_of(scope.kind, from_entry(scope.kind, written.entry)))
 
 
 # finalize
@@ -141,13 +93,14 @@ async def _finalize(core: Core, scope: Scope) -> Answer:
     entry = _entry(core, scope)
     obj = from_entry(kind, entry)
     meta = sent.get("metadata") or {}
-    if meta.get("uid", entry.uid) != entry.uid:
+    if (meta.get("uid") or entry.uid) != entry.uid:
         words = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {entry.uid}"
         raise errors.conflict(kind.group, kind.plural, scope.name, words)
-    if meta.get("resourceVersion", str(entry.version)) != str(entry.version):
+    if (meta.get("resourceVersion") or str(entry.version)) != str(entry.version):
         raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
     finalizers = (sent.get("spec") or {}).get("finalizers") or []
     obj["spec"] = {"finalizers": finalizers} if finalizers else {}
+    obj = writing.tracked_by(core, scope, obj, from_entry(kind, entry))
     if dry_run(scope.call):
         return Answer(200, as_bytes(kind, entry))
     if removing.is_finished(obj):
@@ -258,6 +211,22 @@ async def _bind(core: Core, scope: Scope) -> Answer:
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
+async def _get_whole(core: Core, scope: Scope) -> Answer:
+    return Answer(200, as_bytes(scope.kind, _entry(core, scope)))
+
+
+async def _add_containers(core: Core, scope: Scope) -> Answer:
+    """Put or patch the pod, of which only the ephemeral containers change."""
+    write = writing.update if scope.verb == "update" else writing.patch
+    written = await write(core, scope._replace(kind=_ephemeral(scope.kind)))
+    return Answer(200, as_bytes(scope.kind, written.entry), warning_headers(written.warnings))
+
+
+@cache
+def _ephemeral(kind: Kind) -> Kind:
+    return replace(kind, strategy=EphemeralContainersStrategy())
+
+
 async def _log(core: Core, scope: Scope) -> Answer:
     """There are no containers here, so there is nothing to read, and no kubelet to ask."""
     pod = from_entry(scope.kind, _entry(core, scope))
@@ -274,4 +243,8 @@ _SERVING: dict[tuple[str, str], Callable[[Core, Scope], Awaitable[Answer]]] = {
     ("eviction", "create"): _evict,
     ("binding", "create"): _bind,
     ("log", "get"): _log,
+    ("ephemeralcontainers", "get"): _get_whole,
+    ("ephemeralcontainers", "update"): _add_containers,
+    ("ephemeralcontainers", "patch"): _add_containers,
+    ("token", "create"): request_token,
 }

@@ -47,7 +47,7 @@ class Watching:
         self.headers = {"Content-Type": "application/json"}
         self._store = store
         self._now = now
-        self._kind = kind
+        self.kind = kind
         self._choice = choice
         self._form = form
         self.bookmarks = bookmarks
@@ -66,7 +66,7 @@ class Watching:
     def from_version(self, version: int) -> None:
         """Replay what happened after a version."""
         try:
-            for event in self._store.since(self._kind.storage, version):
+            for event in self._store.since(self.kind.storage, version):
                 self._happened(event)
         except Compacted:
             words = f"too old resource version: {version} ({self._store.compacted + 1})"
@@ -76,7 +76,7 @@ class Watching:
     def from_now(self, *, initial: bool, marked: bool) -> None:
         """Begin with what is there (`initial`), and say where that ends (`marked`)."""
         if initial:
-            for entry in self._store.entries(self._kind.storage):
+            for entry in self._store.entries(self.kind.storage):
                 if self._choice.includes(entry):
                     self._lines.append(self._shown(ADDED, entry))
         if marked:
@@ -147,7 +147,7 @@ class Watching:
 
     def _shared(self, event: Event) -> bytes:
         """The line of an event that every watch without selectors sees alike: made for the first of them."""
-        view = (self._kind.api_version, self._form)
+        view = (self.kind.api_version, self._form)
         line = event.lines.get(view)
         if line is None:
             line = self._shown(event.type, event.entry)
@@ -170,19 +170,19 @@ class Watching:
         if self._form.shape == "metadata":
             return _line(type_, as_metadata(entry, self._form.version))
         if self._form.shape == "table":
-            body = table(self._kind, [from_entry(self._kind, entry)], self._now(), "Metadata")
+            body = table(self.kind, [from_entry(self.kind, entry)], self._now(), "Metadata")
             body["metadata"] = {"resourceVersion": str(entry.version)}
             if self._head_sent:
                 body["columnDefinitions"] = None
             self._head_sent = True
             return _line(type_, msgspec.json.encode(body))
-        return _line(type_, as_bytes(self._kind, entry))
+        return _line(type_, as_bytes(self.kind, entry))
 
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
         metadata: dict[str, object] = {"resourceVersion": str(self._store.version), "creationTimestamp": None}
         if annotations:
             metadata["annotations"] = annotations
-        kind, api_version = self._kind.kind, self._kind.api_version
+        kind, api_version = self.kind.kind, self.kind.api_version
         if self._form.shape == "metadata":
             kind, api_version = "PartialObjectMetadata", f"meta.k8s.io/{self._form.version}"
         body = {"kind": kind, "apiVersion": api_version, "metadata": metadata}

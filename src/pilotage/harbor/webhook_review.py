@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pilotage.harbor import scaling
 from pilotage.harbor.bodies import go_words
 from pilotage.harbor.calls import integer
 from pilotage.harbor.errors import StatusError
@@ -59,23 +60,34 @@ def request(attributes: Attributes, kind: Kind, uid: str) -> Json:
     sub: Json = {"subResource": scope.subresource} if scope.subresource else {}
     request_sub: Json = {"requestSubResource": scope.subresource} if scope.subresource else {}
     namespace = name if own.storage == NAMESPACES else scope.namespace
+    named = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    asked = {"group": own.group, "version": own.version, "kind": own.kind}
+    if scope.subresource == "scale":
+        named = asked = {"group": scaling.GROUP, "version": scaling.VERSION, "kind": scaling.KIND}
     return {
         "uid": uid,
-        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "kind": named,
         "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         **sub,
-        "requestKind": {"group": own.group, "version": own.version, "kind": own.kind},
+        "requestKind": asked,
         "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
         **request_sub,
         **({"name": name} if name else {}),
         **({"namespace": namespace} if namespace else {}),
         "operation": attributes.operation,
         "userInfo": user_info,
-        "object": converted(attributes.obj, own, kind),
-        "oldObject": converted(attributes.old, own, kind),
+        "object": shown(attributes, attributes.obj, kind),
+        "oldObject": shown(attributes, attributes.old, kind),
         "dryRun": attributes.dry_run,
         "options": _options(attributes),
     }
+
+
+def shown(attributes: Attributes, obj: Json | None, kind: Kind) -> Json | None:
+    """An object of a write as a webhook sees it: as the kind that it asked for, or as its Scale."""
+    if obj is not None and attributes.scope.subresource == "scale":
+        return scaling.scale_of(attributes.scope.kind, obj)
+    return converted(obj, attributes.scope.kind, kind)
 
 
 def converted(obj: Json | None, source: Kind, target: Kind) -> Json | None:

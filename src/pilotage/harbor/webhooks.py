@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage.harbor import errors
+from pilotage.harbor import errors, scaling
 from pilotage.harbor.patching import PatchError, json_patch
 from pilotage.harbor.schema import decode_problem, prune
 from pilotage.harbor.webhook_calls import Failed, Https, call
@@ -24,6 +24,7 @@ from pilotage.harbor.webhook_review import (
     converted,
     denial,
     request,
+    shown,
     verdict_untrusted,
 )
 
@@ -214,10 +215,14 @@ class _Round:
             raise errors.internal(f'admission webhook "{hook.name}" {words}')
         own = attributes.scope.kind
         try:
-            patched = json_patch(converted(attributes.obj, own, kind) or {}, verdict.patch)
+            patched = json_patch(shown(attributes, attributes.obj, kind) or {}, verdict.patch)
         except PatchError as error:
             raise errors.internal(error.why) from None
-        new = converted(patched, kind, own)
+        if attributes.scope.subresource == "scale":
+            replicas = scaling.replicas_of(own, attributes.scope.name, patched)
+            new: Json | None = scaling.with_replicas(own, attributes.obj, replicas)
+        else:
+            new = converted(patched, kind, own)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise errors.internal(f'admission webhook "{hook.name}" left no object')
         problem = None if own.custom else decode_problem(own.schema, new, own.kind)

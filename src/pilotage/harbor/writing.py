@@ -7,16 +7,18 @@ validate it, ask validating admission, store it. Between the last look at the st
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotage.harbor import bodies, errors
 from pilotage.harbor.admission import Attributes
-from pilotage.harbor.calls import check_manager, dry_run
+from pilotage.harbor.calls import check_manager, dry_run, warning_headers
 from pilotage.harbor.escalation import check_escalation
 from pilotage.harbor.metadata import begin, carry_over, check_create, check_update
 from pilotage.harbor.objects import from_entry, to_entry
+from pilotage.harbor.patch_refusals import refused, refused_strategic, unknown_members
 from pilotage.harbor.patching import (
     json_patch,
     keep_times,
@@ -28,7 +30,7 @@ from pilotage.harbor.rbac import GROUP as RBAC_GROUP
 from pilotage.harbor.removing import is_finished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pilotage.harbor.core import Core
     from pilotage.harbor.kinds import Json
@@ -59,8 +61,9 @@ async def create(core: Core, scope: Scope) -> Written:
     """A POST to a collection."""
     check_manager(scope.call)
     obj, warnings = bodies.read(scope.call, scope.kind)
-    check_create(obj, scope)
-    return await create_object(core, scope, obj, warnings, None)
+    with telling(warnings):
+        check_create(obj, scope)
+        return await create_object(core, scope, obj, warnings, None)
 
 
 async def create_object(
@@ -72,7 +75,7 @@ async def create_object(
     generated = not meta.get("name") and bool(meta.get("generateName"))
     begin(obj, core.uid(), core.now_text())
     strategy.default(obj)
-    obj = track(obj) if track is not None else _tracked(core, scope, obj, None)
+    obj = track(obj) if track is not None else tracked_by(core, scope, obj, None)
     attributes = Attributes("CREATE", scope, obj, None, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     obj = attributes.obj
@@ -104,6 +107,12 @@ async def update(core: Core, scope: Scope) -> Written:
     kind = scope.kind
     check_manager(scope.call)
     sent, warnings = bodies.read(scope.call, kind)
+    with telling(warnings):
+        return await _update(core, scope, sent, warnings)
+
+
+async def _update(core: Core, scope: Scope, sent: Json, warnings: list[str]) -> Written:
+    kind = scope.kind
     check_update(sent, scope)
     version = sent["metadata"].get("resourceVersion", "")
     if not version and not kind.strategy.unconditional_update:
@@ -141,15 +150,15 @@ async def patch(core: Core, scope: Scope) -> Written:
     warnings: list[str] = []
 
     def patched(obj: Json) -> Json:
-        change, duplicates = change_of(scope, media)
+        change, odd = change_of(scope, media)
         new = change(obj)
         try:
             bodies.check_kind(new, kind)
-            warnings[:] = bodies.check_fields(new, kind, call.option("fieldValidation"), duplicates)
+            warnings[:] = bodies.check_fields(new, kind, call.option("fieldValidation"), odd)
         except errors.StatusError as error:
             why = error.why if isinstance(error, bodies.Undecodable) else error.message.partition(": ")[2]
-            shown = call.body if media == STRATEGIC_PATCH else msgspec.json.encode(new)
-            raise _refused_patch(shown, why or error.message) from None
+            why = why or error.message
+            raise (refused_strategic(call.body, why) if media == STRATEGIC_PATCH else refused(new, why)) from None
         check_update(new, scope)
         return new
 
@@ -158,11 +167,22 @@ async def patch(core: Core, scope: Scope) -> Written:
         if entry is None:
             raise errors.not_found(kind.group, kind.plural, scope.name)
         try:
-            return await change_object(core, scope, entry, patched, warnings)
+            with telling(warnings):
+                return await change_object(core, scope, entry, patched, warnings)
         except Overtaken:
             if not tries_left:
                 raise
     raise AssertionError("the last try returns or raises")
+
+
+@contextmanager
+def telling(warnings: list[str]) -> Iterator[None]:
+    """Who is refused is told all the warnings until then, too."""
+    try:
+        yield
+    except errors.StatusError as error:
+        error.headers = {**warning_headers(warnings), **error.headers}
+        raise
 
 
 class Overtaken(errors.StatusError):
@@ -198,7 +218,7 @@ async def change_object(
     carry_over(new, old)
     strategy.default(new)
     if not tracked:
-        new = _tracked(core, scope, new, old)
+        new = tracked_by(core, scope, new, old)
     attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     new = attributes.obj
@@ -227,7 +247,8 @@ async def change_object(
     return Written(core.put(kind, new), warnings)
 
 
-def _tracked(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
+def tracked_by(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
+    """The object with a note of who owns what after this write."""
     kind = scope.kind
     track_update(
         new,
@@ -236,14 +257,14 @@ def _tracked(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
         manager=scope.manager,
         api_version=kind.api_version,
         subresource=scope.subresource,
-        now=core.now_text(),
+        now=core.now_text() if scope.subresource != "scale" else None,  # as kube-apiserver notes who scales
         reset=kind.strategy.reset_fields.get(scope.subresource, ()),
     )
     return new
 
 
 def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[str]]:
-    """The patch as a function, and which fields it has twice; 400 for one that cannot be read."""
+    """The patch as a function, and what is odd about it: fields that it has twice. 400 for one that cannot be read."""
     body, schema = scope.call.body, scope.kind.schema
     try:
         patch_ = msgspec.json.decode(body)
@@ -252,16 +273,11 @@ def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[st
         raise errors.bad_request(words if media == STRATEGIC_PATCH else f"error decoding patch: {words}") from None
     duplicates = bodies.duplicates(body) if len(msgspec.json.encode(patch_)) != len(body) else []
     if media == JSON_PATCH:
-        return lambda obj: json_patch(obj, patch_), duplicates
+        odd = unknown_members(patch_) + [f"json patch {each}" for each in duplicates]
+        return lambda obj: json_patch(obj, patch_), odd
     if media == MERGE_PATCH:
         return lambda obj: merge_patch(obj, patch_), duplicates
     return lambda obj: strategic_merge(obj, patch_, schema), duplicates
-
-
-def _refused_patch(body: bytes, why: str) -> errors.StatusError:
-    """422: what the patch makes of the object does not fit its kind."""
-    shown = msgspec.json.encode(body.decode(errors="replace")).decode()
-    return errors.invalid("", "", "", [errors.Cause("patch", "FieldValueInvalid", f"Invalid value: {shown}: {why}")])
 
 
 def _check_escalation(core: Core, scope: Scope, obj: Json, old: Json | None) -> None:
@@ -271,7 +287,8 @@ def _check_escalation(core: Core, scope: Scope, obj: Json, old: Json | None) -> 
 
 def _refuse_invalid(scope: Scope, obj: Json, causes: list[errors.Cause]) -> None:
     if causes:
-        raise errors.invalid(scope.kind.group, scope.kind.kind, obj["metadata"].get("name", ""), causes)
+        group = scope.kind.storage.partition(".")[2]  # of the stored kind: Events of both groups are of none
+        raise errors.invalid(group, scope.kind.kind, obj["metadata"].get("name", ""), causes)
 
 
 def _restored(scope: Scope, obj: Json, entry: Entry) -> Entry:

@@ -40,6 +40,7 @@ class DisturbedWatch:
         options = parse_qs(request.target.partition("?")[2])
         self._version = options.get("resourceVersion", [""])[0]
         self._lines: deque[bytes] = deque()
+        self._is_last = False
         self._broken = asyncio.get_running_loop().create_future()
         disturbance.watches.add(self)
 
@@ -70,6 +71,8 @@ class DisturbedWatch:
 
     async def chunks(self) -> list[bytes]:
         """See `Response`: one event at a time."""
+        if self._is_last:
+            self.break_off()
         if not self._lines and not self._broken.done():
             self._lines.extend(await self._receive())
             if not self._lines:
@@ -108,7 +111,7 @@ class DisturbedWatch:
             await asyncio.sleep(DELAY_SECONDS)
         elif disturbance.due(Kind.DUPLICATE_EVENT, number):
             disturbance.replayed[self._path] = self._version
-            asyncio.get_running_loop().call_soon(self.break_off)  # after this event has got through
+            self._is_last = True
             return True
         self._version = obj.meta.resource_version
         return not self._broken.done()

@@ -152,11 +152,12 @@ class Counts:
 def single_faults(counts: Mapping[str, Counts], *, lies: bool = True) -> Iterator[Fault]:
     """Every fault that could have hit a run, by what its processes did. `lies`: see `LIES`."""
     for process, count in counts.items():
+        for number in range(1, len(count.calls) + 1):
+            yield Fault(Kind.PARTITION, number, str(PARTITION_SECONDS), process)
         for number in range(1, count.writes + 1):
             yield Fault(Kind.CRASH_BEFORE_WRITE, number, "", process)
             yield Fault(Kind.CRASH_AFTER_WRITE, number, "", process)
         for number, verb in enumerate(count.calls, 1):
-            yield Fault(Kind.PARTITION, number, str(PARTITION_SECONDS), process)
             for failure in _FAILURES[verb]:
                 if lies or failure not in LIES or verb in ("list", "watch"):
                     yield Fault(Kind.FAIL_CALL, number, failure.value, process)

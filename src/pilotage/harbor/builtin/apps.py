@@ -12,6 +12,7 @@ from pilotage.harbor.builtin.stateful import StatefulSetStrategy
 from pilotage.harbor.builtin.workload_rules import (
     always_template_problems,
     as_number,
+    name_warnings,
     over_100_percent,
     percent_problems,
     replica_status_problems,
@@ -105,6 +106,10 @@ class DeploymentStrategy(Builtin):
         parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
         return replica_status_problems(obj, counts, parts, "readyReplicas")
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """A name that is no host name."""
+        return name_warnings(obj, old)
+
 
 class ReplicaSetStrategy(Builtin):
     """A ReplicaSet."""
@@ -136,6 +141,10 @@ class ReplicaSetStrategy(Builtin):
         """Its counts."""
         counts = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
         return replica_status_problems(obj, counts, counts[1:4], "readyReplicas")
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """A name that is no host name."""
+        return name_warnings(obj, old)
 
 
 class ReplicationControllerStrategy(Builtin):

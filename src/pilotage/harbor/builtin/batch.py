@@ -11,7 +11,7 @@ from pilotage.harbor.builtin.cells import ago, at, number, selector, template_co
 from pilotage.harbor.builtin.cron import schedule_problem
 from pilotage.harbor.builtin.pod_defaults import fill_template
 from pilotage.harbor.builtin.pod_rules import template_problems
-from pilotage.harbor.builtin.workload_rules import mismatch
+from pilotage.harbor.builtin.workload_rules import mismatch, name_warnings
 from pilotage.harbor.kinds import Column
 from pilotage.harbor.names import selector_matches, selector_problems
 from pilotage.harbor.problems import immutable, invalid, nonnegative, not_supported, required
@@ -120,7 +120,10 @@ class JobStrategy(Builtin):
             own = {"controller-uid": meta.get("uid", ""), "job-name": meta.get("name", "")}
             own |= {f"{_LABEL}{key}": value for key, value in own.items()}
             if not selector_matches(spec["selector"], own):
-                problems.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+                shown = spec["selector"] | {
+                    "matchLabels": dict(sorted(spec["selector"].get("matchLabels", {}).items()))
+                }
+                problems.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
         return problems + self._check_spec(spec)
 
     def _check_spec(self, spec: Json) -> list[Cause]:
@@ -165,6 +168,10 @@ class JobStrategy(Builtin):
         """What field selectors select by."""
         return {"status.successful": str(path(obj, "status", "succeeded") or 0)}
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """A name that is no host name."""
+        return name_warnings(obj, old)
+
 
 def _comparable(spec: Json, old: Json) -> Json:
     """The template without what may change: where pods go, while it is suspended and never ran."""
@@ -192,6 +199,10 @@ class CronJobStrategy(Builtin):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
         fill_job_spec(spec["jobTemplate"]["spec"])
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """A name that is no host name."""
+        return name_warnings(obj, old)
 
     def check(self, obj: Json) -> list[Cause]:
         """A new one: its name must leave room for those of its Jobs."""

@@ -30,6 +30,11 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PULL = ("Always", "IfNotPresent", "Never")
 _INIT_ONLY = "may not be set for init containers without restartPolicy=Always"
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_SECURITY = (
+    "capabilities", "privileged", "SELinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot",
+    "readOnlyRootFilesystem", "allowPrivilegeEscalation", "procMount", "seccompProfile", "appArmorProfile",
+)  # fmt: skip
+"""In the order in which Go prints them."""
 _ENV_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
@@ -46,7 +51,7 @@ def container_problems(spec: Json, volumes: Collection[str], field: str) -> list
         names: set[str] = set()
         for index, container in enumerate(containers):
             here = f"{field}.containers[{index}]"
-            problems += _common(container, volumes, here)
+            problems += common_problems(container, volumes, here)
             if container["name"] in names:
                 problems.append(duplicate(f"{here}.name", container["name"]))
             names.add(container["name"])
@@ -62,7 +67,7 @@ def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str],
     names = {each["name"] for each in spec.get("containers") or ()}
     for index, container in enumerate(containers):
         here = f"{field}[{index}]"
-        problems += _common(container, volumes, here)
+        problems += common_problems(container, volumes, here)
         policy = container.get("restartPolicy")
         if policy not in (None, "Always", "Never", "OnFailure"):
             problems.append(not_supported(f"{here}.restartPolicy", policy, ("Always", "Never", "OnFailure")))
@@ -79,7 +84,8 @@ def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str],
     return problems
 
 
-def _common(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
+def common_problems(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
+    """What is wrong with a container of whatever sort."""
     name = container["name"]
     problems = each_invalid(f"{field}.name", name, dns_label(name)) if name else [required(f"{field}.name")]
     if not container.get("image"):
@@ -315,5 +321,6 @@ def _security(security: Json, field: str) -> list[Cause]:
             problems.append(invalid(f"{field}.{name}", value, "must be between 0 and 2147483647, inclusive"))
     if security.get("allowPrivilegeEscalation") is False and security.get("privileged"):
         why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        problems.append(invalid(field, security, why))
+        shown = {name[0].upper() + name[1:]: security.get(name) for name in _SECURITY}
+        problems.append(invalid(field, shown, why))
     return problems

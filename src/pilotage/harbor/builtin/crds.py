@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.harbor.builtin.admission import client_problems
 from pilotage.harbor.builtin.base import Builtin, kind, path
+from pilotage.harbor.builtin.crd_schemas import selectable_problems, unknown_formats
 from pilotage.harbor.kinds import Column
 from pilotage.harbor.names import dns1035, dns_subdomain
 from pilotage.harbor.problems import forbidden, immutable, invalid, not_supported, required
@@ -42,6 +43,8 @@ class DefinitionStrategy(Builtin):
         conversion = spec.setdefault("conversion", {"strategy": "None"})
         if (service := path(conversion, "webhook", "clientConfig", "service")) is not None:
             service.setdefault("port", 443)
+        if "status" in obj and not obj["status"].get("storedVersions"):
+            obj["status"]["storedVersions"] = _storage_versions(obj)[:1] or None
 
     def new_status(self, obj: Json) -> Json:
         """Nothing accepted yet; only which version is stored."""
@@ -56,6 +59,11 @@ class DefinitionStrategy(Builtin):
         now = _storage_versions(obj)[:1]
         if now and now[0] not in stored:
             obj["status"] = obj["status"] | {"storedVersions": [*stored, *now]}
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """Formats that mean nothing here, and that it did not have before."""
+        before = unknown_formats(old["spec"]) if old is not None else []
+        return [f'unrecognized format "{each}"' for each in unknown_formats(obj["spec"]) if each not in before]
 
     def check(self, obj: Json) -> list[Cause]:
         """A new one: its name is made of plural and group."""
@@ -118,7 +126,7 @@ class DefinitionStrategy(Builtin):
         return problems
 
 
-def _go_versions(versions: list[Json]) -> list[Json] | None:
+def _go_versions(versions: list[Json]) -> list[Json]:
     """As the internal type prints, once what all versions share has been moved out of them."""
     shared = {name for name in _PER_VERSION if all(v.get(name) == versions[0].get(name) for v in versions)}
     return [
@@ -136,7 +144,7 @@ def _go_versions(versions: list[Json]) -> list[Json] | None:
             "SelectableFields": None if "selectableFields" in shared else version.get("selectableFields"),
         }
         for version in versions
-    ] or None
+    ]
 
 
 def _storage_versions(obj: Json) -> list[str]:
@@ -188,6 +196,15 @@ def _version_problems(version: Json, field: str, schema_name: str) -> list[Cause
         problems += _scale_problems(scale, f"{field}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns", ())):
         problems += _column_problems(column, f"{field}.additionalPrinterColumns[{index}]")
+    if fields := version.get("selectableFields"):
+        here = f"{field}.selectableFields"
+        if schema is not None:
+            problems += selectable_problems(fields, schema, here)
+        elif schema_name == "schema":
+            why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+            problems.append(invalid(here, "", why))
+        else:
+            problems.append(invalid(here, "", "may only be set when validations.schema is included"))
     return problems
 
 

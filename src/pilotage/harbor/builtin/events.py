@@ -26,17 +26,21 @@ _NAMES = {
     "deprecatedCount": "count",
 }
 _BACK = {stored: new for new, stored in _NAMES.items()}
+_REPORTER = ("reportingComponent", "reportingInstance")
+"""Always there in the stored form, and only with a value in the other one."""
 _FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
 def to_core(obj: Json) -> Json:
     """The stored form of an events.k8s.io/v1 Event."""
-    return {_NAMES.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}
+    stored = {_NAMES.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}
+    return dict.fromkeys(_REPORTER, "") | stored
 
 
 def from_core(obj: Json) -> Json:
     """The events.k8s.io/v1 form of a stored Event."""
-    return {_BACK.get(key, key): value for key, value in obj.items()} | {"apiVersion": "events.k8s.io/v1"}
+    shown = {_BACK.get(key, key): value for key, value in obj.items() if value or key not in _REPORTER}
+    return shown | {"apiVersion": "events.k8s.io/v1"}
 
 
 class EventStrategy(Builtin):
@@ -104,8 +108,8 @@ class NewEventStrategy(EventStrategy):
         if new.get("series") != was.get("series"):
             problems += self._series(new)
         for field in (
-            "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type",
-            "eventTime", "action", "related", "reportingComponent", "reportingInstance",
+            "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason",
+            "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
         ):  # fmt: skip
             shown = "reportingController" if field == "reportingComponent" else field
             problems += immutable(shown, new.get(field), was.get(field))

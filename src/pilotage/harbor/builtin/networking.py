@@ -65,6 +65,14 @@ class IngressStrategy(Builtin):
         """Anything may change."""
         return self._check_spec(obj["spec"])
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        """A class that is named in the old way."""
+        name = "kubernetes.io/ingress.class"
+        old_way = (obj["metadata"].get("annotations") or {}).get(name)
+        if old is not None or old_way is None or obj["spec"].get("ingressClassName") is not None:
+            return []
+        return [f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"]
+
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """Where traffic comes in."""
         points = path(obj, "status", "loadBalancer", "ingress") or []

@@ -43,7 +43,9 @@ _SPEC = (
 
 
 def fill_pod(spec: Json) -> None:
-    """What only a Pod gets: requests from limits, and service links."""
+    """What only a Pod gets: requests from limits, service links, and a second where it has less than none."""
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for name in ("containers", "initContainers"):
         for container in spec.get(name) or ():
             _fill_requests(container["resources"])
@@ -84,7 +86,7 @@ def _fill_container(container: Json) -> None:
     for variable in container.get("env", ()):
         _fill_field(variable.get("valueFrom"))
     for name in _PROBES:
-        if probe := container.get(name):
+        if (probe := container.get(name)) is not None:
             _fill_probe(probe)
     for handler in (container.get("lifecycle") or {}).values():
         if type(handler) is dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor.builtin.addresses import address_problems
+from pilotage.harbor.builtin.affinity_rules import affinity_problems
 from pilotage.harbor.builtin.container_rules import container_problems
 from pilotage.harbor.builtin.volume_rules import volume_problems
 from pilotage.harbor.names import (
@@ -56,6 +57,7 @@ def spec_problems(spec: Json, field: str) -> list[Cause]:
         if spec[name] not in supported:
             problems.append(not_supported(f"{field}.{name}", spec[name], supported))
     problems += label_problems(spec.get("nodeSelector"), f"{field}.nodeSelector")
+    problems += affinity_problems(spec.get("affinity"), f"{field}.affinity")
     problems += _dns_config(spec, f"{field}.dnsConfig")
     for index, gate in enumerate(spec.get("readinessGates", ())):
         here = f"{field}.readinessGates[{index}].conditionType"

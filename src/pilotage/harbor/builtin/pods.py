@@ -44,6 +44,11 @@ class PodStrategy(Builtin):
         """Defaults."""
         fill_pod_spec(obj["spec"])
         fill_pod(obj["spec"])
+        if (status := obj.get("status")) and (address := status.get("podIP")):
+            # The one address and the list of all are kept in step.
+            several = status.get("podIPs")
+            if not several or several[0].get("ip") != address:
+                status["podIPs"] = [{"ip": address}]
 
     def prepare_create(self, obj: Json, view: View) -> None:
         """Admission, then a fresh status."""

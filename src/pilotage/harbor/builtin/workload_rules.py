@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.harbor.builtin.pod_rules import template_problems
-from pilotage.harbor.names import PERCENT_PROBLEM, is_percent, selector_matches, selector_problems
+from pilotage.harbor.names import PERCENT_PROBLEM, dns_label, is_percent, selector_matches, selector_problems
 from pilotage.harbor.problems import forbidden, invalid, nonnegative, not_supported, required
 
 if TYPE_CHECKING:
@@ -70,7 +70,18 @@ def always_template_problems(spec: Json, chosen: Json | None, unsupported: str) 
 
 def mismatch(field: str, found: Json | None) -> Cause:
     """A template whose pods its selector would not find."""
+    found = dict(sorted(found.items())) if found else found
     return invalid(f"{field}.metadata.labels", found, "`selector` does not match template `labels`")
+
+
+def name_warnings(obj: Json, old: Json | None) -> list[str]:
+    """A new workload whose pods could not have its name in theirs and as host names."""
+    if old is not None or not (why := dns_label(obj["metadata"].get("name", ""))):
+        return []
+    words = (
+        "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"
+    )
+    return [f"metadata.name: {words}: [{' '.join(why)}]"]
 
 
 def replica_status_problems(obj: Json, counts: tuple[str, ...], parts: tuple[str, ...], ready: str) -> list[Cause]:

@@ -28,7 +28,7 @@ def serve(core: Core, call: Call) -> Answer:
     documents = documents_of(core)
     path = call.path
     if path == _ROOT:
-        return Answer(200, documents.index(), {"Content-Type": JSON})
+        return Answer(200, documents.index(), {"Content-Type": "text/plain; charset=utf-8"})  # as Go takes it for
     if path == "/openapi/v2":
         form = _form(call.headers.get("accept", ""))
         if form == JSON:

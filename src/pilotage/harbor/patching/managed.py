@@ -39,7 +39,7 @@ def track_update(
     schema: Schema,
     manager: str,
     api_version: str,
-    now: str,
+    now: str | None,
     operation: str = "Update",
     subresource: str = "",
     reset: tuple[str, ...] = (),

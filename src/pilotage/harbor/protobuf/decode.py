@@ -19,11 +19,15 @@ DEPTH_MAX = 100
 _MAGIC = b"k8s\x00"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"
 _PACKAGES = {
-    "": "core",
-    "rbac.authorization.k8s.io": "rbac",
-    "admissionregistration.k8s.io": "admissionregistration",
+    "": "io.k8s.api.core",
+    "rbac.authorization.k8s.io": "io.k8s.api.rbac",
+    "apiextensions.k8s.io": _EXTENSIONS,
+    "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
+_OPTIONS = ("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions")
+"""Kinds that every group has in each of its versions."""
 
 
 class BadMessage(Exception):
@@ -75,11 +79,11 @@ def _message(name: str) -> dict[int, _Field]:
 
 
 def _message_of(api_version: str, kind: str) -> str | None:
-    if api_version == "v1" and f"{_META}.{kind}" in _messages():
+    if (api_version == "v1" or kind in _OPTIONS) and f"{_META}.{kind}" in _messages():
         return f"{_META}.{kind}"
     group, _, version = api_version.rpartition("/")
-    package = _PACKAGES.get(group, group.partition(".")[0])
-    name = f"io.k8s.api.{package}.{version}.{kind}"
+    package = _PACKAGES.get(group) or f"io.k8s.api.{group.partition('.')[0]}"
+    name = f"{package}.{version}.{kind}"
     return name if name in _messages() else None
 
 
@@ -89,6 +93,8 @@ def _decode(message: str, raw: bytes, depth: int) -> Any:  # noqa: ANN401 - JSON
     special = _SPECIAL.get(message)
     if special is not None:
         return special(dict(_fields(raw)))
+    if message in _SCHEMA_OR:
+        return _schema_or(message, raw, depth)
     known = _message(message)
     if message.endswith((".ExtraValue", ".Verbs")):  # lists that Go has given a type of their own
         return [_text(value) for _, value in _fields(raw)]
@@ -106,7 +112,22 @@ def _decode(message: str, raw: bytes, depth: int) -> Any:  # noqa: ANN401 - JSON
             obj.update(_value(field.type, value, depth))
         else:
             obj[field.name] = _value(field.type, value, depth)
+    if message == _SCHEMA:
+        return {name: inner for name, inner in obj.items() if inner or name not in _EMPTY_IN_SCHEMAS}
     return obj
+
+
+def _schema_or(message: str, raw: bytes, depth: int) -> Any:  # noqa: ANN401 - JSON
+    """A JSON schema, or what may stand in its place: true or false, or a list."""
+    at = _SCHEMA_OR[message]
+    fields = list(_fields(raw))
+    for number, value in fields:
+        if number == at:
+            return _decode(_SCHEMA, _bytes(value), depth + 1)
+    if message.endswith("OrBool"):
+        return any(value for _, value in fields)
+    item = "string" if message.endswith("OrStringArray") else f"@{_SCHEMA}"
+    return [_value(item, value, depth) for _, value in fields] or None
 
 
 def _pair(field: _Field, value: int | bytes, depth: int) -> tuple[str, Any]:
@@ -123,7 +144,8 @@ def _value(type_: str, value: int | bytes, depth: int) -> Any:  # noqa: ANN401 -
     if type_ == "bytes":
         return base64.b64encode(_bytes(value)).decode()
     if type_ == "double":
-        return struct.unpack("<d", _bytes(value))[0]
+        number: float = struct.unpack("<d", _bytes(value))[0]
+        return int(number) if number.is_integer() else number
     if isinstance(value, bytes):
         raise BadMessage("bytes where a number should be")
     return bool(value) if type_ == "bool" else _signed(value)
@@ -210,12 +232,35 @@ def _json(parts: dict[int, int | bytes]) -> Any:  # noqa: ANN401 - JSON
         raise BadMessage("JSON inside of it that cannot be read") from None
 
 
+_SCHEMA = f"{_EXTENSIONS}.v1.JSONSchemaProps"
+_SCHEMA_OR = {f"{_SCHEMA}OrArray": 1, f"{_SCHEMA}OrBool": 2, f"{_SCHEMA}OrStringArray": 1}
+"""Where the schema is in them."""
+_EMPTY_IN_SCHEMAS = frozenset(
+    {
+        "id",
+        "$schema",
+        "description",
+        "type",
+        "format",
+        "title",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "pattern",
+        "uniqueItems",
+        "nullable",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+    }
+)
+"""What a client sends with every schema, also when it is not set. In other kinds, their strategies sort that out."""
+
 _SPECIAL: dict[str, Callable[[dict[int, int | bytes]], Any]] = {
     f"{_META}.Time": _time,
     f"{_META}.MicroTime": _micro_time,
     f"{_META}.FieldsV1": _json,
     f"{_META}.Duration": lambda parts: parts.get(1, 0),
     "io.k8s.apimachinery.pkg.runtime.RawExtension": _json,
+    f"{_EXTENSIONS}.v1.JSON": _json,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
     "io.k8s.apimachinery.pkg.api.resource.Quantity": lambda parts: _text(parts.get(1, b"")),
 }

@@ -202,7 +202,7 @@ def time_problem(text: str, layout: str) -> str | None:
     clock = _CLOCK.fullmatch(text[11:])
     if len(text) > 11 and text[10] == "T" and is_date(text[:10]) and clock and _clock_is_right(clock, layout):
         return None
-    rest, wanted = _where_it_stops(text)
+    rest, wanted = _where_it_stops(text, _STEPS_MICRO if layout == _LAYOUTS["v1.MicroTime"] else _STEPS)
     if wanted is None:
         return f"parsing time {quote(text)}: {rest}"
     return f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(wanted)}"
@@ -228,13 +228,14 @@ _STEPS = (
     (r"\d{2}(?:[.,]\d+)?", "05", "second"),
     (r"Z|[+-]\d{2}:\d{2}", "Z07:00", ""),
 )
+_STEPS_MICRO = (*_STEPS[:-2], (r"\d{2}", "05", "second"), (r"[.,]\d{6}", ".000000", ""), _STEPS[-1])
 _HIGHEST = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
 
 
-def _where_it_stops(text: str) -> tuple[str, str | None]:
+def _where_it_stops(text: str, steps: tuple[tuple[str, str, str], ...]) -> tuple[str, str | None]:
     """What is left of a text where a time cannot go on, and what should have come; or what is out of range."""
     rest = text
-    for pattern, wanted, name in _STEPS:
+    for pattern, wanted, name in steps:
         found = re.compile(pattern, re.ASCII).match(rest)
         if found is None:
             return rest, wanted

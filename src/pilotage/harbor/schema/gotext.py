@@ -60,6 +60,27 @@ def dumps(value: object) -> str:
     return text
 
 
+def plain(value: Value) -> str:
+    """Decoded JSON as %v writes it."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return number(value)
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{plain(value[name])}" for name in sorted(value)) + "]"
+    return "[" + " ".join(map(plain, value)) + "]" if isinstance(value, list) else str(value)
+
+
+def type_name(value: Value) -> str:
+    """The Go type of decoded JSON, as %T writes it."""
+    if value is None:
+        return "<nil>"
+    names = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")
+
+
 def bad_value(value: Value) -> str:
     """A value as field errors show it."""
     if isinstance(value, str):

@@ -90,7 +90,7 @@ def _root_problems(schema: Json, path: str) -> Iterator[Cause]:
 
 def _invariants(schema: Json, level: str, path: str) -> Iterator[Cause]:
     """What must hold at every place where a value has its type."""
-    if schema.get("type") == "array" and not isinstance(schema.get("items"), dict):
+    if schema.get("type") == "array" and not isinstance(schema.get("items"), dict | list):
         yield required(child(path, "items"), "must be specified")
     if isinstance(schema.get("items"), dict):
         yield from _invariants(schema["items"], "item", child(path, "items"))

@@ -23,6 +23,7 @@ class Authentication:
     def __init__(self, tokens: Tokens, authorizer: Authorizer | None = None) -> None:
         self._tokens = tokens
         self._authorizer = authorizer
+        self._old_way_first: dict[str, bool] = {}
 
     def user(self, head: Head, peer: User | None) -> User:
         """Who asks; StatusError 401 for a token that is none, 403 for an impersonation that is not allowed."""
@@ -35,7 +36,7 @@ class Authentication:
             if name.startswith("impersonate-"):
                 from pilotage.harbor.server.impersonation import impersonated  # rare, and slow to import
 
-                return impersonated(user, head, self._authorizer)
+                return impersonated(user, head, self._authorizer, self._old_way_first)
         return user
 
     def check(self, head: Head, peer: User | None) -> None:

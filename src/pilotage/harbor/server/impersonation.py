@@ -15,7 +15,7 @@ from pilotage.harbor.attributes import Attributes, attributes_of, quoted, refusa
 from pilotage.harbor.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
     from pilotage.harbor.rbac import Authorizer
     from pilotage.harbor.server.http1 import Head, Headers
@@ -25,24 +25,42 @@ _SERVICE_ACCOUNT = re.compile(rf"system:serviceaccount:({_LABEL}):({_LABEL}(?:\.
 _NODE = re.compile(rf"system:node:({_LABEL}(?:\.{_LABEL})*)")
 _EXTRA = "impersonate-extra-"
 _GROUP = "authentication.k8s.io"
+_REMEMBERED_MAX = 10_000
 
 
-def impersonated(user: User, head: Head, authorizer: Authorizer | None) -> User:
-    """Whom `user` asks to be, if it may: StatusError 400 or 403 otherwise. Without an authorizer nobody may."""
+def impersonated(
+    user: User, head: Head, authorizer: Authorizer | None, old_way_first: MutableMapping[str, bool] | None = None
+) -> User:
+    """Whom `user` asks to be, if it may: StatusError 400 or 403 otherwise. Without an authorizer nobody may.
+
+    `old_way_first` remembers which way last led somewhere for whom, so that it is tried first: its refusal is told.
+    """
     wanted = wanted_user(head.headers)
     if wanted is None:
         return user
-    mode = _mode(wanted)
-    refused = None
-    if mode:
-        request = attributes_of(head.method, head.path, head.query)
-        first = request._replace(verb=f"impersonate-on:{mode}:{request.verb}")
-        refused = _refused(user, [first, *_accesses(wanted, mode)], authorizer) or _never(user, wanted, mode)
+    ways = [mode, ""] if (mode := _mode(wanted)) else [""]
+    if old_way_first is not None and old_way_first.get(user.name):
+        ways.reverse()
+    told: errors.StatusError | None = None
+    for way in ways:
+        accesses = list(_accesses(wanted, way))
+        if way:
+            request = attributes_of(head.method, head.path, head.query)
+            accesses.insert(0, request._replace(verb=f"impersonate-on:{way}:{request.verb}"))
+        refused = _refused(user, accesses, authorizer) or (_never(user, wanted, way) if way else None)
         if refused is None:
-            return _completed(wanted, mode)
-    if old := _refused(user, list(_accesses(wanted, "")), authorizer):
-        raise refused or old
-    return _completed(wanted, "")
+            _remember(old_way_first, user.name, old=not way)
+            return _completed(wanted, way)
+        told = told or refused
+    assert told is not None
+    raise told
+
+
+def _remember(old_way_first: MutableMapping[str, bool] | None, name: str, *, old: bool) -> None:
+    if old_way_first is not None and old_way_first.get(name) is not old:
+        if len(old_way_first) >= _REMEMBERED_MAX:
+            old_way_first.clear()
+        old_way_first[name] = old
 
 
 def wanted_user(headers: Headers) -> User | None:

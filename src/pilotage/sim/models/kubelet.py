@@ -49,6 +49,8 @@ async def register(client: Client, node: str = NODE) -> None:
     except AlreadyExists:
         return
     await client.patch(NODES, made.key, merge_patch({"status": status}), subresource="status")
+    # A new node is tainted until it is ready, by the API server; the node lifecycle controller takes the taint away.
+    await client.patch(NODES, made.key, merge_patch({"spec": {"taints": None}}))
 
 
 def add(manager: Manager, node: str = NODE) -> None:

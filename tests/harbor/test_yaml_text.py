@@ -1,0 +1,71 @@
+"""Repeated keys are told as kube-apiserver tells them for an apply with `fieldValidation=Strict`."""
+
+import pytest
+
+from pilotage.harbor.bodies import from_yaml_untrusted
+from pilotage.harbor.errors import StatusError
+from pilotage.harbor.yaml_text import DEPTH_MAX, is_too_deep_untrusted, repeated_keys_untrusted
+
+
+def test_a_key_is_told_with_the_line_of_its_later_value():
+    text = b"metadata:\n  name: a\n  name: a\n  labels:\n    b: c\n    b: d\n    b: e\nspec: 1\nspec:\n  x: 2\n"
+    assert repeated_keys_untrusted(text) == [
+        'line 3: key "name" already set in map',
+        'line 6: key "b" already set in map',
+        'line 7: key "b" already set in map',
+        'line 10: key "spec" already set in map',
+    ]
+
+
+def test_json_is_yaml_on_one_line_and_what_is_inside_comes_first():
+    assert repeated_keys_untrusted(b'{"data":{"x":"1","x":"2"},"data":[{"y":1,"y":2}]}') == [
+        'line 1: key "x" already set in map',
+        'line 1: key "y" already set in map',
+        'line 1: key "data" already set in map',
+    ]
+
+
+def test_the_same_key_in_two_mappings_and_a_number_that_looks_like_a_text_are_no_repetition():
+    assert repeated_keys_untrusted(b'a: {x: 1}\nb: {x: 1}\nc: [{x: 1}, {x: 1}]\n1: a\n"1": b\n') == []
+
+
+def test_aliases_are_walked_once():
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 30))
+    assert repeated_keys_untrusted(f"l0: &l0 {{x: 1, x: 2}}\n{levels}".encode()) == [
+        'line 1: key "x" already set in map'
+    ]
+
+
+def test_what_is_no_yaml_repeats_nothing():
+    assert (
+        repeated_keys_untrusted(b"a: [")
+        == repeated_keys_untrusted(b"")
+        == repeated_keys_untrusted(b"\xff\xfe\x00")
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [(b"[", b"]"), (b"{a: ", b"}"), (b"- ", b""), (b"? ", b""), (b"[{a: ", b"}]")],
+    ids=["list", "map", "items", "keys", "both"],
+)
+def test_nesting_that_would_end_the_process_is_refused(opening: bytes, closing: bytes):
+    body = b"a:\n " + opening * 100_000 + b"1" + closing * 100_000
+    with pytest.raises(StatusError, match="exceeded max depth") as caught:
+        from_yaml_untrusted(body)
+    assert caught.value.code == 400
+    assert repeated_keys_untrusted(body) == []
+
+
+def test_what_is_long_but_not_deep_is_loaded():
+    body = b"a:\n" + b"- {b: [c]}\n" * DEPTH_MAX * 2
+    assert not is_too_deep_untrusted(body)
+    assert len(from_yaml_untrusted(body)["a"]) == DEPTH_MAX * 2
+
+
+def test_indentation_cannot_go_too_deep():
+    levels = 1_500
+    body = b"".join(b" " * level + b"a:\n" for level in range(levels)) + b" " * levels + b"b: 1\n"
+    assert from_yaml_untrusted(body)["a"]
+    assert is_too_deep_untrusted(b"".join(b" " * level + b"a:\n" for level in range(DEPTH_MAX + 2)))
