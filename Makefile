@@ -3,19 +3,22 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-without-cluster test-on-cluster lint bench conformance kube lock clean
+.PHONY: demo test test-without-cluster test-on-cluster test-harbor-on-cluster lint bench conformance kube lock clean
 
 demo: $(VENV)/dev ## run a small controller on the embedded API server, and watch it work
 	$(PYTHON) -m demo
 
-test: $(VENV)/dev ## run every test: those on a real cluster (built first, if need be), and beside them all others
-	$(MAKE) --no-print-directory -j2 -Oline test-without-cluster test-on-cluster
+test: $(VENV)/dev ## run every test, in three parts side by side; two of them on a real control plane, built if need be
+	$(MAKE) --no-print-directory -j3 -Oline test-without-cluster test-on-cluster test-harbor-on-cluster
 
 test-without-cluster: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster"
 
 test-on-cluster: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m cluster
+	$(PYTHON) -m pytest -q -m cluster --ignore tests/contract --ignore tests/harbor --ignore tests/sim
+
+test-harbor-on-cluster: $(VENV)/dev
+	$(PYTHON) -m pytest -q -m cluster tests/contract tests/harbor tests/sim
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .

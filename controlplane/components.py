@@ -99,6 +99,8 @@ def _kube_controller_manager(layout: Layout) -> list[str]:
         # The default of 20 requests a second makes tests wait for it.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
+        # And the default of 15 s makes those wait that look at what an autoscaler does.
+        "--horizontal-pod-autoscaler-sync-period=1s",
     ]
 
 

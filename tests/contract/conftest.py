@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import Access, Cluster, NoControlPlane
+from pilotage.kube import Client, Propagation, Resource, load_config, merge_patch
 from tests.contract.case import Case
 from tests.contract.cases import CASES
 from tests.contract.kit import Step
@@ -28,7 +29,18 @@ def recorded() -> Transcripts:
 def harbor_place() -> Iterator[Place]:
     """harbor, as a process of its own."""
     with harbor() as place:
+        asyncio.run(_age(place))
         yield place
+
+
+async def _age(place: Place) -> None:
+    """Count versions up to where they are told from the low numbers that cases make up."""
+    maps = Resource("", "v1", "configmaps", "ConfigMap")
+    async with Client.connect(load_config(kubeconfig=str(place.kubeconfig))) as client:
+        made = await client.create(maps, {"metadata": {"name": "age"}}, namespace="default")
+        for number in range(100):
+            await client.patch(maps, made.key, merge_patch({"data": {"number": str(number)}}))
+        await client.delete(maps, made.key, uid=made.meta.uid, propagation=Propagation.BACKGROUND)
 
 
 @pytest.fixture(scope="session")

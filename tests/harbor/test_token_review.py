@@ -3,8 +3,8 @@
 import pytest
 
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.reviews import AUDIENCE, token_review
-from pilotage.harbor.tokens import Tokens, digest_of
+from pilotage.harbor.reviews import token_review
+from pilotage.harbor.tokens import AUDIENCE, Tokens, digest_of
 from pilotage.harbor.users import User
 
 UNKNOWN = {"user": {}, "error": "invalid bearer token"}

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from pilotage.harbor import bodies, discovery, errors, reading, removing, reviews, subresources, writing
 from pilotage.harbor.accept import negotiate
 from pilotage.harbor.attributes import attributes_of
+from pilotage.harbor.builtin import certificates
 from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_headers
 from pilotage.harbor.choosing import Choice
+from pilotage.harbor.conversion import Unconverted
 from pilotage.harbor.discovery import REVIEWS
 from pilotage.harbor.housekeeping import Housekeeping
 from pilotage.harbor.scope import Scope
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_CONVERSIONS_MAX = 1000
 _RETURNS_DELETED = frozenset(
     {
         "persistentvolumeclaims",
@@ -86,13 +89,22 @@ class Harbor:
         scope = self._scope(call, wanted)
         if scope is None:
             return self._review(call, wanted)
-        answered = await (self._subresource(scope) if scope.subresource else self._resource(scope))
+        answered = await self._answered(scope)
         if scope.kind.deprecation and isinstance(answered, Answer):
             warnings = warning_headers([scope.kind.deprecation])
             given = answered.headers.get("Warning")
             warnings["Warning"] += f"\n{given}" if given else ""
             return answered._replace(headers={**answered.headers, **warnings})
         return answered
+
+    async def _answered(self, scope: Scope) -> Answer | Stream:
+        """Do it, and do it again when a webhook had to be asked how an object looks in the version asked for."""
+        for _ in range(_CONVERSIONS_MAX):
+            try:
+                return await (self._subresource(scope) if scope.subresource else self._resource(scope))
+            except Unconverted as missing:
+                await missing.ask(self.core)
+        raise errors.internal("what there is to convert keeps changing")
 
     def _scope(self, call: Call, wanted: Attributes) -> Scope | None:
         """What the path names; None for reviews, which are no objects; 404 for what is not served."""
@@ -146,7 +158,9 @@ class Harbor:
         return self._written(scope, await write(core, scope))
 
     async def _subresource(self, scope: Scope) -> Answer | Stream:
-        if scope.subresource != "status":
+        if scope.subresource == "approval":
+            scope = scope._replace(kind=certificates.for_approval(scope.kind))
+        elif scope.subresource != "status":
             return await subresources.serve(self.core, scope)
         core, call = self.core, scope.call
         form = negotiate(call.headers.get("accept", ""))
@@ -209,12 +223,16 @@ class Harbor:
             on_close=self._watches.discard,
         )
         self._watches.add(watch)
-        if call.flag("sendInitialEvents") and call.query.get("sendInitialEvents"):
-            watch.from_now(initial=True, marked=watch.bookmarks)
-        elif version and not call.query.get("sendInitialEvents"):
-            watch.from_version(version)
-        else:
-            watch.from_now(initial="sendInitialEvents" not in call.query, marked=False)
+        try:
+            if call.flag("sendInitialEvents") and call.query.get("sendInitialEvents"):
+                watch.from_now(initial=True, marked=watch.bookmarks)
+            elif version and not call.query.get("sendInitialEvents"):
+                watch.from_version(version)
+            else:
+                watch.from_now(initial="sendInitialEvents" not in call.query, marked=False)
+        except Unconverted:
+            watch.close()
+            raise
         return watch
 
     def _end_watches(self, kind: Kind) -> None:

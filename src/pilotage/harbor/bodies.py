@@ -17,8 +17,7 @@ from pilotage.harbor import errors
 from pilotage.harbor.calls import BODY_BYTES_MAX
 from pilotage.harbor.schema import builtin, decode_problem, prune, unknown_fields
 from pilotage.harbor.schema.builtin import definition
-from pilotage.harbor.yaml_text import repeated_keys_untrusted
-from pilotage.harbor.yaml_text import is_too_deep_untrusted
+from pilotage.harbor.yaml_text import is_too_deep_untrusted, repeated_keys_untrusted
 
 if TYPE_CHECKING:
     from pilotage.harbor.calls import Call

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.harbor.asking import MERGE_PATCH, STRATEGIC_PATCH, Asker, controller, path_of
 from pilotage.harbor.errors import StatusError
 from pilotage.harbor.graph import IGNORED, Graph
-from pilotage.harbor.objects import from_entry
+from pilotage.harbor.objects import metadata_of
 from pilotage.harbor.queueing import Queue
 from pilotage.harbor.removing import FOREGROUND, ORPHAN
 
@@ -116,7 +116,7 @@ class Collector:
                 await self._unblock_owners(node, kind)
             await self._delete(node, kind, entry, "Foreground")
             return
-        finalizers = from_entry(kind, entry)["metadata"].get("finalizers") or ()
+        finalizers = metadata_of(entry).get("finalizers") or ()
         policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
         await self._delete(node, kind, entry, policy)
 
@@ -219,7 +219,7 @@ class Collector:
         _, entry = self._find(node)
         if entry is None:
             return
-        references = from_entry(kind, entry)["metadata"].get("ownerReferences") or []
+        references = metadata_of(entry).get("ownerReferences") or []
         changed = [new for new in map(change, references) if new is not None]
         meta = {"resourceVersion": str(entry.version), "ownerReferences": changed or None}
         await self._patch(node, kind, meta, MERGE_PATCH)
@@ -229,7 +229,7 @@ class Collector:
             kind, entry = self._find(node)
             if entry is None:
                 return
-            finalizers = from_entry(kind, entry)["metadata"].get("finalizers") or []
+            finalizers = metadata_of(entry).get("finalizers") or []
             if finalizer not in finalizers:
                 return
             kept = [each for each in finalizers if each != finalizer]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json, Kind
     from pilotage.harbor.scope import Scope
     from pilotage.harbor.store import Entry, Event, Journal
+    from pilotage.harbor.webhook_calls import Post
 
 NAMESPACES = "namespaces"
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -46,6 +47,8 @@ class Core:
         self.store = Store(journal)
         self.registry = Registry(builtin_kinds())
         self.admission: Admission = NoAdmission()
+        self.post: Post | None = None
+        """How webhooks are reached, while there is a way."""
         self.now = now
         self.tokens = Tokens(now)
         """Those that authentication knows: accounts get theirs from here."""

@@ -17,7 +17,7 @@ from pilotage.harbor.crd_conditions import approval, condition_of, has, is_true,
 from pilotage.harbor.crd_names import judge_names
 from pilotage.harbor.custom import custom_kinds
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.objects import from_entry
+from pilotage.harbor.objects import as_stored, from_entry
 from pilotage.harbor.queueing import Queue
 from pilotage.harbor.removing import mark
 from pilotage.harbor.store import DELETED
@@ -200,7 +200,7 @@ class Definitions:
         core = self._core
         kind = _stored_kind(definition)
         for entry in list(core.store.entries(kind.storage)):
-            obj = from_entry(kind, entry)
+            obj = as_stored(entry)
             if not obj["metadata"].get("finalizers"):
                 core.remove(kind, obj)
             elif "deletionTimestamp" not in obj["metadata"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage.harbor.conversion import Conversion
 from pilotage.harbor.kinds import Kind, Strategy
 from pilotage.harbor.scaling import number_problems, text_problems
 from pilotage.harbor.schema import Schema, apply_defaults, from_openapi, prune, validate
@@ -94,11 +95,25 @@ def custom_kinds(crd: Json, as_of: int) -> list[Kind]:
     spec = crd["spec"]
     names = crd["status"]["acceptedNames"]
     storage_version = next(version["name"] for version in spec["versions"] if version["storage"])
-    return [_kind(spec, names, version, storage_version, as_of) for version in spec["versions"] if version["served"]]
+    conversion = spec.get("conversion") or {}
+    by_webhook = None
+    if conversion.get("strategy") == "Webhook":
+        by_webhook = Conversion(conversion.get("webhook") or {}, f"{names['plural']}.{spec['group']}")
+    return [
+        _kind(spec, names, version, storage_version, as_of, by_webhook)
+        for version in spec["versions"]
+        if version["served"]
+    ]
 
 
-def _kind(spec: Json, names: Json, version: Json, storage_version: str, as_of: int) -> Kind:
-    schema = from_openapi(version.get("schema", {}).get("openAPIV3Schema", {}))
+def _schema(version: Json) -> Schema:
+    return from_openapi(version.get("schema", {}).get("openAPIV3Schema", {}))
+
+
+def _kind(
+    spec: Json, names: Json, version: Json, storage_version: str, as_of: int, conversion: Conversion | None
+) -> Kind:
+    schema = _schema(version)
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale") or {}
     paths = (
@@ -109,10 +124,20 @@ def _kind(spec: Json, names: Json, version: Json, storage_version: str, as_of: i
     selectable = tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields", ()))
     group = spec["group"]
 
-    def converted(to: str) -> Any:  # noqa: ANN401 - a function of Json to Json
-        return lambda obj: {**obj, "apiVersion": f"{group}/{to}"}
+    stored = f"{group}/{storage_version}"
+    stored_schema = next(_schema(each) for each in spec["versions"] if each["storage"]) if conversion else schema
+
+    def write(obj: Json) -> Json:
+        if conversion is None:
+            return {**obj, "apiVersion": stored}
+        new = conversion.converted(obj, stored)
+        prune(stored_schema, new)
+        apply_defaults(stored_schema, new)
+        return new
 
     def read(obj: Json) -> Json:
+        if conversion is not None and obj["apiVersion"] != f"{group}/{version['name']}":
+            obj = conversion.converted(obj, f"{group}/{version['name']}")
         prune(schema, obj)
         apply_defaults(schema, obj)
         return {**obj, "apiVersion": f"{group}/{version['name']}"}
@@ -136,8 +161,9 @@ def _kind(spec: Json, names: Json, version: Json, storage_version: str, as_of: i
         scale=paths,
         custom=True,
         deprecation=_deprecation(spec, names, version),
-        to_storage=None if version["name"] == storage_version else converted(storage_version),
+        to_storage=None if version["name"] == storage_version else write,
         from_storage=read,
+        conversion=conversion,
         as_of=as_of,
     )
 

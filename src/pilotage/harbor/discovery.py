@@ -39,6 +39,7 @@ REVIEWS = {
 _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     # name: group, version, kind ("" is the parent's), verbs
     "status": ("", "", "", ("get", "patch", "update")),
+    "approval": ("", "", "", ("get", "patch", "update")),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "log": ("", "v1", "Pod", ("get",)),

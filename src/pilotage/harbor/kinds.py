@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from pilotage.harbor.conversion import Conversion
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.schema import Schema
+    from pilotage.harbor.users import User
 
 Json = dict[str, Any]
 
@@ -64,6 +66,9 @@ class Strategy:
 
     def prepare_create(self, obj: Json, view: View) -> None:
         """Clear what a client may not set, and set what only the server sets. metadata is done already."""
+
+    def note_author(self, obj: Json, user: User) -> None:
+        """Write down who creates it, for kinds that say so."""
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:
         """Keep what an update of the object itself may not change, and count its generation."""
@@ -135,6 +140,8 @@ class Kind:
     to_storage: Callable[[Json], Json] | None = None
     from_storage: Callable[[Json], Json] | None = None
     """Where the stored form is another version's: what changes, with apiVersion and kind. Neither changes its input."""
+    conversion: Conversion | None = None
+    """The webhook that is asked how objects look in other versions, if there is one: both functions go by it."""
     as_of: int = 0
     """Objects stored before this version were written under another schema: they are pruned and defaulted when read."""
     deprecation: str = ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor.asking import Asker, controller, path_of
 from pilotage.harbor.errors import StatusError, internal
-from pilotage.harbor.objects import from_entry
+from pilotage.harbor.objects import metadata_of
 from pilotage.harbor.queueing import Queue
 from pilotage.harbor.store import DELETED
 from pilotage.kube.wire import parse_time
@@ -189,7 +189,7 @@ class Namespaces:
         if not remaining:
             return ""
         findings.remaining[_gvr(kind)] = len(remaining)
-        finalizers = [each for entry in remaining for each in _finalizers(kind, entry)]
+        finalizers = [each for entry in remaining for each in _finalizers(entry)]
         for finalizer in finalizers:
             findings.finalizers[finalizer] = findings.finalizers.get(finalizer, 0) + 1
         if estimate:
@@ -278,6 +278,6 @@ def _gvr(kind: Kind) -> str:
     return f"{kind.plural}.{kind.group}"
 
 
-def _finalizers(kind: Kind, entry: Entry) -> list[str]:
-    finalizers: list[str] = from_entry(kind, entry)["metadata"].get("finalizers") or []
+def _finalizers(entry: Entry) -> list[str]:
+    finalizers: list[str] = metadata_of(entry).get("finalizers") or []
     return finalizers

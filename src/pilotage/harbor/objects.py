@@ -59,6 +59,18 @@ def from_entry(kind: Kind, entry: Entry) -> Json:
     return obj
 
 
+def as_stored(entry: Entry) -> Json:
+    """A stored object in the version that it was stored in."""
+    obj: Json = _decode(entry.raw)
+    return obj
+
+
+def metadata_of(entry: Entry) -> Json:
+    """The metadata of a stored object, as it was written."""
+    meta: Json = _decode(_metadata.decode(entry.raw).metadata)
+    return meta
+
+
 def as_bytes(kind: Kind, entry: Entry) -> bytes:
     """A stored object as the JSON of this kind."""
     if _is_as_served(kind, entry):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.harbor import errors
+from pilotage.harbor.conversion import Unconverted
 from pilotage.harbor.objects import as_bytes, as_metadata, from_entry, with_version
 from pilotage.harbor.store import ADDED, DELETED, MODIFIED, Compacted
 from pilotage.harbor.table import table
@@ -59,7 +60,7 @@ class Watching:
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._head_sent = False
-        self._stop: Callable[[], None] | None = store.listen(kind.storage, self._happened)
+        self._stop: Callable[[], None] | None = store.listen(kind.storage, self._heard)
 
     # How it begins
 
@@ -129,6 +130,12 @@ class Watching:
             self._waiter.set_result(None)
 
     # What the store tells it
+
+    def _heard(self, event: Event) -> None:
+        try:
+            self._happened(event)
+        except Unconverted:  # nobody can wait here: the client will come back, and ask for it
+            self.end()
 
     def _happened(self, event: Event) -> None:
         if self._choice.selects:

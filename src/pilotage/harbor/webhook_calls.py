@@ -15,7 +15,6 @@ import msgspec
 if TYPE_CHECKING:
     from pilotage.harbor.core import Core
     from pilotage.harbor.kinds import Json
-    from pilotage.harbor.webhook_hooks import Hook
 
 ANSWER_BYTES_MAX = 3 * 1024 * 1024
 _WORDS = {
@@ -41,7 +40,14 @@ class Post(Protocol):
         """`authorities` are PEM certificates; without any, those of the machine are trusted."""
 
 
-async def call(core: Core, post: Post, hook: Hook, review: Json) -> bytes:
+class Reached(Protocol):
+    """What is known of where a webhook is."""
+
+    client: Json
+    timeout_seconds: int
+
+
+async def call(core: Core, post: Post, hook: Reached, review: Json) -> bytes:
     """The answer of a webhook to a review; raises Failed."""
     url = _url(core, hook)
     await asyncio.sleep(0)  # a time-out needs a task, which a call that has not waited yet may not be
@@ -57,7 +63,7 @@ async def call(core: Core, post: Post, hook: Hook, review: Json) -> bytes:
     return body
 
 
-def _url(core: Core, hook: Hook) -> str:
+def _url(core: Core, hook: Reached) -> str:
     query = f"timeout={hook.timeout_seconds}s"
     url = hook.client.get("url")
     if url:
@@ -75,7 +81,7 @@ def _url(core: Core, hook: Hook) -> str:
     raise Failed(f'Post "{url}": dial tcp {address}:{port}: connect: no route to host')
 
 
-def _authorities(hook: Hook) -> str:
+def _authorities(hook: Reached) -> str:
     encoded = hook.client.get("caBundle") or ""
     return base64.b64decode(encoded).decode("ascii", "replace") if encoded else ""
 

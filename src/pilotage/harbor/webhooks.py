@@ -71,6 +71,7 @@ class Webhooks:
         self._closed = closed
         self._https = Https()
         self._post: Post = post if post is not None else self._https
+        core.post = self._post
         self._hooks: dict[str, list[Hook] | None] = {MUTATING: None, VALIDATING: None}
         self._stop_listening: list[Callable[[], None]] = [
             core.store.listen(storage, self._changed) for storage in (MUTATING, VALIDATING)
@@ -81,6 +82,7 @@ class Webhooks:
         for stop in self._stop_listening:
             stop()
         self._stop_listening.clear()
+        self._core.post = None
         await self._https.close()
 
     async def mutate(self, attributes: Attributes) -> list[str]:

@@ -14,7 +14,9 @@ import msgspec
 
 from pilotage.harbor import bodies, errors
 from pilotage.harbor.admission import Attributes
+from pilotage.harbor.builtin import certificates
 from pilotage.harbor.calls import check_manager, dry_run, warning_headers
+from pilotage.harbor.conversion import convert_ahead
 from pilotage.harbor.escalation import check_escalation
 from pilotage.harbor.metadata import begin, carry_over, check_create, check_update
 from pilotage.harbor.objects import from_entry, to_entry
@@ -84,10 +86,13 @@ async def create_object(
         if generated:
             obj["metadata"]["name"] = core.generated_name(meta["generateName"])
         strategy.prepare_create(obj, core)
+        strategy.note_author(obj, scope.call.user)
         _check_escalation(core, scope, obj, None)
         _refuse_invalid(scope, obj, core.metadata_problems(kind, obj) + strategy.validate(obj, core))
         warnings += strategy.warnings(obj, None)
         warnings += await core.admission.validate(attributes.with_object(obj))
+        if kind.conversion is not None:
+            await convert_ahead(core, kind, obj)
         core.check_namespace(scope)
         existing = core.store.get(kind.storage, scope.namespace, obj["metadata"]["name"])
         if existing is None:
@@ -222,8 +227,9 @@ async def change_object(
     attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     new = attributes.obj
-    if scope.subresource == "status":
+    if scope.subresource in ("status", "approval"):
         strategy.prepare_status_update(new, old)
+        _check_signing(core, scope, new, old)
         problems = strategy.validate_status_update(new, old, core)
     else:
         strategy.prepare_update(new, old, core)
@@ -232,6 +238,8 @@ async def change_object(
     _refuse_invalid(scope, new, core.metadata_update_problems(new, old) + problems)
     warnings += strategy.warnings(new, old)
     warnings += await core.admission.validate(attributes.with_object(new))
+    if kind.conversion is not None:
+        await convert_ahead(core, kind, new)
     if core.store.get(kind.storage, scope.namespace, scope.name) is not entry:
         error = errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
         raise Overtaken(error.code, error.reason, error.message, details=error.details)
@@ -283,6 +291,19 @@ def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[st
 def _check_escalation(core: Core, scope: Scope, obj: Json, old: Json | None) -> None:
     if scope.kind.group == RBAC_GROUP:
         check_escalation(core.authorizer, scope.call.user, scope.kind.plural, obj, old, named=scope.name)
+
+
+def _check_signing(core: Core, scope: Scope, obj: Json, old: Json) -> None:
+    """403 for who may not approve what is for this signer, or may not sign in its name."""
+    if scope.kind.group != certificates.GROUP:
+        return
+    verb = "approve" if scope.subresource == "approval" else "sign"
+    if verb == "sign" and not certificates.is_signed_or_failed(obj, old):
+        return
+    signer, user = old["spec"].get("signerName", ""), scope.call.user
+    if not any(core.authorizer.decide(user, each).allowed for each in certificates.may_sign(verb, signer)):
+        why = f'user not permitted to {verb} requests with signerName "{signer}"'
+        raise errors.forbidden(scope.kind.group, scope.kind.plural, scope.name, why)
 
 
 def _refuse_invalid(scope: Scope, obj: Json, causes: list[errors.Cause]) -> None:

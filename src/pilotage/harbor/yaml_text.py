@@ -56,17 +56,19 @@ def repeated_keys_untrusted(body: bytes) -> list[str]:
 
 
 def _walk(node: yaml.Node, found: list[str], visited: set[int]) -> None:
+    from yaml import MappingNode, ScalarNode, SequenceNode
+
     if id(node) in visited:  # an alias: walked where it was first met
         return
     visited.add(id(node))
-    if node.id == "sequence":
+    if isinstance(node, SequenceNode):
         for item in node.value:
             _walk(item, found, visited)
-    elif node.id == "mapping":
+    elif isinstance(node, MappingNode):
         seen = set()
         for key, value in node.value:
             _walk(value, found, visited)
-            name = (key.tag, key.value) if key.id == "scalar" else None
+            name = (key.tag, key.value) if isinstance(key, ScalarNode) else None
             if name in seen:
                 shown = json.dumps(key.value, ensure_ascii=False) if key.tag.endswith(":str") else key.value
                 found.append(f"line {value.start_mark.line + 1}: key {shown} already set in map")

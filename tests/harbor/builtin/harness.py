@@ -15,12 +15,14 @@ from pilotage.harbor.builtin import builtin_kinds
 from pilotage.harbor.errors import Cause, StatusError
 from pilotage.harbor.kinds import Kind
 from pilotage.harbor.names import metadata_problems, metadata_update_problems
+from pilotage.harbor.users import User
 
 Json = dict[str, Any]
 HERE = Path(__file__).parent
 NAMESPACE = "cases"
 UID = "11111111-2222-3333-4444-555555555555"
 KINDS = {(kind.api_version, kind.kind): kind for kind in builtin_kinds()}
+RECORDER = User("tok-a", "tok-a", ("system:masters", "system:authenticated"))
 SYSTEM = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1", "uid": UID}
 
 
@@ -93,6 +95,7 @@ class Runner:
             meta["name"] = f"{meta['generateName']}x2x4x"
         try:
             strategy.prepare_create(obj, self.shelf)
+            strategy.note_author(obj, RECORDER)
         except StatusError as error:
             return error.status
         problems = metadata_problems(meta, namespaced=self.kind.namespaced, name_problems=strategy.name_problems)

@@ -134,6 +134,13 @@ def test_a_refusal_names_the_right_that_is_missing():
     )
 
 
+def test_the_way_that_last_led_somewhere_is_tried_first():
+    asking = Authentication(tokens(), Allowing(Attributes("impersonate", "", "users", name="joe")))
+    asking.user(head("Impersonate-User: joe"), JANE)
+    with pytest.raises(StatusError, match='User "jane" cannot impersonate resource "users"'):
+        asking.user(head("Impersonate-User: jim"), JANE)
+
+
 def test_groups_without_a_user_are_a_bad_request():
     with pytest.raises(StatusError) as caught:
         who(AS_ADMIN, "Impersonate-Group: a", "Impersonate-Extra-K: v")

@@ -153,3 +153,24 @@ async def test_a_delete_cannot_be_changed() -> None:
         with pytest.raises(StatusError, match="attempted to modify the object, which is not supported"):
             await world.delete(CONFIG_MAPS, "one")
         assert await world.names(CONFIG_MAPS) == ["one"]
+
+
+@virtual
+async def test_a_change_of_the_scale_is_seen_and_patched_as_one() -> None:
+    hook = Webhook(lambda _: patch({"op": "replace", "path": "/spec/replicas", "value": 5}))
+    async with World(post=hook) as world:
+        rules = [rule(apiGroups=["apps"], resources=["deployments/scale"])]
+        await configure(world, "Mutating", webhook(rules=rules))
+        pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "image"}]}}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pods}
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+        deployments = "/apis/apps/v1/namespaces/default/deployments"
+        await world.ask("POST", deployments, body)
+        change = {"spec": {"replicas": 3}}
+        scaled = await world.ask("PATCH", f"{deployments}/d/scale", change, "application/merge-patch+json")
+        assert scaled["spec"] == {"replicas": 5}
+        seen = hook.requests[0]
+        assert seen["kind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        assert (seen["object"]["kind"], seen["object"]["spec"]) == ("Scale", {"replicas": 3})
+        assert seen["oldObject"]["spec"] == {"replicas": 1}
+        assert (await world.ask("GET", f"{deployments}/d"))["spec"]["replicas"] == 5

@@ -21,12 +21,14 @@ def builtin_kinds() -> list[Kind]:
         apps,
         autoscaling,
         batch,
+        certificates,
         coordination,
         core,
         crds,
         discovery,
         events,
         networking,
+        node,
         pods,
         policy,
         rbac,
@@ -36,6 +38,6 @@ def builtin_kinds() -> list[Kind]:
 
     families = (
         core, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
-        coordination, admission, crds, apiservices,
+        coordination, admission, crds, apiservices, certificates, node,
     )  # fmt: skip
     return [each for family in families for each in family.kinds()]
