@@ -9,7 +9,7 @@ demo: $(VENV)/dev ## run a small controller on the embedded API server, and watc
 	$(PYTHON) -m demo
 
 test: $(VENV)/dev ## run every test, in three parts side by side; two of them on a real control plane, built if need be
-	$(MAKE) --no-print-directory -j3 -Oline test-without-cluster test-on-cluster test-harbor-on-cluster
+	$(MAKE) --no-print-directory -j3 test-without-cluster test-on-cluster test-harbor-on-cluster
 
 test-without-cluster: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster"

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -23,7 +24,6 @@ _STARTED = time.monotonic()
 def main() -> int:
     """The command."""
     args = _parse()
-    logs = Path(tempfile.mkdtemp(prefix="pilotage-conformance-logs-"))
     runs: dict[str, dict[str, Result]] = {}
     try:
         if "kubernetes" in args.server:
@@ -33,10 +33,14 @@ def main() -> int:
         if not specs:
             print(f"no spec matches {args.only!r}", file=sys.stderr)
             return 2
+        logs = Path(tempfile.mkdtemp(prefix="pilotage-conformance-logs-"))
         for server in args.server:
             say(f"starting {server}; what its {len(specs)} specs print goes to {logs / server}.log")
-            with SERVERS[server]() as kubeconfig:
-                runs[server] = run(e2e, kubeconfig, specs, logs / f"{server}.log", say, seconds_max=SECONDS_MAX)
+            with SERVERS[server]() as running:
+                log = logs / f"{server}.log"
+                runs[server] = run(e2e, running.kubeconfig, specs, log, say, seconds_max=SECONDS_MAX)
+                if unexpected({server: runs[server]}):
+                    say(f"some of them fail; the logs of {server} stay in {running.keep_logs()}")
     except (Failed, NoControlPlane, NoReport, StartError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -48,6 +52,8 @@ def main() -> int:
         for server, results in runs.items():
             if name in results and not results[name].passed:
                 print(f"\n{short(name)} fails on {server}:\n{results[name].failure}")
+    if not failures:
+        shutil.rmtree(logs)
     return 1 if failures else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controlplane import Cluster
 from controlplane.access import wait_for
@@ -19,20 +19,29 @@ if TYPE_CHECKING:
 START_SECONDS_MAX = 30
 
 
+class Running(NamedTuple):
+    """A server that answers."""
+
+    kubeconfig: Path
+    """The administrator's way in."""
+    keep_logs: Callable[[], Path]
+    """Let the logs of its processes stay when it ends; gives their folder."""
+
+
 class Failed(Exception):
     """A server did not start, or ended before it was told to."""
 
 
 @contextlib.contextmanager
-def kubernetes() -> Iterator[Path]:
-    """A real control plane whose nodes and pods kwok plays; gives the administrator's kubeconfig."""
+def kubernetes() -> Iterator[Running]:
+    """A real control plane whose nodes and pods kwok plays."""
     with Cluster() as cluster:
-        yield cluster.kubeconfig
+        yield Running(cluster.kubeconfig, cluster.keep_logs)
 
 
 @contextlib.contextmanager
-def harbor() -> Iterator[Path]:
-    """harbor, and beside it the simulator's controllers in real time; gives the administrator's kubeconfig."""
+def harbor() -> Iterator[Running]:
+    """harbor, and beside it the simulator's controllers in real time."""
     with Supervisor() as supervisor:
         env = {"PATH": os.environ.get("PATH", ""), "HOME": str(supervisor.folder)}
         kubeconfig = supervisor.folder / "data" / "kubeconfig"
@@ -40,10 +49,14 @@ def harbor() -> Iterator[Path]:
         def start(name: str, *args: str) -> None:
             supervisor.start(name, [sys.executable, "-m", *args], env=env)
 
+        def keep_logs() -> Path:
+            supervisor.keep_logs()
+            return supervisor.logs
+
         def check() -> None:
             for name in started:
                 if not supervisor.is_running(name):
-                    supervisor.keep_logs()
+                    keep_logs()
                     raise Failed(f"{name} has ended; {supervisor.log(name)} ends:\n{tail(supervisor.log(name))}")
 
         def announced() -> bool:
@@ -55,8 +68,8 @@ def harbor() -> Iterator[Path]:
         wait_for("answer of harbor", announced, START_SECONDS_MAX)
         started.append("models")
         start("models", "pilotage.sim.models", "--kubeconfig", str(kubeconfig))
-        yield kubeconfig
+        yield Running(kubeconfig, keep_logs)
         check()
 
 
-SERVERS: Mapping[str, Callable[[], AbstractContextManager[Path]]] = {"kubernetes": kubernetes, "harbor": harbor}
+SERVERS: Mapping[str, Callable[[], AbstractContextManager[Running]]] = {"kubernetes": kubernetes, "harbor": harbor}

@@ -8,11 +8,12 @@ each (chunking, publishing of OpenAPI).
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from controlplane.assets import Binary, cache_folder
-from controlplane.build import fill
+from controlplane.build import NoGo, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +50,8 @@ def binary(env: Mapping[str, str], say: Say) -> Path:
     """The binary with all of Kubernetes's specs, which is built if it is not there. Raises `NoControlPlane`."""
     path = cache_folder(env, (E2E,)) / E2E.name
     if not path.is_file():
+        if shutil.which("go", path=env.get("PATH")) is None:
+            raise NoGo("no e2e.test: install Go, with which Kubernetes's specs are compiled (once, about 6 minutes)")
         say("conformance: Kubernetes's specs are compiled first, once; that takes about 6 minutes on two cores")
         fill(path.parent, lambda: [] if path.is_file() else [E2E], env, say)
     return path

@@ -1,5 +1,7 @@
 """Repeated keys are told as kube-apiserver tells them for an apply with `fieldValidation=Strict`."""
 
+import itertools
+
 import pytest
 
 from pilotage.harbor.bodies import from_yaml_untrusted
@@ -69,3 +71,12 @@ def test_indentation_cannot_go_too_deep():
     body = b"".join(b" " * level + b"a:\n" for level in range(levels)) + b" " * levels + b"b: 1\n"
     assert from_yaml_untrusted(body)["a"]
     assert is_too_deep_untrusted(b"".join(b" " * level + b"a:\n" for level in range(DEPTH_MAX + 2)))
+
+
+def test_aliases_that_would_fill_the_memory_are_refused():
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [
+        f"{name}: &{name} [{', '.join(['*' + before] * 10)}]" for before, name in itertools.pairwise("abcdefghij")
+    ]
+    with pytest.raises(StatusError, match="excessive aliasing"):
+        from_yaml_untrusted("\n".join(lines).encode())

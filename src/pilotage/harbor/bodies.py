@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pilotage.harbor.schema import Schema
 
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-DEPTH_MAX = 10_000
+YAML_PARTS_MAX = 500_000
 _UNKNOWN_MAX = 100
 _SUMMARY_BYTES = 30
 _FLOAT_EXACT_MAX = 1e21
@@ -110,10 +110,26 @@ def from_yaml_untrusted(body: bytes) -> Any:  # noqa: ANN401 - YAML
     if is_too_deep_untrusted(body):
         raise errors.bad_request("error converting YAML to JSON: yaml: exceeded max depth of 10000")
     try:
-        return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+        loaded = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+        if b"*" in body and _parts(loaded, YAML_PARTS_MAX) > YAML_PARTS_MAX:
+            raise errors.bad_request("error converting YAML to JSON: yaml: document contains excessive aliasing")
+        return loaded
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
         words = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise errors.bad_request(f"error converting YAML to JSON: yaml: {words}") from None
+
+
+def _parts(value: Any, most: int) -> int:  # noqa: ANN401 - YAML
+    """How many parts it has when every alias is written out, as far as `most` and a little more."""
+    count, left = 0, [value]
+    while left and count <= most:
+        inner = left.pop()
+        count += 1
+        if isinstance(inner, dict):
+            left.extend(inner.values())
+        elif isinstance(inner, list):
+            left.extend(inner)
+    return count
 
 
 def _from_protobuf_untrusted(body: bytes) -> Json:
