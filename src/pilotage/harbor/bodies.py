@@ -111,12 +111,12 @@ def from_yaml_untrusted(body: bytes) -> Any:  # noqa: ANN401 - YAML
         raise errors.bad_request("error converting YAML to JSON: yaml: exceeded max depth of 10000")
     try:
         loaded = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-        if b"*" in body and _parts(loaded, YAML_PARTS_MAX) > YAML_PARTS_MAX:
-            raise errors.bad_request("error converting YAML to JSON: yaml: document contains excessive aliasing")
-        return loaded
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
         words = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise errors.bad_request(f"error converting YAML to JSON: yaml: {words}") from None
+    if b"*" in body and _parts(loaded, YAML_PARTS_MAX) > YAML_PARTS_MAX:
+        raise errors.bad_request("error converting YAML to JSON: yaml: document contains excessive aliasing")
+    return loaded
 
 
 def _parts(value: Any, most: int) -> int:  # noqa: ANN401 - YAML
