@@ -11,8 +11,8 @@ from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 
 if TYPE_CHECKING:
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.kinds import Json
-    from pilotage.harbor.users import User
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pilotage.harbor.access.users import MASTERS, User
 from pilotage.harbor.calls import Answer, Call
-from pilotage.harbor.users import MASTERS, User
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
 

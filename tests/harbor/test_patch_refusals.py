@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.harbor.patch_refusals import refused_strategic, unknown_members, unstructured_words
+from pilotage.harbor.verbs.patch_refusals import refused_strategic, unknown_members, unstructured_words
 
 FIELD = "json: cannot unmarshal {} into Go struct field DeploymentSpec.spec.replicas of type {}"
 

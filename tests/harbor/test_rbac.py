@@ -2,14 +2,14 @@
 
 import pytest
 
-from pilotage.harbor import reviews
-from pilotage.harbor.attributes import Attributes, attributes_of, quoted, refusal
-from pilotage.harbor.bootstrap import bootstrap_objects
+from pilotage.harbor.access import reviews
+from pilotage.harbor.access.attributes import Attributes, attributes_of, quoted, refusal
+from pilotage.harbor.access.bootstrap import bootstrap_objects
+from pilotage.harbor.access.escalation import check_escalation
+from pilotage.harbor.access.rbac import Authorizer
+from pilotage.harbor.access.tokens import Tokens
+from pilotage.harbor.access.users import LOOPBACK, NOBODY, User
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.escalation import check_escalation
-from pilotage.harbor.rbac import Authorizer
-from pilotage.harbor.tokens import Tokens
-from pilotage.harbor.users import LOOPBACK, NOBODY, User
 
 GROUP = "rbac.authorization.k8s.io"
 STORAGE = {kind: f"{kind.lower()}s.{GROUP}" for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")}

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from pilotage.harbor.bodies import from_yaml_untrusted
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.yaml_text import DEPTH_MAX, is_too_deep_untrusted, repeated_keys_untrusted
+from pilotage.harbor.verbs.bodies import from_yaml_untrusted
+from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, is_too_deep_untrusted, repeated_keys_untrusted
 
 
 def test_a_key_is_told_with_the_line_of_its_later_value():

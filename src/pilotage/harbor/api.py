@@ -8,24 +8,26 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage.harbor import bodies, discovery, errors, reading, removing, reviews, subresources, writing
-from pilotage.harbor.accept import negotiate
-from pilotage.harbor.attributes import attributes_of
+from pilotage.harbor import discovery, errors
+from pilotage.harbor.access import reviews
+from pilotage.harbor.access.attributes import attributes_of
 from pilotage.harbor.builtin import certificates
 from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_headers
-from pilotage.harbor.choosing import Choice
-from pilotage.harbor.conversion import Unconverted
 from pilotage.harbor.discovery import REVIEWS
-from pilotage.harbor.housekeeping import Housekeeping
-from pilotage.harbor.scope import Scope
-from pilotage.harbor.watching import Watching
+from pilotage.harbor.housekeeping.all import Housekeeping
+from pilotage.harbor.verbs import bodies, reading, removing, subresources, writing
+from pilotage.harbor.verbs.accept import negotiate
+from pilotage.harbor.verbs.choosing import Choice
+from pilotage.harbor.verbs.scope import Scope
+from pilotage.harbor.verbs.watching import Watching
+from pilotage.harbor.webhooks.conversion import Unconverted
 
 if TYPE_CHECKING:
-    from pilotage.harbor.attributes import Attributes
+    from pilotage.harbor.access.attributes import Attributes
+    from pilotage.harbor.access.tokens import Tokens
     from pilotage.harbor.calls import Call, Stream
     from pilotage.harbor.core import Core
     from pilotage.harbor.kinds import Kind
-    from pilotage.harbor.tokens import Tokens
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pilotage.harbor import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.harbor.users import User
+    from pilotage.harbor.access.users import User
 
 JSON = "application/json"
 BODY_BYTES_MAX = 3 * 1024 * 1024

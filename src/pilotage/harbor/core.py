@@ -7,26 +7,26 @@ import time
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
-from pilotage.harbor.admission import NoAdmission
+from pilotage.harbor.access.rbac import STORAGES, Authorizer
+from pilotage.harbor.access.tokens import Tokens
 from pilotage.harbor.builtin import builtin_kinds
-from pilotage.harbor.crd_conditions import mark_pending
+from pilotage.harbor.housekeeping.crd_conditions import mark_pending
 from pilotage.harbor.names import metadata_problems, metadata_update_problems
-from pilotage.harbor.objects import from_entry, to_entry
-from pilotage.harbor.rbac import STORAGES, Authorizer
 from pilotage.harbor.registry import Registry
-from pilotage.harbor.removing import format_time_of, mark
 from pilotage.harbor.store import Store
-from pilotage.harbor.tokens import Tokens
+from pilotage.harbor.verbs.objects import from_entry, to_entry
+from pilotage.harbor.verbs.removing import format_time_of, mark
+from pilotage.harbor.webhooks.admission import NoAdmission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pilotage.harbor.admission import Admission
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.kinds import Json, Kind
-    from pilotage.harbor.scope import Scope
     from pilotage.harbor.store import Entry, Event, Journal
-    from pilotage.harbor.webhook_calls import Post
+    from pilotage.harbor.verbs.scope import Scope
+    from pilotage.harbor.webhooks.admission import Admission
+    from pilotage.harbor.webhooks.posting import Post
 
 NAMESPACES = "namespaces"
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -175,7 +175,7 @@ class Core:
 def _name_of(scope: Scope) -> str:
     if scope.name:
         return scope.name
-    from pilotage.harbor.bodies import parse_untrusted
+    from pilotage.harbor.verbs.bodies import parse_untrusted
 
     name = (parse_untrusted(scope.call)[0].get("metadata") or {}).get("name", "")
     return name if isinstance(name, str) else ""

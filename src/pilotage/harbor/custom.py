@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage.harbor.conversion import Conversion
 from pilotage.harbor.kinds import Kind, Strategy
-from pilotage.harbor.scaling import number_problems, text_problems
 from pilotage.harbor.schema import Schema, apply_defaults, from_openapi, prune, validate
 from pilotage.harbor.table import custom_columns
+from pilotage.harbor.verbs.scaling import number_problems, text_problems
+from pilotage.harbor.webhooks.conversion import Conversion
 
 if TYPE_CHECKING:
     from pilotage.harbor.errors import Cause

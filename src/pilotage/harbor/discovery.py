@@ -6,8 +6,8 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor import errors
-from pilotage.harbor.accept import negotiate
 from pilotage.harbor.calls import Answer, answer
+from pilotage.harbor.verbs.accept import negotiate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pilotage.harbor.conversion import Conversion
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.schema import Schema
-    from pilotage.harbor.users import User
+    from pilotage.harbor.webhooks.conversion import Conversion
 
 Json = dict[str, Any]
 

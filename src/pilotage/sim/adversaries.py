@@ -11,16 +11,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
-from pilotage.harbor.attributes import attributes_of
+from pilotage.harbor.access.attributes import attributes_of
 from pilotage.harbor.calls import refuse
 from pilotage.kube import Absent, ApiError, Conflict, ObjectKey, Terminating, merge_patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pilotage.harbor.admission import Admission
-    from pilotage.harbor.admission import Attributes as Asked
     from pilotage.harbor.calls import Answer, Call
+    from pilotage.harbor.webhooks.admission import Admission
+    from pilotage.harbor.webhooks.admission import Attributes as Asked
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.sim.world import World
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode
 import msgspec
 
 from pilotage.harbor import errors
-from pilotage.harbor.attributes import Attributes, attributes_of
+from pilotage.harbor.access.attributes import Attributes, attributes_of
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, TransportError
 from pilotage.sim.disturbed_watch import DisturbedWatch
 from pilotage.sim.plan import SUBJECT, Counts, Failure, Fault, Kind, Plan

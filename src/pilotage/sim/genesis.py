@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pilotage.harbor.api import Harbor
-from pilotage.harbor.beginnings import Beginnings
 from pilotage.harbor.core import Core
+from pilotage.harbor.housekeeping.beginnings import Beginnings
 from pilotage.sim.loop import VIRTUAL_EPOCH
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.harbor.attributes import attributes_of
+from pilotage.harbor.access.attributes import attributes_of
 from pilotage.kube.errors import Status
 from pilotage.kube.wire import Object
 

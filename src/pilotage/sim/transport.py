@@ -13,9 +13,9 @@ from pilotage.kube.transport import TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.api import Harbor
     from pilotage.harbor.calls import Stream
-    from pilotage.harbor.users import User
     from pilotage.kube.transport import Request, Response
 
 

@@ -11,11 +11,11 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Self
 
+from pilotage.harbor.access.users import AUTHENTICATED, MASTERS, User
 from pilotage.harbor.api import Harbor
 from pilotage.harbor.calls import Answer
 from pilotage.harbor.core import Core
-from pilotage.harbor.objects import from_entry
-from pilotage.harbor.users import AUTHENTICATED, MASTERS, User
+from pilotage.harbor.verbs.objects import from_entry
 from pilotage.kube import Client
 from pilotage.runtime.clock import utc_now
 from pilotage.sim.genesis import Genesis

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from pilotage.harbor.access.users import User
 from pilotage.harbor.builtin import builtin_kinds
 from pilotage.harbor.errors import Cause, StatusError
 from pilotage.harbor.kinds import Kind
 from pilotage.harbor.names import metadata_problems, metadata_update_problems
-from pilotage.harbor.users import User
 
 Json = dict[str, Any]
 HERE = Path(__file__).parent

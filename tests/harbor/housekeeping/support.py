@@ -6,18 +6,18 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any, Self
 
+from pilotage.harbor.access.users import MASTERS, User
 from pilotage.harbor.api import Harbor
-from pilotage.harbor.asking import Asker
 from pilotage.harbor.core import Core
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.housekeeping import Housekeeping
-from pilotage.harbor.users import MASTERS, User
+from pilotage.harbor.housekeeping.all import Housekeeping
+from pilotage.harbor.housekeeping.asking import Asker
 from pilotage.sim.loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json
     from pilotage.harbor.store import Event, Journal
-    from pilotage.harbor.webhook_calls import Post
+    from pilotage.harbor.webhooks.posting import Post
 
 CONFIG_MAPS, SECRETS, PODS = "configmaps", "secrets", "pods"
 _KINDS = {

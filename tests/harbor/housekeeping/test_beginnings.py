@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.harbor.bootstrap import bootstrap_objects
+from pilotage.harbor.access.bootstrap import bootstrap_objects
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 

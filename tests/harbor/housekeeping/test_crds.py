@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.crd_conditions import approval
 from pilotage.harbor.errors import StatusError
+from pilotage.harbor.housekeeping.crd_conditions import approval
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import DEFINITIONS, World, conditions, definition
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.queueing import Queue
+from pilotage.harbor.housekeeping.queueing import Queue
 from pilotage.sim.loop import virtual
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from pilotage.harbor.access.users import User
 from pilotage.harbor.calls import Answer, Call
 from pilotage.harbor.kinds import Kind
 from pilotage.harbor.openapi import serve
 from pilotage.harbor.registry import Registry
 from pilotage.harbor.schema import Schema
-from pilotage.harbor.users import User
 
 Json = dict[str, Any]
 

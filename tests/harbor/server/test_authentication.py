@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from pilotage.harbor.attributes import Attributes
+from pilotage.harbor.access.attributes import Attributes
+from pilotage.harbor.access.rbac import Decision
+from pilotage.harbor.access.tokens import Tokens, digest_of
+from pilotage.harbor.access.users import NOBODY, User
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.rbac import Decision
 from pilotage.harbor.server.authentication import Authentication
 from pilotage.harbor.server.http1 import Head, parse_headers
-from pilotage.harbor.tokens import Tokens, digest_of
-from pilotage.harbor.users import NOBODY, User
 from tests.harbor.server.support import ADMIN, TOKEN, tokens
 
 JANE = User("jane", groups=("system:authenticated",))

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from pilotage.harbor.attributes import refusal
+from pilotage.harbor.access.attributes import refusal
 from pilotage.harbor.calls import Answer
 from pilotage.harbor.server.connection import Limits
 from tests.harbor.server.support import ADMIN, TOKEN, Core, Line, request, serving, until

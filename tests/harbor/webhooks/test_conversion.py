@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pilotage.harbor.access.users import LOOPBACK
 from pilotage.harbor.calls import Answer, Call
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.users import LOOPBACK
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from pilotage.harbor.server.pki import make_authority, make_server_certificate
-from pilotage.harbor.webhook_calls import Failed, Https
+from pilotage.harbor.webhooks.posting import Failed, Https
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

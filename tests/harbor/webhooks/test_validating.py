@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from pilotage.harbor.access.users import LOOPBACK
 from pilotage.harbor.calls import Answer, Call
 from pilotage.harbor.errors import StatusError
-from pilotage.harbor.users import LOOPBACK
-from pilotage.harbor.webhook_calls import Failed
+from pilotage.harbor.webhooks.posting import Failed
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, SECRETS, World, definition, owner
 from tests.harbor.webhooks.support import CONFIGURATIONS, URL, Webhook, configure, rule, webhook

@@ -1,4 +1,4 @@
-"""Webhook configurations, as objects; they are called in `pilotage.harbor.webhooks`."""
+"""Webhook configurations, as objects; they are called in `pilotage.harbor.webhooks.webhooks`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pilotage.harbor.attributes import Attributes
+from pilotage.harbor.access.attributes import Attributes
 from pilotage.harbor.builtin.base import Builtin, kind, now, path
 from pilotage.harbor.builtin.cells import at, text
 from pilotage.harbor.names import dns_label, dns_subdomain
@@ -21,9 +21,9 @@ from pilotage.harbor.table import AGE, NAME, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.kinds import Json, Kind, View
-    from pilotage.harbor.users import User
 
 GROUP = "certificates.k8s.io"
 _USAGES = (

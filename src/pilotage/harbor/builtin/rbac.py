@@ -1,4 +1,4 @@
-"""Roles and their bindings, as objects; who may do what is decided in `pilotage.harbor.rbac`."""
+"""Roles and their bindings, as objects; who may do what is decided in `pilotage.harbor.access.rbac`."""
 
 from __future__ import annotations
 

@@ -6,15 +6,15 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
-from pilotage.harbor.attributes import attributes_of
-from pilotage.harbor.users import AUTHENTICATED, NOBODY, User
+from pilotage.harbor.access.attributes import attributes_of
+from pilotage.harbor.access.users import AUTHENTICATED, NOBODY, User
 
 if TYPE_CHECKING:
     import asyncio
 
-    from pilotage.harbor.rbac import Authorizer
+    from pilotage.harbor.access.rbac import Authorizer
+    from pilotage.harbor.access.tokens import Tokens
     from pilotage.harbor.server.http1 import Head
-    from pilotage.harbor.tokens import Tokens
 
 
 class Authentication:

@@ -26,8 +26,8 @@ from pilotage.harbor.server.requests import Requests
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.server.http1 import Head
-    from pilotage.harbor.users import User
 
 log = logging.getLogger("pilotage.harbor.server")
 

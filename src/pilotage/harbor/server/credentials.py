@@ -15,8 +15,8 @@ import secrets
 import ssl
 from typing import TYPE_CHECKING
 
-from pilotage.harbor.tokens import Tokens, digest_of
-from pilotage.harbor.users import AUTHENTICATED, MASTERS, User
+from pilotage.harbor.access.tokens import Tokens, digest_of
+from pilotage.harbor.access.users import AUTHENTICATED, MASTERS, User
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pilotage.harbor import errors
-from pilotage.harbor.attributes import Attributes, attributes_of, quoted, refusal
-from pilotage.harbor.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from pilotage.harbor.access.attributes import Attributes, attributes_of, quoted, refusal
+from pilotage.harbor.access.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
 
-    from pilotage.harbor.rbac import Authorizer
+    from pilotage.harbor.access.rbac import Authorizer
     from pilotage.harbor.server.http1 import Head, Headers
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"

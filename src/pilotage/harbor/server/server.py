@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine
 
+    from pilotage.harbor.access.users import User
     from pilotage.harbor.calls import Answer, Call, Stream
     from pilotage.harbor.server.authentication import Authentication
     from pilotage.harbor.server.http1 import Head
-    from pilotage.harbor.users import User
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -1,0 +1,79 @@
+"""What an API server does without being asked: it makes what must exist, serves custom kinds, deletes what belongs to
+deleted namespaces and owners, and asks webhooks.
+
+In a real cluster a part of it is kube-controller-manager's. All of it runs as tasks of the running loop: time is the
+loop's and the core's, chance is the core's, and the same events lead to the same work in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pilotage.harbor.housekeeping.beginnings import Beginnings
+from pilotage.harbor.housekeeping.collector import Collector
+from pilotage.harbor.housekeeping.crds import Definitions
+from pilotage.harbor.housekeeping.namespaces import GRACE_SECONDS, Namespaces
+from pilotage.harbor.webhooks.admission import NoAdmission
+from pilotage.harbor.webhooks.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pilotage.harbor.calls import Answer, Call, Stream
+    from pilotage.harbor.core import Core
+    from pilotage.harbor.webhooks.posting import Post
+
+
+class Housekeeping:
+    """See the module. When `start` returns, what must exist does, and what was served before is served again.
+
+    `namespace_grace_seconds` is how long a namespace stays as it is after its delete; `post` is how webhooks are
+    reached, if not by HTTPS.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        handle: Callable[[Call], Awaitable[Answer | Stream]],
+        *,
+        namespace_grace_seconds: float = GRACE_SECONDS,
+        post: Post | None = None,
+    ) -> None:
+        self._core = core
+        self._handle = handle
+        self._grace_seconds = namespace_grace_seconds
+        self._post = post
+        self._parts: list[Collector | Definitions | Namespaces] = []
+        self._webhooks: Webhooks | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin. Webhooks are not asked about what is made here: one that is down would keep the server down."""
+        core, handle = self._core, self._handle
+        collector = Collector(core, handle)
+        definitions = Definitions(core, handle, collector.kinds_changed)
+        namespaces = Namespaces(core, handle, grace_seconds=self._grace_seconds)
+        self._parts = [definitions, collector, namespaces]
+        definitions.begin()
+        await Beginnings(core, handle).make()
+        core.admission = self._webhooks = Webhooks(core, self._post, definitions.terminating)
+        collector.begin()
+        namespaces.begin()
+        for part in self._parts:
+            name = type(part).__name__.lower()
+            self._tasks += [asyncio.create_task(work, name=f"harbor {name}") for work in part.tasks()]
+
+    async def stop(self) -> None:
+        """End all of it, in the middle of whatever it does; what is left is done after the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        for part in self._parts:
+            part.end()
+        self._parts.clear()
+        if self._webhooks is not None:
+            self._core.admission = NoAdmission()
+            await self._webhooks.close()
+            self._webhooks = None

@@ -1,0 +1,106 @@
+"""Server-side apply: a PATCH that says what its manager wants, and leaves the rest to the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.harbor import errors
+from pilotage.harbor.calls import check_manager
+from pilotage.harbor.patching import apply
+from pilotage.harbor.verbs import bodies
+from pilotage.harbor.verbs.metadata import check_create, check_update
+from pilotage.harbor.verbs.writing import TRIES_MAX, Overtaken, Written, change_object, create_object
+from pilotage.harbor.verbs.yaml_text import repeated_keys_untrusted
+
+if TYPE_CHECKING:
+    from pilotage.harbor.core import Core
+    from pilotage.harbor.kinds import Json
+    from pilotage.harbor.verbs.scope import Scope
+
+
+async def apply_config(core: Core, scope: Scope) -> Written:
+    """Merge a manager's fields into the object, or create it from them."""
+    call, manager = scope.call, scope.call.option("fieldManager")
+    if not manager:
+        words = "Required value: is required for apply patch"
+        cause = errors.Cause("fieldManager", "FieldValueRequired", words)
+        raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
+    check_manager(call)
+    config, may_repeat = _config_untrusted(call.body)
+    _check(config, scope)
+    validation = call.option("fieldValidation")
+    repeated = repeated_keys_untrusted(call.body) if may_repeat and validation != "Ignore" else []
+    warnings = repeated if validation != "Strict" else []
+    refused = repeated if validation == "Strict" else []
+    for tries_left in reversed(range(TRIES_MAX)):
+        try:
+            return await _apply_once(core, scope, config, warnings[:], refused)
+        except Overtaken:
+            if not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str], refused: list[str]) -> Written:
+    """Apply it to what is there now; `refused` is what is wrong with it, but after all else that may be."""
+    kind, meta = scope.kind, config.get("metadata") or {}
+    entry = core.store.get(kind.storage, scope.namespace, scope.name)
+    if entry is not None:
+        return await change_object(
+            core, scope, entry, lambda live: _merged(core, scope, live, config, refused), warnings, tracked=True
+        )
+    if scope.subresource:
+        raise errors.not_found(kind.group, kind.plural, scope.name)
+    if meta.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+        raise errors.conflict(kind.group, kind.plural, scope.name, why)
+    new = _merged(core, scope, None, config, refused)
+    new["metadata"].pop("resourceVersion", None)
+    check_create(new, scope)
+    return await create_object(core, scope, new, warnings, lambda obj: obj)
+
+
+def _merged(core: Core, scope: Scope, live: Json | None, config: Json, refused: list[str]) -> Json:
+    kind = scope.kind
+    merged = apply(
+        live,
+        config,
+        schema=kind.schema,
+        manager=scope.manager,
+        force=scope.call.flag("force"),
+        api_version=kind.api_version,
+        subresource=scope.subresource,
+        now=core.now_text(),
+        reset=kind.strategy.reset_fields.get(scope.subresource, ()),
+    )
+    if refused:
+        lines = "".join(f"\n  {line}" for line in refused)
+        words = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+        raise errors.bad_request(words)
+    return merged
+
+
+def _check(config: Json, scope: Scope) -> None:
+    """Refuse a configuration of something else."""
+    kind = scope.kind
+    api_version, name = config.get("apiVersion") or "", config.get("kind") or ""
+    if (api_version, name) != (kind.api_version, kind.kind):
+        group, _, version = str(api_version).rpartition("/")
+        raise errors.bad_request(f"invalid object type: {group}/{version}, Kind={name}")
+    meta = config.get("metadata")
+    copy = {**config, "metadata": {**meta} if isinstance(meta, dict) else meta}
+    check_update(copy, scope)
+
+
+def _config_untrusted(body: bytes) -> tuple[Json, bool]:
+    """The manager's fields, as JSON or YAML, and whether one of them may be there twice."""
+    if body.lstrip().startswith(b"{"):
+        config, duplicates = bodies.from_json_untrusted(body)
+        return config, bool(duplicates)
+    try:
+        config = bodies.from_yaml_untrusted(body)
+    except errors.StatusError as error:
+        raise errors.bad_request(f"error decoding YAML: {error.message}") from None
+    if not isinstance(config, dict):
+        raise errors.bad_request("error decoding YAML: the patch is no object")
+    return config, True

@@ -1,0 +1,1 @@
+"""Asking others: admission webhooks about writes, conversion webhooks about versions."""
