@@ -28,10 +28,12 @@ def test_the_informer_survives_every_pair_of_faults():
 def test_leader_election_survives_pairs_of_faults():
     """Of some 35,000 pairs, a sample; `python -m pilotage.sim explore leader --pairs` plays them all."""
     report = explore(LeaderScenario, with_pairs=True, plans_max=300)
+    assert report.played == 300, str(report)
     assert report.failures == [], str(report)
 
 
 @pytest.mark.timeout(600)
 def test_a_controller_survives_pairs_of_faults():
     report = explore(ControllerScenario, with_pairs=True, plans_max=200)
+    assert report.played == 200, str(report)
     assert report.failures == [], str(report)

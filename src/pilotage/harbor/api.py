@@ -13,6 +13,7 @@ from pilotage.harbor.access import reviews
 from pilotage.harbor.access.attributes import attributes_of
 from pilotage.harbor.builtin import certificates
 from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_headers
+from pilotage.harbor.core import NAMESPACES
 from pilotage.harbor.discovery import REVIEWS
 from pilotage.harbor.housekeeping.all import Housekeeping
 from pilotage.harbor.verbs import bodies, reading, removing, subresources, writing
@@ -127,12 +128,12 @@ class Harbor:
             if kind.custom:
                 raise errors.not_found(kind.group, kind.plural, name)
             raise errors.no_such_path()
-        if not kind.namespaced and wanted.namespace and kind.plural != "namespaces":
+        if not kind.namespaced and wanted.namespace and not _is_namespace_itself(kind, wanted):
             raise errors.PageNotFound if kind.custom else errors.no_such_path()
         if kind.namespaced and not namespace and (name or call.method not in ("GET", "HEAD")):
             raise errors.method_not_allowed() if call.method == "POST" and not name else errors.no_such_path()
-        if wanted.verb == "watch" and not call.flag("watch"):  # asked for by the old path
-            call = call._replace(query={**call.query, "watch": ["1"]})
+        if wanted.verb == "watch" and parts[3 if parts[1] == "api" else 4] == "watch":
+            call = _by_the_old_path(call, wanted)
         return Scope(call, kind, namespace, name, wanted.subresource)
 
     async def _resource(self, scope: Scope) -> Answer | Stream:
@@ -200,14 +201,17 @@ class Harbor:
         call, kind, core = scope.call, scope.kind, self.core
         options = removing.Options(call)
         form = negotiate(call.headers.get("accept", ""))
-        choice = Choice(kind, call, scope.namespace)
-        listed = reading.list_(core.store, kind, call, scope.namespace, form, core.now())
-        chosen = [each for each in core.store.entries(kind.storage, scope.namespace) if choice.includes(each)]
-        for entry in chosen[: integer(call, "limit") or None]:
+        page = reading.choose(core.store, kind, call, scope.namespace)
+        listed = reading.listed(kind, page, call, form, core.now())
+        for entry in page.entries:
             one = scope._replace(namespace=entry.namespace, name=entry.name)
             current = core.store.get(kind.storage, entry.namespace, entry.name)
             if current is not None and current.uid == entry.uid:
-                await removing.delete_entry(core, one, current, options)
+                try:
+                    await removing.delete_entry(core, one, current, options)
+                except errors.StatusError as error:
+                    if error.code != 404:  # somebody else was quicker: it is gone all the same
+                        raise
         return listed
 
     def _watch(self, scope: Scope) -> Watching:
@@ -254,6 +258,24 @@ class Harbor:
             named = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}"}
             reviewed = {**named, "metadata": reviewed["metadata"]}
         return answer(reviewed, 201)
+
+
+def _is_namespace_itself(kind: Kind, wanted: Attributes) -> bool:
+    """A Namespace is the one kind that is in a namespace by its path: in itself."""
+    return kind.storage == NAMESPACES and wanted.name == wanted.namespace
+
+
+def _by_the_old_path(call: Call, wanted: Attributes) -> Call:
+    """A watch that its path asks for, as one that its query asks for: of the one object, if the path has a name."""
+    if call.method != "GET":
+        raise errors.method_not_allowed()
+    if wanted.subresource:
+        raise errors.no_such_path()
+    query = {**call.query, "watch": ["1"]}
+    if wanted.name:
+        fields = call.option("fieldSelector")
+        query["fieldSelector"] = [f"{fields},metadata.name={wanted.name}" if fields else f"metadata.name={wanted.name}"]
+    return call._replace(query=query)
 
 
 def _bad_name(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 import time
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from pilotage.harbor.webhooks.admission import NoAdmission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.kinds import Json, Kind
@@ -54,6 +57,7 @@ class Core:
         """Those that authentication knows: accounts get theirs from here."""
         self.rng = random.Random(seed)  # noqa: S311 - names and uids, no secrets
         self._rules_version = 0
+        self._allocation = asyncio.Lock()
         self.authorizer = Authorizer(self, lambda: self._rules_version)
         for storage in STORAGES:
             self.store.listen(storage, self._rules_changed)
@@ -143,6 +147,21 @@ class Core:
             }
             error.details = {**(error.details or {}), "causes": [cause]}
             raise error
+
+    def check_served(self, kind: Kind) -> None:
+        """Nothing is stored as a kind that has gone while somebody was asked about it (404), or is going (405)."""
+        if not kind.custom:
+            return
+        if self.registry.kind(kind.group, kind.version, kind.plural) is None:
+            raise errors.PageNotFound
+        entry = self.store.get(CRDS, "", kind.qualified)
+        if entry is not None and b'"deletionTimestamp"' in entry.raw:
+            words = "create not allowed while custom resource definition is terminating"
+            raise errors.StatusError(405, "MethodNotAllowed", words, details={})
+
+    def allocating(self, kind: Kind) -> AbstractAsyncContextManager[None]:
+        """One at a time, from the choice of an address to its being stored; for kinds that allocate something."""
+        return self._allocation if kind.strategy.allocates else contextlib.nullcontext()
 
     def mark_for_deletion(self, kind: Kind, obj: Json) -> bool:
         """Do what a delete means for the kinds that go in steps of their own; False for all others."""

@@ -56,6 +56,8 @@ class Strategy:
     """Whether a PUT to a name that is free creates the object."""
     grace_seconds: int | None = None
     """Only for kinds that are deleted gracefully (Pods)."""
+    allocates = False
+    """Whether something is chosen for a new object that no other may have: such are created one at a time."""
     default_propagation = "background"
     """What a delete means that does not say it: ``background`` or ``orphan``."""
     reset_fields: Mapping[str, tuple[str, ...]] = {"": ("status",), "status": ("spec", "metadata.labels")}

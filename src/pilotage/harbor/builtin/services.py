@@ -36,6 +36,7 @@ class ServiceStrategy(Builtin):
 
     go_type = "core.Service"
     create_on_update = True
+    allocates = True
     name_problems = named(dns_label)
 
     def fill(self, obj: Json) -> None:

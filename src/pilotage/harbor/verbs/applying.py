@@ -9,7 +9,14 @@ from pilotage.harbor.calls import check_manager
 from pilotage.harbor.patching import apply
 from pilotage.harbor.verbs import bodies
 from pilotage.harbor.verbs.metadata import check_create, check_update
-from pilotage.harbor.verbs.writing import TRIES_MAX, Overtaken, Written, change_object, create_object
+from pilotage.harbor.verbs.writing import (
+    TRIES_MAX,
+    Overtaken,
+    Written,
+    change_object,
+    check_may_create,
+    create_object,
+)
 from pilotage.harbor.verbs.yaml_text import repeated_keys_untrusted
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str
     if meta.get("uid"):
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise errors.conflict(kind.group, kind.plural, scope.name, why)
+    check_may_create(core, scope)
     new = _merged(core, scope, None, config, refused)
     new["metadata"].pop("resourceVersion", None)
     check_create(new, scope)

@@ -18,7 +18,7 @@ from pilotage.harbor.verbs.choosing import Choice
 from pilotage.harbor.verbs.objects import as_bytes, as_item, as_metadata, from_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pilotage.harbor.calls import Call
     from pilotage.harbor.kinds import Kind
@@ -68,8 +68,20 @@ def shown(kind: Kind, entry: Entry, call: Call, form: Form, now: float, status: 
     return Answer(status, as_bytes(kind, entry))
 
 
+class Page(NamedTuple):
+    """What a list, or a chunk of one, holds: the entries, and the metadata as JSON."""
+
+    entries: list[Entry]
+    meta: bytes
+
+
 def list_(store: Store, kind: Kind, call: Call, namespace: str, form: Form, now: float) -> Answer:
     """A list, or a chunk of one."""
+    return listed(kind, choose(store, kind, call, namespace), call, form, now)
+
+
+def choose(store: Store, kind: Kind, call: Call, namespace: str) -> Page:
+    """What a list holds."""
     choice = Choice(kind, call, namespace)
     check_version_options(call, watch=False, whole=True)
     integer(call, "timeoutSeconds")
@@ -92,7 +104,7 @@ def list_(store: Store, kind: Kind, call: Call, namespace: str, form: Form, now:
         if left:
             continue_ = _encode_token(version, last)
             remaining = None if choice.selects else len(left)
-    return _listed(kind, chosen, call, form, _list_meta(kind, version, continue_, remaining), now)
+    return Page(chosen, _list_meta(kind, version, continue_, remaining))
 
 
 def check_version_options(call: Call, *, watch: bool, whole: bool = False) -> None:
@@ -186,7 +198,9 @@ def _first(entries: Iterator[Entry], choice: Choice, limit: int) -> Iterator[Ent
                 return
 
 
-def _listed(kind: Kind, entries: Iterable[Entry], call: Call, form: Form, meta: bytes, now: float) -> Answer:
+def listed(kind: Kind, page: Page, call: Call, form: Form, now: float) -> Answer:
+    """The answer that shows a list."""
+    entries, meta = page
     if form.shape == "table":
         objects = (from_entry(kind, entry) for entry in entries)
         body = table(kind, objects, now, _include(call), form.version)
@@ -201,8 +215,8 @@ def _listed(kind: Kind, entries: Iterable[Entry], call: Call, form: Form, meta: 
     else:
         head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.api_version}","metadata":'.encode()
         items = [as_item(kind, entry) for entry in entries]
-    listed = Answer(200, b"".join((head, meta, b',"items":[', b",".join(items), b"]}")))
-    return _yaml(_DECODER.decode(listed.body), 200) if form.yaml else listed
+    raw = b"".join((head, meta, b',"items":[', b",".join(items), b"]}"))
+    return _yaml(_DECODER.decode(raw), 200) if form.yaml else Answer(200, raw)
 
 
 def _yaml(body: object, status: int) -> Answer:

@@ -54,6 +54,8 @@ class Options:
             self.orphans = call.flag("orphanDependents")
         self.dry_run = dry_run(call, self.body)
         preconditions = self.body.get("preconditions") or {}
+        if not isinstance(preconditions, dict):
+            raise errors.bad_request("preconditions must be an object")
         self.uid: str | None = preconditions.get("uid")
         self.version: str | None = preconditions.get("resourceVersion")
         _refuse_invalid_options(self)
@@ -76,7 +78,7 @@ async def delete_entry(core: Core, scope: Scope, entry: Entry, options: Options)
     """The same for an object that was found."""
     kind = scope.kind
     obj = from_entry(kind, entry)
-    _check_preconditions(kind, entry, options)
+    check_preconditions(kind, entry, options)
     attributes = Attributes("DELETE", scope, None, obj, dry_run=options.dry_run, options=options.body)
     await core.admission.mutate(attributes)
     await core.admission.validate(attributes)
@@ -84,7 +86,7 @@ async def delete_entry(core: Core, scope: Scope, entry: Entry, options: Options)
     if now_entry is None:
         raise errors.not_found(kind.group, kind.plural, scope.name)
     if now_entry is not entry:
-        _check_preconditions(kind, now_entry, options)
+        check_preconditions(kind, now_entry, options)
         if now_entry.uid != entry.uid:
             raise errors.not_found(kind.group, kind.plural, scope.name)
         entry, obj = now_entry, from_entry(kind, now_entry)
@@ -193,7 +195,8 @@ def _set_propagation(kind: Kind, obj: Json, options: Options) -> None:
             del meta["finalizers"]
 
 
-def _check_preconditions(kind: Kind, entry: Entry, options: Options) -> None:
+def check_preconditions(kind: Kind, entry: Entry, options: Options) -> None:
+    """409 unless it is the object that is meant, at the version that is meant."""
     if options.uid is not None and options.uid != entry.uid and kind.storage in _OWN_PRECONDITIONS:
         why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {entry.uid}"
         raise errors.conflict(kind.group, kind.plural, entry.name, why)

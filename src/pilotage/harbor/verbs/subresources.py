@@ -125,7 +125,13 @@ async def _evict(core: Core, scope: Scope) -> Answer:
         raise errors.bad_request("name in URL does not match name in Eviction object")
     pod = from_entry(scope.kind, entry)
     options = body.get("deleteOptions") or {}
+    if not isinstance(options, dict):
+        raise errors.bad_request("deleteOptions must be an object")
     dry = dry_run(scope.call, options)
+    query = {"dryRun": ["All"]} if dry else {}
+    call = scope.call._replace(method="DELETE", body=msgspec.json.encode(options), query=query)
+    call = call._replace(headers={**call.headers, "content-type": "application/json"})
+    removing.check_preconditions(scope.kind, entry, removing.Options(call))
     budgets = [budget for budget in core.objects(_BUDGETS, scope.namespace) if _covers(budget, entry)]
     if not _needs_no_budget(pod):
         if len(budgets) > 1:
@@ -135,9 +141,6 @@ async def _evict(core: Core, scope: Scope) -> Answer:
             if not _is_ready(pod) and (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
                 continue
             _take_from(core, scope, budget, dry=dry)
-    query = {"dryRun": ["All"]} if dry else {}
-    call = scope.call._replace(method="DELETE", body=msgspec.json.encode(options), query=query)
-    call = call._replace(headers={**call.headers, "content-type": "application/json"})
     await removing.delete(core, scope._replace(call=call, subresource=""))
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
@@ -197,7 +200,18 @@ async def _bind(core: Core, scope: Scope) -> Answer:
     body, _ = bodies.parse_untrusted(scope.call)
     entry = _entry(core, scope)
     pod = from_entry(scope.kind, entry)
-    node = (body.get("target") or {}).get("name", "")
+    target, meta = body.get("target"), body.get("metadata")
+    node = target.get("name") if isinstance(target, dict) else ""
+    if not isinstance(node, str) or not node:
+        cause = errors.Cause("target.name", "FieldValueRequired", "Required value")
+        raise errors.invalid("", "Binding", scope.name, [cause])
+    uid = (meta.get("uid") if isinstance(meta, dict) else "") or entry.uid
+    if uid != entry.uid:
+        words = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        raise errors.conflict("", "pods", scope.name, words)
+    if "deletionTimestamp" in pod["metadata"]:
+        words = f"pod {scope.name} is being deleted, cannot be assigned to a host"
+        raise errors.conflict("", "pods/binding", scope.name, words)
     taken = (pod.get("spec") or {}).get("nodeName")
     if taken:
         words = f"pod {scope.name} is already assigned to node {taken!r}".replace("'", '"')

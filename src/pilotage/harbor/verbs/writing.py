@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.harbor import errors
+from pilotage.harbor.access.attributes import Attributes as Access
 from pilotage.harbor.access.escalation import check_escalation
 from pilotage.harbor.access.rbac import GROUP as RBAC_GROUP
 from pilotage.harbor.builtin import certificates
@@ -74,15 +75,22 @@ async def create_object(
 ) -> Written:
     """The object is new. `track` notes who owns it, where that is not an ordinary update."""
     kind, strategy = scope.kind, scope.kind.strategy
-    meta = obj["metadata"]
-    generated = not meta.get("name") and bool(meta.get("generateName"))
     begin(obj, core.uid(), core.now_text())
     strategy.default(obj)
     obj = track(obj) if track is not None else tracked_by(core, scope, obj, None)
     attributes = Attributes("CREATE", scope, obj, None, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     obj = attributes.obj
+    check_create(obj, scope)  # again: a webhook may have moved it
     core.check_namespace(scope)
+    async with core.allocating(kind):
+        return await _create_prepared(core, scope, attributes, obj, warnings)
+
+
+async def _create_prepared(core: Core, scope: Scope, attributes: Attributes, obj: Json, warnings: list[str]) -> Written:
+    kind, strategy = scope.kind, scope.kind.strategy
+    meta = obj["metadata"]
+    generated = not meta.get("name") and bool(meta.get("generateName"))
     for tries_left in reversed(range(GENERATED_NAMES_MAX if generated else 1)):
         if generated:
             obj["metadata"]["name"] = core.generated_name(meta["generateName"])
@@ -95,6 +103,7 @@ async def create_object(
         if kind.conversion is not None:
             await convert_ahead(core, kind, obj)
         core.check_namespace(scope)
+        core.check_served(kind)
         existing = core.store.get(kind.storage, scope.namespace, obj["metadata"]["name"])
         if existing is None:
             break
@@ -130,10 +139,18 @@ async def _update(core: Core, scope: Scope, sent: Json, warnings: list[str]) -> 
     entry = core.store.get(kind.storage, scope.namespace, scope.name)
     if entry is None:
         if kind.strategy.create_on_update and not scope.subresource:
+            check_may_create(core, scope)
             sent["metadata"].pop("resourceVersion", None)
             return await create_object(core, scope, sent, warnings, None)
         raise errors.not_found(kind.group, kind.plural, scope.name)
     return await change_object(core, scope, entry, lambda _: sent, warnings, version=version)
+
+
+def check_may_create(core: Core, scope: Scope) -> None:
+    """403 unless whoever updates or applies what is not there may create it, too."""
+    kind = scope.kind
+    wanted = Access("create", kind.group, kind.plural, namespace=scope.namespace, name=scope.name)
+    core.authorizer.check(scope.call.user, wanted)
 
 
 async def patch(core: Core, scope: Scope) -> Written:
@@ -227,7 +244,16 @@ async def change_object(
         new = tracked_by(core, scope, new, old)
     attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
-    new = attributes.obj
+    async with core.allocating(kind):
+        return await _change_prepared(core, scope, entry, attributes, warnings)
+
+
+async def _change_prepared(
+    core: Core, scope: Scope, entry: Entry, attributes: Attributes, warnings: list[str]
+) -> Written:
+    kind, strategy = scope.kind, scope.kind.strategy
+    new, old = attributes.obj, attributes.old
+    assert old is not None
     if scope.subresource in ("status", "approval"):
         strategy.prepare_status_update(new, old)
         _check_signing(core, scope, new, old)
