@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pilotage.harbor.access.tokens import Tokens, digest_of
+from pilotage.harbor.access.users import User
 from pilotage.harbor.errors import StatusError
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 
 if TYPE_CHECKING:
-    from pilotage.harbor.access.users import User
     from pilotage.harbor.kinds import Json
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -41,6 +43,27 @@ async def test_it_stands_for_the_account() -> None:
         assert user is not None
         assert (user.name, user.uid) == ("system:serviceaccount:default:robot", made["metadata"]["uid"])
         assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
+
+
+@virtual
+async def test_a_uid_that_is_empty_is_none_and_a_wrong_one_is_refused() -> None:
+    async with World() as world:
+        await account(world)
+        body: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"uid": ""}}
+        answer = await world.ask("POST", f"{ACCOUNTS}/robot/token", body)
+        assert bearer(world, answer["status"]["token"]) is not None
+        body["metadata"]["uid"] = "another"
+        with pytest.raises(StatusError) as caught:
+            await world.ask("POST", f"{ACCOUNTS}/robot/token", body)
+        assert caught.value.code == 409
+
+
+def test_tokens_of_what_is_gone_are_not_kept() -> None:
+    tokens = Tokens()
+    robot = User("robot")
+    for at in range(5000):
+        tokens.add(digest_of(str(at)), robot, expires=time.time() + 3600, alive=lambda: False)
+    assert len(tokens._known) <= 1024
 
 
 @virtual

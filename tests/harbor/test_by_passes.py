@@ -97,3 +97,16 @@ async def test_who_may_update_may_not_create_by_a_put(harbor):
     body = {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}
     assert (await ask(harbor, "PUT", "/api/v1/namespaces/x/services/a", body, MAY)).status == 403
     assert (await ask(harbor, "PUT", "/api/v1/namespaces/x/services/a", body)).status == 201
+
+
+@pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch", "json-patch"])
+async def test_a_patch_that_is_nested_too_deeply_is_refused(harbor, kind):
+    await make(harbor, "a")
+    deep = '{"x":' * 900 + "1" + "}" * 900
+    raw = f'[{{"op":"add","path":"/data","value":{deep}}}]' if kind == "json-patch" else deep
+    headers = {"content-type": f"application/{kind}+json", "accept": "application/json"}
+    answer = await harbor.handle(
+        Call("PATCH", "/api/v1/namespaces/x/configmaps/a", {}, headers, raw.encode(), LOOPBACK)
+    )
+    assert answer.status == 400
+    assert b"exceeded max depth" in answer.body

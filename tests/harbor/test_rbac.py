@@ -1,11 +1,15 @@
 """Who may do what."""
 
+from itertools import product
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotage.harbor.access import reviews
 from pilotage.harbor.access.attributes import Attributes, attributes_of, quoted, refusal
 from pilotage.harbor.access.bootstrap import bootstrap_objects
-from pilotage.harbor.access.escalation import check_escalation
+from pilotage.harbor.access.escalation import _missing, check_escalation
 from pilotage.harbor.access.rbac import Authorizer
 from pilotage.harbor.access.tokens import Tokens
 from pilotage.harbor.access.users import LOOPBACK, NOBODY, User
@@ -185,6 +189,33 @@ def test_aggregated_roles_gather_through_others_and_no_circle_hangs():
     assert not world.may(JANE, "get", "nothing")
 
 
+def test_roles_that_all_gather_each_other_all_have_the_rules_of_all():
+    circle = [role(f"c{at}", labels={"in": "circle", "at": "x"}, gathers={"in": "circle"}) for at in range(12)]
+    for at, each in enumerate(circle):
+        each["aggregationRule"]["clusterRoleSelectors"] += [
+            {"matchLabels": {"at": "x"}},
+            {"matchLabels": {"no": str(at)}},
+        ]
+    leaves = [role(f"leaf{at}", rule("get", f"things{at}"), labels={"no": str(at)}) for at in range(12)]
+    world = World(*circle, *leaves)
+    for each in circle:
+        found = world.authorizer.role_rules("ClusterRole", "", each["metadata"]["name"])
+        assert sorted(one["resources"][0] for one in found) == sorted(f"things{at}" for at in range(12))
+
+
+def test_rules_of_an_aggregated_role_come_by_the_names_of_those_it_gathers():
+    shared = rule("get", "shared")
+    world = World(
+        role("top", gathers={"in": "top"}),
+        role("z", rule("get", "z"), shared, labels={"in": "top"}),
+        role("a", labels={"in": "top"}, gathers={"in": "a"}),
+        role("y", rule("get", "y"), shared, labels={"in": "a"}),
+        role("x", rule("get", "x"), labels={"in": "a"}),
+    )
+    found = world.authorizer.role_rules("ClusterRole", "", "top")
+    assert [each["resources"][0] for each in found] == ["x", "y", "shared", "z"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "query", "wanted"),
     [
@@ -298,6 +329,78 @@ def test_a_right_to_one_name_is_no_right_to_all():
     assert refused(world, JANE, "clusterroles", role("r", rule("get", "pods", names="a"))) is None
     assert refused(world, JANE, "clusterroles", role("r", rule("get", "pods", names="a b"))) is not None
     assert refused(world, JANE, "clusterroles", role("r", rule("get", "pods"))) is not None
+
+
+def some(*words, least=1):
+    return st.lists(st.sampled_from(words), min_size=least, max_size=2)
+
+
+RULES = st.lists(
+    st.fixed_dictionaries(
+        {"verbs": some("a", "b", "*"), "apiGroups": some("a", "*"), "resources": some("a", "a/x", "*/x", "*")},
+        optional={"resourceNames": some("", "a", least=0), "nonResourceURLs": some("/a", "/a/*", "*", least=0)},
+    ),
+    max_size=3,
+)
+
+
+def holds(held, verb, group, resource, name):
+    """Whether one rule covers this much, word for word as kube-apiserver's comparison is described."""
+    _, slash, subresource = resource.partition("/")
+    return any(
+        {verb, "*"} & {*each["verbs"]}
+        and {group, "*"} & {*each["apiGroups"]}
+        and {resource, "*", f"*/{subresource}" if slash else "*"} & {*each["resources"]}
+        and (not each.get("resourceNames") or name in each["resourceNames"])
+        for each in held
+    )
+
+
+def holds_path(held, verb, url):
+    return any(
+        {verb, "*"} & {*each["verbs"]}
+        and not each.get("resourceNames")
+        and any(url == own or (own[-1] == "*" and url.startswith(own[:-1])) for own in each.get("nonResourceURLs", ()))
+        for each in held
+    )
+
+
+@settings(max_examples=300)
+@given(RULES, RULES)
+def test_a_role_is_refused_if_and_only_if_a_part_of_it_is_not_held(held, wanted):
+    world = World(role("held", *held), binding("h", "held", "User|jane"))
+    all_held = all(
+        holds(held, *part)
+        for each in wanted
+        for part in product(each["verbs"], each["apiGroups"], each["resources"], each.get("resourceNames") or [None])
+    ) and all(
+        holds_path(held, *part) for each in wanted for part in product(each["verbs"], each.get("nonResourceURLs", ()))
+    )
+    granted = all_held or world.may(JANE, "escalate", "clusterroles", group=GROUP)
+    assert (refused(world, JANE, "clusterroles", role("r", *wanted)) is None) == granted
+
+
+@pytest.mark.parametrize("sizes", [(80, 80, 80, 0, 0), (2, 80, 80, 80, 0), (2000, 1, 1, 0, 2000)])
+def test_a_refusal_does_not_spell_out_a_product(sizes):
+    verbs, groups, resources, names, urls = (
+        " ".join(f"{what}{at}" for at in range(size)) for what, size in zip("vgrn/", sizes, strict=True)
+    )
+    words = refused(World(*HOLDER), JANE, "clusterroles", role("r", rule(verbs, resources, groups, names, urls)))
+    assert "not currently held" in words
+    assert words.endswith("\n... and more")
+    assert len(words) < 70_000
+
+
+def test_what_is_missing_of_a_product_is_not_all_made():
+    many = [f"x{at}" for at in range(80)]
+    assert len(_missing([], [{"verbs": ["get"], "apiGroups": many, "resources": many, "resourceNames": many}])) < 5000
+
+
+def test_a_large_product_that_is_held_in_parts_is_granted():
+    many = [f"x{at}" for at in range(1000)]
+    world = World(role("held", rule("get", "*", "*"), rule("list", "*", "*")), binding("h", "held", "User|jane"))
+    large = {"verbs": ["get", "list"], "apiGroups": many, "resources": many, "resourceNames": many}
+    assert refused(world, JANE, "clusterroles", role("r", large)) is None
 
 
 def test_who_may_escalate_may_write_anything():

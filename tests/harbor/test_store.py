@@ -114,6 +114,62 @@ def test_rows_that_nobody_needs_are_not_kept(tmp_path):
     journal.close()
 
 
+def test_a_compaction_that_fails_takes_nothing_along_and_is_made_up_for(tmp_path, caplog):
+    journal = SqliteJournal(tmp_path / "log.db")
+    store = Store(journal, history_events_max=4)
+    heard = []
+    store.listen(THINGS, lambda event: heard.append(event.version))
+    journal._db.execute("CREATE TRIGGER no BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    for what in ("put", "put", "put", "remove", "put", "put"):
+        write(store, what, "x", "a")
+    assert "no room" in caplog.text
+    assert heard == [2, 3, 4, 5, 6, 7]
+    assert store.compacted >= 4
+    before = raw_state(store)
+    journal.close()
+
+    journal = SqliteJournal(tmp_path / "log.db")
+    store = Store(journal, history_events_max=100)
+    assert (store.version, raw_state(store)) == (7, before)
+    store.compact(5)  # fails again
+    journal._db.execute("DROP TRIGGER no")
+    write(store, "remove", "x", "a")
+    store.compact(store.version)
+    _, rows = journal.load()
+    assert [*rows] == [], "what could not be deleted then was deleted now"
+    journal.close()
+
+
+def test_listeners_have_heard_of_a_change_before_older_ones_are_forgotten(tmp_path):
+    heard, forgotten = [], []
+
+    class Noting(SqliteJournal):
+        def forget(self, versions, compacted):
+            forgotten.append((heard[-1], store.version))
+            super().forget(versions, compacted)
+
+    journal = Noting(tmp_path / "log.db")
+    store = Store(journal, history_events_max=4)
+    store.listen(THINGS, lambda event: heard.append(event.version))
+    for _ in range(5):
+        write(store, "put", "x", "a")
+    assert forgotten == [(6, 6)]
+    journal.close()
+
+
+def test_history_is_bounded_in_bytes():
+    store = Store(history_bytes_max=100_000)
+    for _ in range(200):
+        version = store.next_version()
+        store.put(THINGS, Entry(b"x" * 9_000, version, "x", "a", "", {}))
+        kept = store.since(THINGS, store.compacted)
+        assert sum(len(event.entry.raw) for event in kept) <= 100_000
+    assert kept
+    for _ in range(1000):
+        write(store, "put", "x", "small")
+    assert len(store.since(THINGS, store.compacted)) > 200, "what is gone is not counted any more"
+
+
 def test_a_journal_has_one_owner(tmp_path):
     journal = SqliteJournal(tmp_path / "log.db")
     with pytest.raises(InUse):

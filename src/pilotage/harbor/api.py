@@ -78,6 +78,8 @@ class Harbor:
             return refuse(error)
         except errors.PageNotFound:
             return Answer(404, b"404 page not found\n", {"Content-Type": "text/plain; charset=utf-8"})
+        except RecursionError:  # many patches can nest an object more deeply than one may
+            return refuse(errors.bad_request("the object would be nested too deeply"))
         except Exception:  # noqa: BLE001 - one request of many must not end the server; the log has the rest
             _log.exception("%s %s failed", call.method, call.path)
             return refuse(errors.internal("harbor has failed; its log says why"))

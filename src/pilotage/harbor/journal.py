@@ -54,9 +54,14 @@ class SqliteJournal:
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """See `Journal`."""
         self._db.execute("BEGIN")
-        self._db.executemany("DELETE FROM log WHERE version = ?", ((version,) for version in versions))
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES ('compacted', ?)", (compacted,))
-        self._db.execute("COMMIT")
+        try:
+            self._db.executemany("DELETE FROM log WHERE version = ?", ((version,) for version in versions))
+            self._db.execute("INSERT OR REPLACE INTO facts VALUES ('compacted', ?)", (compacted,))
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # else SQLite has done it; an open one would swallow all later writes
+                self._db.execute("ROLLBACK")
+            raise
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
         """See `Journal`."""

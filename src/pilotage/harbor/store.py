@@ -4,12 +4,13 @@ One write is one step: it gets the next version, goes to the journal (if there i
 Nothing here waits, so whoever reads and writes without an `await` in between has done so atomically.
 
 The history is what watches replay and what lists of an earlier version are made from. Its oldest half is dropped
-whenever it is full; a version from before that is `Compacted`.
+whenever it is full, by the number of its events or by their size; a version from before that is `Compacted`.
 """
 
 from __future__ import annotations
 
 import bisect
+import logging
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 HISTORY_EVENTS_MAX = 10_000
+HISTORY_BYTES_MAX = 64 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
@@ -53,6 +57,11 @@ class Event(msgspec.Struct, eq=False):
     lines: dict[object, bytes] = {}
     """What watches make of it, by their view: made once, sent to many."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the objects that it keeps in memory; an object that two events share counts in both."""
+        return len(self.entry.raw) + (len(self.old.raw) if self.old is not None else 0)
+
 
 class Journal(Protocol):
     """Where writes go before they are visible. `rows` gives back what is there, oldest first."""
@@ -61,7 +70,7 @@ class Journal(Protocol):
         """Keep it, whatever happens to this process after this call returns."""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
-        """These rows are superseded; history begins after `compacted`."""
+        """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
         """Where history begins, and (storage, entry, deleted) of every row, by version."""
@@ -82,13 +91,23 @@ class _Shelf:
 class Store:
     """See the module."""
 
-    def __init__(self, journal: Journal | None = None, *, history_events_max: int = HISTORY_EVENTS_MAX) -> None:
+    def __init__(
+        self,
+        journal: Journal | None = None,
+        *,
+        history_events_max: int = HISTORY_EVENTS_MAX,
+        history_bytes_max: int = HISTORY_BYTES_MAX,
+    ) -> None:
         self.version = 1
         self.compacted = 0
         """Versions before this one are not remembered."""
         self._shelves: dict[str, _Shelf] = {}
         self._history: list[Event] = []
         self._history_events_max = history_events_max
+        self._history_bytes = 0
+        self._history_bytes_max = history_bytes_max
+        self._superseded: list[int] = []
+        """Versions whose rows the journal was to forget, and could not yet."""
         self._everywhere: list[Callable[[Event], None]] = []
         self._journal = journal
         if journal is not None:
@@ -170,13 +189,19 @@ class Store:
         if not gone:
             return
         self.compacted = gone[-1].version
+        self._history_bytes -= sum(event.size for event in gone)
         for storage in {event.storage for event in gone}:
             shelf = self._shelves[storage]
             shelf.history = shelf.history[bisect.bisect_right(shelf.history, version, key=_version) :]
         if self._journal is not None:
-            superseded = [event.old.version for event in gone if event.old is not None]
-            superseded += [event.version for event in gone if event.type == DELETED]
-            self._journal.forget(superseded, self.compacted)
+            self._superseded += [event.old.version for event in gone if event.old is not None]
+            self._superseded += [event.version for event in gone if event.type == DELETED]
+            try:
+                self._journal.forget(self._superseded, self.compacted)
+            except Exception:  # noqa: BLE001 - what was written is written; these rows go with the next ones
+                _log.exception("old versions were not deleted from the journal: that is tried again later")
+            else:
+                self._superseded = []
 
     # Being told
 
@@ -204,13 +229,17 @@ class Store:
 
     def _happened(self, shelf: _Shelf, event: Event) -> Event:
         self.version = event.version
-        shelf.history.append(event)
-        self._history.append(event)
-        if len(self._history) > self._history_events_max:
-            self.compact(self._history[len(self._history) // 2].version)
+        self._remember(shelf, event)
         for listener in (*shelf.listeners, *self._everywhere):
             listener(event)
+        if len(self._history) > self._history_events_max or self._history_bytes > self._history_bytes_max:
+            self.compact(self._history[len(self._history) // 2].version)
         return event
+
+    def _remember(self, shelf: _Shelf, event: Event) -> None:
+        shelf.history.append(event)
+        self._history.append(event)
+        self._history_bytes += event.size
 
     def _load(self, journal: Journal) -> None:
         self.compacted, rows = journal.load()
@@ -224,9 +253,7 @@ class Store:
             else:
                 shelf.entries[key] = entry
             if entry.version > self.compacted:
-                event = Event(entry.version, type_, storage, entry, old)
-                shelf.history.append(event)
-                self._history.append(event)
+                self._remember(shelf, Event(entry.version, type_, storage, entry, old))
             self.version = entry.version
         self.version = max(self.version, self.compacted)
         for shelf in self._shelves.values():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotage.harbor.errors import StatusError
@@ -181,6 +183,47 @@ async def test_a_refused_delete_is_in_the_conditions_and_tried_again() -> None:
         refusing = False
         await world.settle(61)
         assert await world.get("namespaces", "team") is None
+
+
+@virtual
+@pytest.mark.parametrize(("moment", "deleted"), [("ConfigMap", False), ("ConfigMap", True), ("Namespace", False)])
+async def test_another_of_its_name_is_left_alone(moment: str, deleted: bool) -> None:
+    """It goes by somebody else's hand while its content is deleted, or its conditions are written, and is made anew."""
+
+    class Meanwhile:
+        done = False
+
+        async def mutate(self, attributes: Any) -> list[str]:
+            return []
+
+        async def validate(self, attributes: Any) -> list[str]:
+            by = attributes.scope.call.user.name
+            if not self.done and attributes.scope.kind.kind == moment and "namespace-controller" in by:
+                self.done = True
+                old = await world.get("namespaces", "team")
+                assert old is not None
+                old["spec"]["finalizers"] = []
+                await world.ask("PUT", "/api/v1/namespaces/team/finalize", old)
+                await make(world)
+                await world.create(SECRETS, "new", namespace="team")
+                if deleted:
+                    await world.delete("namespaces", "team")
+            return []
+
+    async with World(namespace_grace_seconds=5) as world:
+        await make(world)
+        await world.create(CONFIG_MAPS, "one", namespace="team")
+        world.core.admission = meanwhile = Meanwhile()
+        await world.delete("namespaces", "team")
+        await world.settle(9)
+        assert meanwhile.done
+        namespace = await world.get("namespaces", "team")
+        assert namespace is not None
+        assert namespace["spec"]["finalizers"] == ["kubernetes"]
+        assert namespace["status"] == {"phase": "Terminating" if deleted else "Active"}
+        assert await world.names(SECRETS, "team") == ["new"]
+        await world.settle(100)
+        assert await world.names(SECRETS, "team") == ([] if deleted else ["new"])
 
 
 @virtual

@@ -281,6 +281,71 @@ async def test_a_stream_is_closed_when_its_client_goes():
         await until(lambda: line.closed and not server.connections)
 
 
+async def test_a_stream_that_has_not_begun_is_closed_when_its_client_goes():
+    core, line = Core(), Line()
+    core.answers["/watch"] = line
+    async with serving(core) as (server, connect):
+
+        async def handle(call):
+            if call.path == "/leave":
+                next(iter(server.connections)).abort()  # so does a write that finds that the client is gone
+            return await core.handle(call)
+
+        server.handle = handle
+        client = await connect()
+        client.send(request("/leave") + request("/watch"))
+        await until(lambda: not server.connections)
+        assert [call.path for call in core.calls] == ["/leave", "/watch"]
+        assert line.closed
+
+
+async def test_a_stream_that_has_not_begun_is_closed_when_it_is_broken_off():
+    core, line = Core(), Line()
+    core.answers["/watch"] = line
+    async with serving(core) as (server, connect):
+        await connect()
+        await until(lambda: server.connections)
+        connection = next(iter(server.connections))
+        connection.data_received(request("/watch"))
+        connection.abort()
+        assert line.closed
+
+
+async def test_a_stream_that_has_not_begun_ends_well_when_the_server_stops():
+    core, line = Core(), Line()
+    core.answers["/watch"] = line
+    async with serving(core) as (server, connect):
+        client = await connect()
+        await until(lambda: server.connections)
+        next(iter(server.connections)).data_received(request("/watch"))
+        await server.stop()
+        assert (await client.rest()).endswith(b"\r\n\r\n0\r\n\r\n")
+        assert line.closed
+
+
+async def test_who_watches_and_keeps_sending_is_cut_off():
+    core, line = Core(), Line()
+    core.answers["/watch"] = line
+    async with serving(core) as (server, connect):
+        client = await connect()
+        client.send(request("/watch"))
+        await client.head()
+        client.send(request("/") * 10)
+        client.send(request("/", "POST", b"x" * 1_000_000))
+        async with asyncio.timeout(10):
+            await until(lambda: line.closed and not server.connections)
+
+
+async def test_silent_peers_are_asked_whether_they_are_there():
+    async with serving(Core()) as (server, connect):
+        await connect()
+        await until(lambda: server.connections)
+        sock = next(iter(server.connections))._transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+
+
 async def test_a_stream_that_fails_is_cut_off_without_its_last_chunk():
     core, line = Core(), Line()
     core.answers["/watch"] = line

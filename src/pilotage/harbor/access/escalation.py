@@ -6,7 +6,8 @@ must hold each of the rules, in the place where they would apply.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
 
 from pilotage.harbor import errors
 from pilotage.harbor.access.attributes import Attributes, quoted
@@ -14,7 +15,7 @@ from pilotage.harbor.access.rbac import GROUP
 from pilotage.harbor.access.users import MASTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pilotage.harbor.access.rbac import Authorizer
     from pilotage.harbor.access.users import User
@@ -24,6 +25,9 @@ _EVERYTHING: list[Json] = [
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
     {"nonResourceURLs": ["*"], "verbs": ["*"]},
 ]
+_MISSING_MAX = 1000
+_SHOWN_CHARACTERS_MAX = 64 * 1024
+"""A refusal names no more than this: a small role can be a product of millions of permissions."""
 _HOUSEKEEPING = ("ownerReferences", "finalizers", "managedFields", "selfLink")
 
 
@@ -75,81 +79,125 @@ def _confirm(user: User, plural: str, name: str, held: list[Json], rules: list[J
     if not missing:
         return
     groups = " ".join(map(quoted, user.groups))
-    lines = "\n".join(sorted({_described(rule) for rule in _together(missing)}))
     words = (
         f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
-        f"\n{lines}"
+        f"\n{_shown(missing)}"
     )
     if problem:
         words += f"; resolution errors: [{problem}]"
     raise errors.forbidden(GROUP, plural, name, words)
 
 
-def _missing(held: Sequence[Json], wanted: Iterable[Json]) -> list[Json]:
-    """Of the wanted rules, taken apart, those that none of the held ones covers."""
-    return [each for rule in wanted for each in _apart(rule) if not any(_covers(own, each) for own in held)]
+class _Held:
+    """A rule that a user has, made to be asked often. Two are the same only if they are one."""
+
+    __slots__ = ("groups", "names", "resources", "urls", "verbs")
+
+    def __init__(self, rule: Json) -> None:
+        self.groups = frozenset(rule.get("apiGroups") or ())
+        self.resources = frozenset(rule.get("resources") or ())
+        self.names = frozenset(rule.get("resourceNames") or ())
+        self.urls: list[str] = rule.get("nonResourceURLs") or []
+        self.verbs = frozenset(rule.get("verbs") or ())
+
+    def has_group(self, group: str) -> bool:
+        return not self.groups.isdisjoint((group, "*"))
+
+    def has_resource(self, resource: str) -> bool:
+        _, slash, subresource = resource.partition("/")
+        return not self.resources.isdisjoint((resource, "*", f"*/{subresource}" if slash else "*"))
+
+    def has_name(self, name: str) -> bool:
+        return not self.names or name in self.names
+
+    def has_url(self, url: str) -> bool:
+        return any(url == each or (each.endswith("*") and url.startswith(each.rstrip("*"))) for each in self.urls)
 
 
-def _apart(rule: Json) -> list[Json]:
-    """A rule as many: each with one verb and one resource (and one name), or one path."""
-    verbs = rule.get("verbs") or []
-    names = rule.get("resourceNames") or []
-    parts: list[Json] = []
-    for group in rule.get("apiGroups") or ():
-        for resource in rule.get("resources") or ():
-            for verb in verbs:
-                part: Json = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-                parts += [{**part, "resourceNames": [name]} for name in names] if names else [part]
-    parts += [
-        {"nonResourceURLs": [url], "verbs": [verb]} for url in rule.get("nonResourceURLs") or () for verb in verbs
-    ]
-    return parts
+_Stage: TypeAlias = "tuple[Iterable[str], Callable[[_Held, str], bool]]"
+"""Values, and how to ask whether a rule has one."""
 
 
-def _covers(own: Json, part: Json) -> bool:
-    verb = part["verbs"][0]
-    if not _in_or_all(own.get("verbs") or (), verb):
-        return False
-    if "nonResourceURLs" in part:
-        url = part["nonResourceURLs"][0]
+def _missing(held: Iterable[Json], wanted: Iterable[Json]) -> list[Json]:
+    """What the held rules do not cover of the wanted ones, as rules of one resource (and one name), or of one path.
+
+    There may be more if it is more than `_MISSING_MAX`.
+    """
+    own = tuple(_Held(rule) for rule in held)
+    unnamed = tuple(each for each in own if not each.names)
+    found: list[Json] = []
+    for rule in wanted:
+        verbs = rule.get("verbs") or []
+        groups = (rule.get("apiGroups") or (), _Held.has_group)
+        resources = (rule.get("resources") or (), _Held.has_resource)
+        names = (rule.get("resourceNames") or (), _Held.has_name)
+        able, stages = (own, (groups, resources, names)) if names[0] else (unnamed, (groups, resources))
+        for (group, resource, *name), lacking in _uncovered(able, stages, verbs):
+            named = {"resourceNames": name} if name else {}
+            found.append({"apiGroups": [group], "resources": [resource], **named, "verbs": lacking})
         # A rule that names resources covers a path only if it is free of names: so does kube-apiserver compare them.
-        return not own.get("resourceNames") and any(
-            url == each or (each.endswith("*") and url.startswith(each.rstrip("*")))
-            for each in own.get("nonResourceURLs") or ()
-        )
-    names = own.get("resourceNames")
-    if names and part.get("resourceNames", [None])[0] not in names:
-        return False
-    if not _in_or_all(own.get("apiGroups") or (), part["apiGroups"][0]):
-        return False
-    resource = part["resources"][0]
-    resources = own.get("resources") or ()
-    subresource = resource.partition("/")[2]
-    return _in_or_all(resources, resource) or ("/" in resource and f"*/{subresource}" in resources)
+        urls = (rule.get("nonResourceURLs") or (), _Held.has_url)
+        paths = ((url, verb) for (url,), lacking in _uncovered(unnamed, (urls,), verbs) for verb in lacking)
+        found += [{"nonResourceURLs": [url], "verbs": [verb]} for url, verb in islice(paths, _MISSING_MAX + 1)]
+        if len(found) > _MISSING_MAX:
+            break
+    return found
 
 
-def _in_or_all(allowed: Sequence[str], wanted: str) -> bool:
-    return wanted in allowed or "*" in allowed
+def _uncovered(
+    held: tuple[_Held, ...], stages: Sequence[_Stage], verbs: list[str]
+) -> list[tuple[list[str], list[str]]]:
+    """For which values, one of each stage, which verbs are in none of the rules that have these values.
+
+    Values that the same rules have are covered alike, and looked at once: the rest of their product is not made.
+    """
+    if not stages:
+        had: set[str] = set().union(*(own.verbs for own in held))
+        lacking = [] if "*" in had else [verb for verb in verbs if verb not in had]
+        return [([], lacking)] if lacking else []
+    values, has = stages[0]
+    known: dict[tuple[_Held, ...], list[tuple[list[str], list[str]]]] = {}
+    found: list[tuple[list[str], list[str]]] = []
+    for value in dict.fromkeys(values):
+        own = tuple(each for each in held if has(each, value))
+        if own not in known:
+            known[own] = _uncovered(own, stages[1:], verbs)
+        found += [([value, *others], lacking) for others, lacking in known[own]]
+        if len(found) > _MISSING_MAX:
+            break
+    return found
 
 
 def _together(parts: Iterable[Json]) -> list[Json]:
-    """Parts that differ in their verb alone become one again."""
-    merged: dict[tuple[str, str, str | None], Json] = {}
+    """Parts of several rules that differ in their verbs alone become one."""
+    merged: dict[tuple[str, ...], Json] = {}
     others: list[Json] = []
     for part in parts:
         if "nonResourceURLs" in part:
             others.append(part)
             continue
-        name = part["resourceNames"][0] if "resourceNames" in part else None
-        key = (part["apiGroups"][0], part["resources"][0], name)
-        if key in merged:
-            merged[key] = {**merged[key], "verbs": merged[key]["verbs"] + part["verbs"]}
-        else:
-            merged[key] = part
+        key = (*part["apiGroups"], *part["resources"], *part.get("resourceNames", ()))
+        merged.setdefault(key, {**part, "verbs": []})["verbs"].extend(part["verbs"])
     return others + list(merged.values())
 
 
-_SHOWN = {
+def _shown(missing: list[Json]) -> str:
+    """In lines, as many as one would read."""
+    lines: set[str] = set()
+    size = 0
+    for rule in _together(missing[:_MISSING_MAX]):
+        line = _described(rule)
+        lines.add(line)
+        size += len(line)
+        if size > _SHOWN_CHARACTERS_MAX:
+            break
+    text = "\n".join(sorted(lines))
+    if len(missing) > _MISSING_MAX or len(text) > _SHOWN_CHARACTERS_MAX:
+        text = f"{text[:_SHOWN_CHARACTERS_MAX]}\n... and more"
+    return text
+
+
+_FIELDS = {
     "apiGroups": "APIGroups",
     "resources": "Resources",
     "nonResourceURLs": "NonResourceURLs",
@@ -159,7 +207,7 @@ _SHOWN = {
 
 
 def _described(rule: Json) -> str:
-    parts = [f"{shown}:[{' '.join(map(quoted, rule[name]))}]" for name, shown in _SHOWN.items() if rule.get(name)]
+    parts = [f"{shown}:[{' '.join(map(quoted, rule[name]))}]" for name, shown in _FIELDS.items() if rule.get(name)]
     return "{" + ", ".join(parts) + "}"
 
 

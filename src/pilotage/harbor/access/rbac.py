@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pilotage.harbor.access.attributes import Attributes, quoted, refusal
 from pilotage.harbor.access.users import MASTERS
 
@@ -191,22 +193,45 @@ class Policy:
 
 def effective_rules(cluster_roles: list[Json]) -> dict[str, list[Json]]:
     """The rules of each ClusterRole; those of an aggregated one are put together from the ones that it selects."""
-    return {role["metadata"]["name"]: _aggregated(role, cluster_roles, ()) for role in cluster_roles}
+    by_name = sorted(cluster_roles, key=lambda one: str(one["metadata"]["name"]))
+    selected: dict[bytes, list[Json]] = {}
+    return {role["metadata"]["name"]: _aggregated(role, by_name, selected) for role in cluster_roles}
 
 
-def _aggregated(role: Json, everything: list[Json], above: tuple[str, ...]) -> list[Json]:
-    selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
-    if not selectors:
+def _aggregated(role: Json, by_name: list[Json], selected: dict[bytes, list[Json]]) -> list[Json]:
+    """Depth first, so that rules come in the order of names. Each selector is followed once, so circles end.
+
+    `selected` is what each selector was found to select.
+    """
+    if not _selectors(role):
         return role.get("rules") or []
-    name = role["metadata"]["name"]
-    rules: list[Json] = []
-    for selector in selectors:
-        selected = [
-            each for each in everything if each["metadata"]["name"] not in (name, *above) and _selects(selector, each)
-        ]
-        for each in sorted(selected, key=lambda one: str(one["metadata"]["name"])):
-            rules += [rule for rule in _aggregated(each, everything, (name, *above)) if rule not in rules]
-    return rules
+    rules: dict[bytes, Json] = {}
+    followed: set[bytes] = set()
+    ahead = [role]
+    while ahead:
+        each = ahead.pop()
+        selectors = _selectors(each)
+        if not selectors:
+            for rule in each.get("rules") or ():
+                rules.setdefault(_encoded(rule), rule)
+        found: list[Json] = []
+        for selector in selectors:
+            key = _encoded(selector)
+            if key not in followed:
+                followed.add(key)
+                if key not in selected:
+                    selected[key] = [one for one in by_name if _selects(selector, one)]
+                found += selected[key]
+        ahead += reversed(found)
+    return [*rules.values()]
+
+
+def _encoded(value: Json) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _selectors(role: Json) -> list[Json]:
+    return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
 
 
 def _selects(selector: Json, role: Json) -> bool:

@@ -15,6 +15,7 @@ from pilotage.harbor.access.attributes import Attributes
 from pilotage.harbor.access.tokens import AUDIENCE
 from pilotage.harbor.access.users import AUTHENTICATED, User
 from pilotage.harbor.errors import Cause
+from pilotage.harbor.schema import builtin, decode_problem
 
 if TYPE_CHECKING:
     from pilotage.harbor.access.rbac import Authorizer
@@ -33,11 +34,25 @@ RESOURCES = {
 }
 """What can be asked, and the group that it is asked in. All of it is v1."""
 
+KINDS = {
+    "selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    "subjectaccessreviews": "SubjectAccessReview",
+    "localsubjectaccessreviews": "LocalSubjectAccessReview",
+    "selfsubjectrulesreviews": "SelfSubjectRulesReview",
+    "selfsubjectreviews": "SelfSubjectReview",
+    "tokenreviews": "TokenReview",
+}
+"""What each is called."""
+
 _INVALID = "FieldValueInvalid"
 
 
 def answer_to(wanted: Attributes, body: Json, user: User, authorizer: Authorizer, now: str, tokens: Tokens) -> Json:
-    """The answer to whichever of `RESOURCES` was posted."""
+    """The answer to whichever of `RESOURCES` was posted. 400 for values of the wrong types."""
+    kind = KINDS[wanted.resource]
+    problem = decode_problem(builtin(wanted.group, "v1", kind), body, kind)
+    if problem is not None:
+        raise errors.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
     if wanted.resource == "tokenreviews":
         return token_review(body, tokens)
     if wanted.resource == "selfsubjectaccessreviews":

@@ -45,8 +45,7 @@ class Tokens:
     ) -> None:
         """The token of this digest stands for `user` until `expires` (seconds since 1970), while `alive` says so."""
         if len(self._known) >= self._sweep_at:
-            now = self._now()
-            self._known = {key: one for key, one in self._known.items() if one.expires is None or one.expires > now}
+            self._known = {digest: known for digest, known in self._known.items() if self._stands(known)}
             self._sweep_at = max(_SWEPT_FIRST_AT, 2 * len(self._known))
         self._known[digest] = _Known(digest, user, expires, alive, audiences)
 
@@ -69,11 +68,14 @@ class Tokens:
         known = self._known.get(digest)
         if known is None or not hmac.compare_digest(known.digest, digest):
             return None
-        expired = known.expires is not None and known.expires <= self._now()
-        if expired or (known.alive is not None and not known.alive()):
+        if not self._stands(known):
             del self._known[digest]
             return None
         return known
+
+    def _stands(self, known: _Known) -> bool:
+        expired = known.expires is not None and known.expires <= self._now()
+        return not expired and (known.alive is None or known.alive())
 
 
 def digest_of(token: str) -> bytes:

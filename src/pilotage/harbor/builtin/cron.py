@@ -12,6 +12,8 @@ _NAMES = {
     },
     "weekday": {name: index for index, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])},
 }
+_INT64_MAX = 2**63 - 1
+_INT64_DIGITS = len(str(_INT64_MAX))
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 
 
@@ -57,7 +59,7 @@ def _part_problem(part: str, name: str, low: int, high: int) -> str | None:
         return f"end of range ({bounds[1]}) above maximum ({high}): {part}"
     if bounds[0] > bounds[1]:
         return f"beginning of range ({bounds[0]}) beyond end of range ({bounds[1]}): {part}"
-    if step and step[0] == "0":
+    if step and not step[0].strip("0"):
         return f"step of range should be a positive number: {part}"
     return None
 
@@ -66,6 +68,9 @@ def _number(text: str, name: str) -> int | str:
     known = _NAMES.get(name, {}).get(text.lower())
     if known is not None:
         return known
-    if text.isdigit():
-        return int(text)
+    if text.isascii() and text.isdigit():
+        digits = text.lstrip("0") or "0"
+        if len(digits) > _INT64_DIGITS or int(digits) > _INT64_MAX:
+            return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": value out of range'
+        return int(digits)
     return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'

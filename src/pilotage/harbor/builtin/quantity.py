@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from functools import lru_cache
 
-_SYNTAX = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|n|u|[kMGTPE]i?|Ki|[eE][+-]?[0-9]+)?")
+_SYNTAX = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++))(m|n|u|[kMGTPE]i?|Ki|[eE][+-]?0*[0-9]{1,3})?")
+# What a text of 1,000 digits, an exponent of three and nine places after the point need.
+_CHARS_MAX = 1000
+_EXACT = Context(prec=2100)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
@@ -26,8 +29,7 @@ def canonical(text: str | float, *, milli: bool = False) -> str | float:
     if parsed is None:
         return text
     amount, style = parsed
-    with localcontext() as context:
-        context.prec = 60
+    with localcontext(_EXACT):
         amount = amount.quantize(Decimal("0.001") if milli else Decimal("1e-9"), ROUND_CEILING)
         whole = amount == amount.to_integral_value()
         if style == "binary" and whole and abs(amount) >= 1024 and amount % 1024 == 0:
@@ -37,15 +39,15 @@ def canonical(text: str | float, *, milli: bool = False) -> str | float:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> tuple[Decimal, str] | None:
-    match = _SYNTAX.fullmatch(text)
+    match = _SYNTAX.fullmatch(text) if len(text) <= _CHARS_MAX else None
     if match is None:
         return None
     number, suffix = Decimal(match[1]), match[2] or ""
     if suffix in _BINARY:
-        return number * 1024 ** _BINARY[suffix], "binary"
+        return _EXACT.multiply(number, 1024 ** _BINARY[suffix]), "binary"
     if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return number * Decimal(10) ** int(suffix[1:]), "exponent"
-    return number * Decimal(10) ** _DECIMAL[suffix], "decimal"
+        return _EXACT.scaleb(number, int(suffix[1:])), "exponent"
+    return _EXACT.scaleb(number, _DECIMAL[suffix]), "decimal"
 
 
 def _binary(amount: int) -> str:
@@ -61,7 +63,7 @@ def _decimal(amount: Decimal, *, exponent: bool) -> str:
         return "0"
     power = -9
     scaled = int(amount.scaleb(9))
-    while scaled % 1000 == 0 and power < 18:
+    while scaled % 1000 == 0 and (power < 18 or exponent):
         scaled //= 1000
         power += 3
     if exponent:

@@ -135,27 +135,33 @@ class Namespaces:
         if not (namespace.get("spec") or {}).get("finalizers"):
             return  # what still holds it is not ours
         findings = _Findings()
-        pods_remain = await self._delete_content(name, namespace, findings)
-        await self._write_conditions(name, findings.conditions(pods_remain=pods_remain))
+        pods_remain = await self._delete_content(namespace, findings)
+        await self._write_conditions(namespace, findings.conditions(pods_remain=pods_remain))
+        if self._current(namespace) is None:
+            return
         if findings.problems:
             raise internal("; ".join(findings.problems))
         if findings.estimate:
             self._queue.add_after(name, findings.estimate // 2 + 1)
         else:
-            await self._finalize(name)
+            await self._finalize(namespace)
 
-    async def _delete_content(self, name: str, namespace: Json, findings: _Findings) -> bool:
+    def _current(self, namespace: Json) -> Json | None:
+        """How it is by now; None if it is gone, though there may be another of its name. To be asked after waiting."""
+        current = self._core.get(NAMESPACES, "", namespace["metadata"]["name"])
+        return current if current is not None and current["metadata"]["uid"] == namespace["metadata"]["uid"] else None
+
+    async def _delete_content(self, namespace: Json, findings: _Findings) -> bool:
         """Delete what there is; True if it got no further than the pods."""
         kinds = self._kinds()
-        begun = parse_time(namespace["metadata"]["deletionTimestamp"]).timestamp()
         pods = next((kind for kind in kinds if kind.storage == PODS), None)
         if pods is not None:
-            await self._delete_kind(name, pods, begun, findings)
+            await self._delete_kind(namespace, pods, findings)
             if findings.remaining:
                 return True
         for kind in kinds:
             if kind is not pods:
-                await self._delete_kind(name, kind, begun, findings)
+                await self._delete_kind(namespace, kind, findings)
         return False
 
     def _kinds(self) -> list[Kind]:
@@ -167,9 +173,11 @@ class Namespaces:
                 found[kind.storage] = served if served is not None else kind
         return [found[storage] for storage in sorted(found)]
 
-    async def _delete_kind(self, name: str, kind: Kind, begun: float, findings: _Findings) -> None:
-        if not self._entries(kind, name):
+    async def _delete_kind(self, namespace: Json, kind: Kind, findings: _Findings) -> None:
+        name = namespace["metadata"]["name"]
+        if not self._entries(kind, name) or self._current(namespace) is None:
             return
+        begun = parse_time(namespace["metadata"]["deletionTimestamp"]).timestamp()
         estimate = self._estimate(kind, name, begun)
         problem = ""
         try:
@@ -207,9 +215,10 @@ class Namespaces:
             return
         for entry in self._entries(kind, name):
             try:
-                await self._asker.ask("DELETE", path_of(kind, name, entry.name), options)
+                exactly = {**options, "preconditions": {"uid": entry.uid}}
+                await self._asker.ask("DELETE", path_of(kind, name, entry.name), exactly)
             except StatusError as error:
-                if error.code not in (404, 405):
+                if error.code not in (404, 405, 409):
                     raise
 
     def _entries(self, kind: Kind, namespace: str) -> list[Entry]:
@@ -227,11 +236,11 @@ class Namespaces:
 
     # Writing
 
-    async def _write_conditions(self, name: str, wanted: list[tuple[str, str, str, str]]) -> None:
-        namespace = self._core.get(NAMESPACES, "", name)
-        if namespace is None:
+    async def _write_conditions(self, namespace: Json, wanted: list[tuple[str, str, str, str]]) -> None:
+        current = self._current(namespace)
+        if current is None:
             return
-        status = namespace.setdefault("status", {})
+        status = current.setdefault("status", {})
         conditions: list[Json] = status.get("conditions") or []
         status["conditions"] = conditions
         before = [dict(condition) for condition in conditions]
@@ -245,20 +254,20 @@ class Namespaces:
             condition.update(status=value, reason=reason, message=message)
         if conditions != before:
             try:
-                await self._put(name, "status", namespace)
+                await self._put("status", current)
             except StatusError as error:
                 if error.code not in (404, 409):
                     raise
 
-    async def _finalize(self, name: str) -> None:
+    async def _finalize(self, namespace: Json) -> None:
         while True:
-            namespace = self._core.get(NAMESPACES, "", name)
-            if namespace is None:
+            current = self._current(namespace)
+            if current is None:
                 return
-            namespace["spec"]["finalizers"] = sorted({*namespace["spec"].get("finalizers", ())} - {FINALIZER})
-            namespace.pop("status", None)
+            current["spec"]["finalizers"] = sorted({*current["spec"].get("finalizers", ())} - {FINALIZER})
+            current.pop("status", None)
             try:
-                await self._put(name, "finalize", namespace)
+                await self._put("finalize", current)
             except StatusError as error:
                 if error.code != 409:
                     if error.code == 404:
@@ -267,10 +276,10 @@ class Namespaces:
             else:
                 return
 
-    async def _put(self, name: str, subresource: str, namespace: Json) -> None:
+    async def _put(self, subresource: str, namespace: Json) -> None:
         kind = self._core.registry.storage(NAMESPACES)
         assert kind is not None
-        await self._asker.ask("PUT", path_of(kind, "", name, subresource), namespace)
+        await self._asker.ask("PUT", path_of(kind, "", namespace["metadata"]["name"], subresource), namespace)
 
 
 def _gvr(kind: Kind) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from pilotage.harbor.patching.errors import PatchError
 from pilotage.harbor.patching.values import Json, Value, copied, go_type, same
 
 OPERATIONS_MAX = 10_000
+COPIED_BYTES_MAX = 3 * 1024 * 1024
 
-_INDEX = re.compile(r"[+-]?[0-9]+")
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 _MISSING = "missing value"
 
 
@@ -33,11 +36,17 @@ def json_patch(doc: Json, operations: Value) -> Json:
         words = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
         raise PatchError(words, 413)
     result: Any = copied(doc)
+    copied_bytes = 0
     for operation in operations:
         if type(operation) is not dict:
             kind = go_type(operation)
             words = f"json: cannot unmarshal {kind} into Go value of type handlers.jsonPatchOp"
             raise PatchError(f"error decoding patch: {words}")
+        if operation.get("op") == "copy":
+            copied_bytes += _copied_bytes(result, operation)
+            if copied_bytes > COPIED_BYTES_MAX:
+                size = f"the accumulated size increase of copy is {copied_bytes}"
+                raise _refused(f"Unable to complete the copy, {size}, exceeding the limit {COPIED_BYTES_MAX}")
         result = _applied(result, operation)
     if type(result) is not dict:
         raise _refused("the patched document is not an object")
@@ -107,6 +116,11 @@ def _copy(doc: Value, operation: Json) -> Value:
         raise _refused(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
     _insert(holder, key, copied(value), "error while adding value during copy")
     return doc
+
+
+def _copied_bytes(doc: Value, operation: Json) -> int:
+    """By how much a copy makes the object longer."""
+    return len(msgspec.json.encode(_source(doc, operation, "copy")[0]))
 
 
 def _test(doc: Value, operation: Json) -> Value:

@@ -9,12 +9,13 @@ fields in ``self`` a rule took 190 µs where the other took 860 µs.
 A rule is compiled twice: with the types of the schema, to find what is wrong with it, and without, to run on dicts.
 Both libraries are loaded when the first rule is seen. What kube-apiserver does and this does not: it estimates what a
 rule may cost and refuses expensive ones, checks literals of patterns and times ahead, and counts costs as rules run.
+(What ends an endless rule here is cel-cpp's own bound on iterations.)
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.harbor.schema.causes import NO_FIELD, child, duplicate, forbidden, invalid, invalid_object, key, required
@@ -42,6 +43,10 @@ extensions:
     version: latest
 """
 _MESSAGE_MAX = 5 * 1024
+_TOO_EXPENSIVE = (
+    "'operation cancelled: actual cost limit exceeded': "
+    "no further validation rules will be run due to call cost exceeds limit for rule"
+)
 
 
 def has_rules(schema: Schema) -> bool:
@@ -180,7 +185,7 @@ def _running_env() -> Any:  # noqa: ANN401 - loaded late
 _RUN_BIND = "cel.bind(oldSelf, has_old_self ? optional.of(oldSelf) : optional.none(), "
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _program(text: str, *, optional: bool) -> Any:  # noqa: ANN401 - loaded late
     return _running_env().compile(f"{_RUN_BIND}{text})" if optional else text)
 
@@ -248,7 +253,11 @@ def _run_rules(node: Schema, value: Value, old: Value, path: str, causes: list[C
         rule = program.rule
         if program.uses_old_self and not data["has_old_self"] and not rule.optional_old_self:
             continue
-        result = program.run.eval(values)
+        try:
+            result = program.run.eval(values)
+        except RuntimeError:  # it has taken too many steps
+            causes.append(invalid(path or NO_FIELD, node.type, f"{_TOO_EXPENSIVE}: {_name(rule)}"))
+            return
         verdict = result.value()
         if verdict is True:
             continue
@@ -266,8 +275,11 @@ def _below(path: str, below: str) -> str:
 def _message(program: _Program, values: Any) -> str:  # noqa: ANN401 - loaded late
     rule = program.rule
     if program.message is not None:
-        result = program.message.eval(values)
-        if result.type().name() == "STRING":
+        try:
+            result = program.message.eval(values)
+        except RuntimeError:
+            result = None
+        if result is not None and result.type().name() == "STRING":
             text = str(result.value()).strip()
             if text and "\n" not in text and len(text) <= _MESSAGE_MAX:
                 return text

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -250,12 +250,12 @@ def _text(value: Value) -> str:
 
 def _find(text: str, pattern: str) -> str:
     found = compile_pattern(pattern).search(text)
-    return found.group() if found else ""
+    return str(found.group()) if found else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group() for match in compile_pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    found = compile_pattern(pattern).finditer(text)
+    return [match.group() for match in islice(found, limit if limit >= 0 else None)]
 
 
 # quantities

@@ -7,6 +7,7 @@ let through ("ratcheting"): a part is the same part if it is under the same key,
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.harbor.schema import cel
@@ -284,7 +285,7 @@ def _check_multiple(value: float, factor: float, path: str, causes: list[Cause])
         right = value % factor == 0
     else:
         ratio = 1 / factor * value if factor < 1 else value / factor
-        right = abs(ratio - round(ratio)) < 1e-9
+        right = math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-9
     if not right:
         causes.append(invalid(_field(path), value, f"{path} in body should be a multiple of {number(factor)}"))
 

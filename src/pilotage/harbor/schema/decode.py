@@ -16,10 +16,12 @@ from pilotage.harbor.schema.gotext import quote
 if TYPE_CHECKING:
     from pilotage.harbor.schema.node import Schema, Value
 
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_QUANTITY = re.compile(r"([+-]?[0-9.]++)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
+_QUANTITY_CHARS_MAX = 1000
+_EXPONENT_DIGITS_MAX = 3
 _QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
-_SUFFIX = re.compile(r"[numkMGTPE]?|[KMGTPE]i|[eE][-+]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)")
+_SUFFIX = re.compile(r"[numkMGTPE]?|[KMGTPE]i|[eE][-+]?([0-9]++)")
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LIMITS = {"int32": 2**31, "int64": 2**63}
 
@@ -163,15 +165,21 @@ def _quantity(_node: Schema, value: object) -> None:
 
 
 def quantity_problem(text: str) -> str | None:
-    """What is wrong with a quantity, in resource.ParseQuantity's words, or None."""
-    if not text:
+    """What is wrong with a quantity, in resource.ParseQuantity's words, or None.
+
+    Kubernetes knows no bound of its own, and is kept busy for minutes by an exponent of ten digits.
+    """
+    if not text or len(text) > _QUANTITY_CHARS_MAX:
         return _QUANTITY_WORDS
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return _QUANTITY_WORDS
     if not _NUMBER.fullmatch(found.group(1)):
         return "unable to parse numeric part of quantity" if found.group(1).count(".") > 1 else _QUANTITY_WORDS
-    return None if _SUFFIX.fullmatch(found.group(2)) else "unable to parse quantity's suffix"
+    suffix = _SUFFIX.fullmatch(found.group(2))
+    if suffix is None or len((suffix.group(1) or "").lstrip("0")) > _EXPONENT_DIGITS_MAX:
+        return "unable to parse quantity's suffix"
+    return None
 
 
 def _int_or_string(_node: Schema, value: object) -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-_SCALA_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:\d++\.?\d*+|\.\d++)(?:ns|us|µs|μs|ms|s|m|h))++)", re.ASCII)
+_SCALA_DURATION = re.compile(r"(?<!\d)\d++\s*+([A-Za-zµ]++)", re.ASCII)
 _SCALA_UNITS = (("ns", "nano"), ("us", "µs", "micro"), ("ms", "milli"), ("s", "sec"), ("m", "min"))
 _SCALA_LONG_UNITS = (("h", "hr", "hour"), ("d", "day"), ("w", "wk", "week"))
 _LABEL = r"[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?"
@@ -56,7 +56,7 @@ def is_duration(text: str) -> bool:
     units = _SCALA_UNITS + _SCALA_LONG_UNITS
     return any(
         unit in variants or unit.startswith(variants[-1])
-        for _, found in _SCALA_DURATION.findall(text)
+        for found in _SCALA_DURATION.findall(text)
         for unit in [found.lower()]
         for variants in units
     )
@@ -67,7 +67,14 @@ def is_ipv4(text: str) -> bool:
     if ":" in text:
         return "." in text and is_ipv6(text)
     parts = text.split(".")
-    return len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) <= 255 for part in parts)
+    return len(parts) == 4 and all(_is_number(part, 255) for part in parts)
+
+
+def _is_number(text: str, most: int) -> bool:
+    if not (text.isascii() and text.isdigit()):
+        return False
+    digits = text.lstrip("0") or "0"
+    return len(digits) <= len(str(most)) and int(digits) <= most
 
 
 def is_ipv6(text: str) -> bool:
@@ -84,10 +91,10 @@ def is_ipv6(text: str) -> bool:
 def is_cidr(text: str) -> bool:
     """An address, a slash and the length of a prefix."""
     address, slash, length = text.partition("/")
-    if not slash or not (length.isascii() and length.isdigit()):
+    if not slash:
         return False
     bits = 128 if ":" in address else 32
-    return (is_ipv6(address) if bits == 128 else is_ipv4(address)) and int(length) <= bits
+    return (is_ipv6(address) if bits == 128 else is_ipv4(address)) and _is_number(length, bits)
 
 
 def is_mac(text: str) -> bool:
@@ -122,7 +129,10 @@ def is_email(text: str) -> bool:
     """An address as in a mail header, with or without a name."""
     from email.utils import parseaddr  # slow to load, and rarely needed
 
-    address = parseaddr(text)[1]
+    try:
+        address = parseaddr(text)[1]
+    except RecursionError:  # comments in comments in comments
+        return False
     local, at, domain = address.rpartition("@")
     return bool(local and at and domain) and " " not in address and not domain.startswith(".") and ".." not in address
 

@@ -146,7 +146,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._close()
         elif self.busy or self._paused:
             requests.feed(data)
-            if requests.waiting > _PIPELINED_BYTES_MAX and not self._reading_paused:
+            if requests.waiting > _PIPELINED_BYTES_MAX and self.stream is not None:
+                self._transport.abort()  # who is not read from while he watches could go without our noticing
+            elif requests.waiting > _PIPELINED_BYTES_MAX and not self._reading_paused:
                 self._reading_paused = True
                 self._transport.pause_reading()
         else:
@@ -175,6 +177,7 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.clear()
         if self.stream is not None and self._task is not None:
             self._task.cancel()
+            self.stream.close()  # a task that has not begun will not do it
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
@@ -199,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
     def shut_down(self) -> None:
         """Take no further request: end a watch as if it had come to its end, let a request finish, else close now."""
         if self.stream is not None and self._task is not None:
-            self._task.cancel()
+            self._loop.call_soon(self._task.cancel)  # one that has just been made begins first, and ends by itself
         elif not self.busy:
             self._close()
 
@@ -207,6 +210,8 @@ class Connection(asyncio.BufferedProtocol):
         """Break it off, whatever is under way."""
         if self._task is not None:
             self._task.cancel()
+        if self.stream is not None:
+            self.stream.close()
         if self._transport is not None:
             self._transport.abort()
 

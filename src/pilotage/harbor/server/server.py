@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ _CHECKS_PER_LIMIT = 4
 _READ_AT_ONCE_BYTES = 128 * 1024
 _TLS_SECONDS = 10.0
 _FAREWELL_SECONDS = 1.0
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
+"""Seconds of silence, seconds between questions, and how many of those may stay without an answer: as Go has it."""
 
 
 class Server:
@@ -65,7 +68,11 @@ class Server:
             backlog=1024,
             ssl_handshake_timeout=None if self._tls is None else _TLS_SECONDS,
             ssl_shutdown_timeout=None if self._tls is None else _FAREWELL_SECONDS,
+            start_serving=False,
         )
+        for listening in self._listener.sockets:
+            _keep_alive(listening)
+        await self._listener.start_serving()
         self._watch_clock()
         return int(self._listener.sockets[0].getsockname()[1])
 
@@ -114,3 +121,11 @@ class Server:
         limits = self.limits
         shortest = min(limits.head, limits.body, limits.idle, limits.stall)
         self._clock = loop.call_later(shortest / _CHECKS_PER_LIMIT, self._watch_clock)
+
+
+def _keep_alive(listening: socket.socket) -> None:
+    """Have the kernel ask silent peers whether they are there; the sockets that are accepted inherit it."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
+            listening.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -17,7 +17,8 @@ from pilotage.harbor import errors
 from pilotage.harbor.calls import BODY_BYTES_MAX
 from pilotage.harbor.schema import builtin, decode_problem, prune, unknown_fields
 from pilotage.harbor.schema.builtin import definition
-from pilotage.harbor.verbs.yaml_text import is_too_deep_untrusted, repeated_keys_untrusted
+from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, is_too_deep_untrusted, repeated_keys_untrusted
+from pilotage.harbor.verbs.yaml_values import load_untrusted
 
 if TYPE_CHECKING:
     from pilotage.harbor.calls import Call
@@ -29,6 +30,11 @@ YAML_PARTS_MAX = 500_000
 _UNKNOWN_MAX = 100
 _SUMMARY_BYTES = 30
 _FLOAT_EXACT_MAX = 1e21
+_FLOAT_BITS_MAX = 1023
+_TOO_LARGE = "json: cannot unmarshal number into Go value of type float64"
+
+_TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -78,6 +84,8 @@ def parse_untrusted(call: Call, *, repeated: bool = False) -> tuple[Json, list[s
 
 def from_json_untrusted(body: bytes) -> tuple[Json, list[str]]:
     """A JSON object, and what is to be said of fields that it has twice (of those, the last counts)."""
+    if problem := depth_problem_untrusted(body):
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     try:
         obj = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -87,6 +95,18 @@ def from_json_untrusted(body: bytes) -> tuple[Json, list[str]]:
     if len(_encode(obj)) == len(body):
         return obj, []
     return obj, duplicates(body)
+
+
+def depth_problem_untrusted(body: bytes) -> str:
+    """What is to be said of JSON that is nested more deeply than those who walk through it can go; else nothing."""
+    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
+        return ""
+    depth = 0
+    for mark in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
+        depth += 1 if mark in b"[{" else -1
+        if depth > DEPTH_MAX:
+            return f"invalid character '{chr(mark)}' exceeded max depth"
+    return ""
 
 
 def _leniently(body: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -110,8 +130,8 @@ def from_yaml_untrusted(body: bytes) -> Any:  # noqa: ANN401 - YAML
     if is_too_deep_untrusted(body):
         raise errors.bad_request("error converting YAML to JSON: yaml: exceeded max depth of 10000")
     try:
-        loaded = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
+        loaded = load_untrusted(body)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         words = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise errors.bad_request(f"error converting YAML to JSON: yaml: {words}") from None
     if b"*" in body and _parts(loaded, YAML_PARTS_MAX) > YAML_PARTS_MAX:
@@ -247,6 +267,8 @@ def _make_whole(value: Any) -> None:  # noqa: ANN401 - JSON
                 value[key] = int(inner)
         elif isinstance(inner, dict | list):
             _make_whole(inner)
+        elif isinstance(inner, int) and inner.bit_length() > _FLOAT_BITS_MAX:
+            raise errors.bad_request(_TOO_LARGE)
 
 
 def _checked(value: Any) -> Json:  # noqa: ANN401 - JSON
@@ -306,6 +328,10 @@ def go_words(body: bytes) -> str:
         byte = chr(body[len(text[:at].encode())]) if text.isascii() or at == 0 else text[at]
         character = "'" + byte.replace("\\", "\\\\").replace("'", "\\'") + "'"
         return f"invalid character {character} {_where(problem.msg, text, at)}"
+    except ValueError:  # a number of more digits than Python likes
+        return _TOO_LARGE
+    if re.search(rb"[0-9][eE]\+?[0-9]{3}", body):
+        return _TOO_LARGE
     constant = re.search(r"[:\[,\s](-?)(NaN|Infinity)", text)
     if constant is not None:
         where = "in numeric literal" if constant[1] else "looking for beginning of value"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _TOO_OLD = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."  # noqa: E501 - kube-apiserver's words
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
+_UINT64_MAX = 2**64 - 1
+_DIGITS_MAX = 1000
 _DECODER = msgspec.json.Decoder()
 
 
@@ -110,14 +112,24 @@ def choose(store: Store, kind: Kind, call: Call, namespace: str) -> Page:
 def check_version_options(call: Call, *, watch: bool, whole: bool = False) -> None:
     """Refuse combinations of resourceVersion options that mean nothing (422), or versions that are no numbers (400)."""
     version, match = call.option("resourceVersion"), call.option("resourceVersionMatch")
-    if version and not (version.isascii() and version.isdigit()):
-        words = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+    if why := _number_problem(version):
+        words = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}'
         if whole:
             raise errors.bad_request(f"invalid resource version: {words}")
         raise errors.StatusError(500, "", words)
     problems = _version_problems(call, version, match, watch=watch)
     if problems:
         raise errors.invalid("meta.k8s.io", "ListOptions", "", problems)
+
+
+def _number_problem(text: str) -> str:
+    """What Go says of a text that is no unsigned number of 64 bits; nothing of one that is, or of no text."""
+    if not text:
+        return ""
+    if not (text.isascii() and text.isdigit()):
+        return "invalid syntax"
+    # Python refuses to convert texts that are much longer; with so many zeros in front, it is nobody's version.
+    return "value out of range" if len(text) > _DIGITS_MAX or int(text) > _UINT64_MAX else ""
 
 
 def _version_problems(call: Call, version: str, match: str, *, watch: bool) -> list[errors.Cause]:

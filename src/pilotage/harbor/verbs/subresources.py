@@ -131,7 +131,7 @@ async def _evict(core: Core, scope: Scope) -> Answer:
     query = {"dryRun": ["All"]} if dry else {}
     call = scope.call._replace(method="DELETE", body=msgspec.json.encode(options), query=query)
     call = call._replace(headers={**call.headers, "content-type": "application/json"})
-    removing.check_preconditions(scope.kind, entry, removing.Options(call))
+    asked = removing.Options(call)
     budgets = [budget for budget in core.objects(_BUDGETS, scope.namespace) if _covers(budget, entry)]
     if not _needs_no_budget(pod):
         if len(budgets) > 1:
@@ -140,6 +140,8 @@ async def _evict(core: Core, scope: Scope) -> Answer:
         for budget in budgets:
             if not _is_ready(pod) and (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
                 continue
+            _take_from(core, scope, budget, dry=True)  # whether it could
+            removing.check_preconditions(scope.kind, entry, asked)
             _take_from(core, scope, budget, dry=dry)
     await removing.delete(core, scope._replace(call=call, subresource=""))
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from pilotage.harbor.verbs.choosing import Choice
 
 BOOKMARK_SECONDS = 60.0
+SECONDS_DEFAULT = 1800.0
+"""How long a watch lasts that does not say it: a client that is gone without a word is not fed for ever."""
 BACKLOG_EVENTS_MAX = 10_000
-"""A client that is further behind is cut off: it will come back and list."""
+BACKLOG_BYTES_MAX = 32 * 1024 * 1024
+"""A client that is further behind what happens is cut off: it will come back and list."""
 
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
@@ -54,9 +57,11 @@ class Watching:
         self.bookmarks = bookmarks
         self._on_close = on_close
         loop = asyncio.get_running_loop()
-        self._ends_at = loop.time() + seconds if seconds is not None else None
+        self._ends_at = loop.time() + (seconds or SECONDS_DEFAULT)  # 0 is not said, as with kube-apiserver
         self._bookmark_at = loop.time() + BOOKMARK_SECONDS if bookmarks else None
         self._lines: list[bytes] = []
+        self._behind_events = self._behind_bytes = 0
+        """What has happened since its reader last took something. How it begins does not count: that has to be said."""
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._head_sent = False
@@ -68,7 +73,8 @@ class Watching:
         """Replay what happened after a version."""
         try:
             for event in self._store.since(self.kind.storage, version):
-                self._happened(event)
+                if line := self._line_of(event):
+                    self._lines.append(line)
         except Compacted:
             words = f"too old resource version: {version} ({self._store.compacted + 1})"
             self._lines.append(_line("ERROR", msgspec.json.encode(errors.expired(words).status)))
@@ -87,11 +93,14 @@ class Watching:
 
     async def chunks(self) -> list[bytes]:
         """See `Stream`."""
+        if asyncio.get_running_loop().time() >= self._ends_at:
+            self.end()
         while not self._lines:
             if self._ended:
                 return []
             await self._wait()
         lines, self._lines = self._lines, []
+        self._behind_events = self._behind_bytes = 0
         return lines
 
     def close(self) -> None:
@@ -109,17 +118,16 @@ class Watching:
 
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        moments = [moment for moment in (self._ends_at, self._bookmark_at) if moment is not None]
         self._waiter = loop.create_future()
-        timer = loop.call_at(min(moments), self._wake) if moments else None
+        moment = self._ends_at if self._bookmark_at is None else min(self._ends_at, self._bookmark_at)
+        timer = loop.call_at(moment, self._wake)
         try:
             await self._waiter
         finally:
             self._waiter = None
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
         now = loop.time()
-        if self._ends_at is not None and now >= self._ends_at:
+        if now >= self._ends_at:
             self.end()
         elif self._bookmark_at is not None and now >= self._bookmark_at and not self._ended:
             self._lines.append(self._bookmark({}))
@@ -133,24 +141,24 @@ class Watching:
 
     def _heard(self, event: Event) -> None:
         try:
-            self._happened(event)
+            line = self._line_of(event)
         except Unconverted:  # nobody can wait here: the client will come back, and ask for it
             self.end()
-
-    def _happened(self, event: Event) -> None:
-        if self._choice.selects:
-            line = self._selected(event)
-        elif self._choice.includes(event.entry):
-            line = self._shared(event)
-        else:
             return
         if line is None:
             return
         self._lines.append(line)
-        if len(self._lines) > BACKLOG_EVENTS_MAX:
+        self._behind_events += 1
+        self._behind_bytes += len(line)
+        if self._behind_events > BACKLOG_EVENTS_MAX or self._behind_bytes > BACKLOG_BYTES_MAX:
             self._lines.clear()
             self.end()
         self._wake()
+
+    def _line_of(self, event: Event) -> bytes | None:
+        if self._choice.selects:
+            return self._selected(event)
+        return self._shared(event) if self._choice.includes(event.entry) else None
 
     def _shared(self, event: Event) -> bytes:
         """The line of an event that every watch without selectors sees alike: made for the first of them."""

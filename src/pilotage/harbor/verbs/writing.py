@@ -301,11 +301,14 @@ def tracked_by(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
 def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[str]]:
     """The patch as a function, and what is odd about it: fields that it has twice. 400 for one that cannot be read."""
     body, schema = scope.call.body, scope.kind.schema
-    try:
-        patch_ = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        words = bodies.go_words(body)
-        raise errors.bad_request(words if media == STRATEGIC_PATCH else f"error decoding patch: {words}") from None
+    words, patch_ = bodies.depth_problem_untrusted(body), None
+    if not words:
+        try:
+            patch_ = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            words = bodies.go_words(body)
+    if words:
+        raise errors.bad_request(words if media == STRATEGIC_PATCH else f"error decoding patch: {words}")
     duplicates = bodies.duplicates(body) if len(msgspec.json.encode(patch_)) != len(body) else []
     if media == JSON_PATCH:
         odd = unknown_members(patch_) + [f"json patch {each}" for each in duplicates]

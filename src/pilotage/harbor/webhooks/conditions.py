@@ -6,7 +6,7 @@ The library is loaded when the first condition is seen. There is no `authorizer`
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor import errors
@@ -65,7 +65,7 @@ def _evaluate(expression: str, data: Json) -> tuple[Any, str]:
     return value, ""
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _program(expression: str) -> Any:  # noqa: ANN401 - loaded late
     return _environment().compile(expression)
 
