@@ -102,6 +102,7 @@ async def apply_custom(kit: Kit) -> None:
 async def apply_definition_and_object(kit: Kit) -> None:
     kind = Kind(kit, props(n=INT))
     await kubectl(kit, "apply", "-f", "-", stdin=file(kind.definition))
+    await kind.established()  # before that kubectl may meet conditions that are null, and give up
     await kubectl(kit, "wait", "--for=condition=Established", f"crd/{kind.name}", "--timeout=30s")
     await kind.listed("v1")
     await kubectl(kit, "apply", "-f", "-", stdin=file(kind.object("a", {"n": 1})))
