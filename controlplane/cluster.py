@@ -243,7 +243,7 @@ class Cluster(Access):
         """Wait for a condition, but not when a component has ended, without which it can never come true."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while not condition():
-            for component in self._started:
+            for component in filter(self._started.__contains__, self._components):  # the first to end is the cause
                 if (code := self._supervisor.exit_code(component)) is not None:
                     raise self._start_error(component, f"{component} ended with exit code {code}")
             if time.monotonic() > deadline:
