@@ -1,9 +1,15 @@
 """The store: one counter, a history that can be asked, and a journal that gives back what was acknowledged."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotage.harbor.access.users import LOOPBACK
+from pilotage.harbor.api import Harbor
+from pilotage.harbor.calls import Call
+from pilotage.harbor.core import Core
 from pilotage.harbor.journal import InUse, SqliteJournal
 from pilotage.harbor.store import Compacted, Entry, Store
 
@@ -187,3 +193,34 @@ def test_listeners_hear_of_every_change_in_order():
     stop()
     write(store, "put", "x", "a")
     assert heard == [("ADDED", 2), ("MODIFIED", 3), ("DELETED", 4)]
+
+
+async def test_a_full_disk_refuses_writes_and_keeps_what_is_there(tmp_path):
+    journal = SqliteJournal(tmp_path / "log.db")
+    harbor = Harbor(Core(journal))
+    await harbor.start()
+    path = "/api/v1/namespaces/default/configmaps"
+
+    async def create(name):
+        body = json.dumps({"metadata": {"name": name}, "data": {"text": "x" * 100_000}}).encode()
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        return await harbor.handle(Call("POST", path, {}, headers, body, LOOPBACK))
+
+    assert (await create("before")).status == 201
+    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+    journal._db.execute(f"PRAGMA max_page_count = {pages}")
+    version = harbor.core.store.version
+    refused = await create("during")
+    assert refused.status == 500
+    assert b"nothing was written" in refused.body
+    assert b"full" in refused.body
+    assert harbor.core.store.version == version
+    journal._db.execute("PRAGMA max_page_count = 1000000")
+    assert (await create("after")).status == 201
+    await harbor.stop()
+    journal.close()
+    journal = SqliteJournal(tmp_path / "log.db")
+    names = {entry.name for entry in Store(journal).entries("configmaps")}
+    journal.close()
+    assert {"before", "after"} <= names
+    assert "during" not in names

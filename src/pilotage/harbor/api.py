@@ -16,6 +16,7 @@ from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_heade
 from pilotage.harbor.core import NAMESPACES
 from pilotage.harbor.discovery import REVIEWS
 from pilotage.harbor.housekeeping.all import Housekeeping
+from pilotage.harbor.store import NotKept
 from pilotage.harbor.verbs import bodies, reading, removing, subresources, writing
 from pilotage.harbor.verbs.accept import negotiate
 from pilotage.harbor.verbs.choosing import Choice
@@ -78,6 +79,9 @@ class Harbor:
             return refuse(error)
         except errors.PageNotFound:
             return Answer(404, b"404 page not found\n", {"Content-Type": "text/plain; charset=utf-8"})
+        except NotKept as error:
+            _log.error("%s %s was not kept: %s", call.method, call.path, error)
+            return refuse(errors.internal(f"nothing was written, because it could not be kept: {error}"))
         except RecursionError:  # many patches can nest an object more deeply than one may
             return refuse(errors.bad_request("the object would be nested too deeply"))
         except Exception:  # noqa: BLE001 - one request of many must not end the server; the log has the rest

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from pilotage.harbor.store import Entry
+from pilotage.harbor.store import Entry, NotKept
 from pilotage.kube.wire import Object
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ class SqliteJournal:
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool) -> None:
         """See `Journal`."""
-        self._db.execute("INSERT INTO log VALUES (?, ?, ?, ?)", (version, storage, deleted, entry.raw))
+        try:
+            self._db.execute("INSERT INTO log VALUES (?, ?, ?, ?)", (version, storage, deleted, entry.raw))
+        except sqlite3.Error as error:
+            raise NotKept(str(error)) from error
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """See `Journal`."""

@@ -31,8 +31,8 @@ class Compacted(Exception):
     """That version is no longer remembered."""
 
 
-class TooNew(Exception):
-    """That version has not been reached yet."""
+class NotKept(Exception):
+    """The journal could not take a write (the disk is full, perhaps), so nothing was written."""
 
 
 class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -67,7 +67,7 @@ class Journal(Protocol):
     """Where writes go before they are visible. `rows` gives back what is there, oldest first."""
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool) -> None:
-        """Keep it, whatever happens to this process after this call returns."""
+        """Keep it, whatever happens to this process after this call returns; or raise NotKept."""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.harbor import errors
+from pilotage.harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,37 +76,6 @@ def _sentence(user: User, wanted: Attributes) -> str:
         f"User {quoted(user.name)} cannot {wanted.verb} resource {quoted(resource)} "
         f"in API group {quoted(wanted.group)} {scope}"
     )
-
-
-def quoted(text: str) -> str:
-    """A text in quotes, as Go's %q writes it."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\v": "\\v",
-}
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _asks_to_watch(query: Mapping[str, list[str]]) -> bool:

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from pilotage.harbor import errors
-from pilotage.harbor.access.attributes import Attributes, quoted
+from pilotage.harbor.access.attributes import Attributes
 from pilotage.harbor.access.rbac import GROUP
 from pilotage.harbor.access.users import MASTERS
+from pilotage.harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

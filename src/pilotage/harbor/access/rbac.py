@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.harbor.access.attributes import Attributes, quoted, refusal
+from pilotage.harbor.access.attributes import Attributes, refusal
 from pilotage.harbor.access.users import MASTERS
+from pilotage.harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

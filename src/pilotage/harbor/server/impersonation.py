@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pilotage.harbor import errors
-from pilotage.harbor.access.attributes import Attributes, attributes_of, quoted, refusal
+from pilotage.harbor.access.attributes import Attributes, attributes_of, refusal
 from pilotage.harbor.access.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from pilotage.harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
