@@ -6,19 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.names import (
-    dns1035,
-    dns_label,
-    dns_subdomain,
-    env_name,
+from pilotage.harbor.metadata_rules import (
     metadata_problems,
     metadata_update_problems,
-    path_segment,
-    port_name,
-    qualified_name,
     selector_matches,
     selector_problems,
 )
+from pilotage.harbor.names import dns1035, dns_label, dns_subdomain, env_name, path_segment, port_name, qualified_name
 
 LETTERS = st.text("ab-.A_/", max_size=70)
 

@@ -13,7 +13,7 @@ from pilotage.harbor.access.rbac import STORAGES, Authorizer
 from pilotage.harbor.access.tokens import Tokens
 from pilotage.harbor.builtin import builtin_kinds
 from pilotage.harbor.housekeeping.crd_conditions import mark_pending
-from pilotage.harbor.names import metadata_problems, metadata_update_problems
+from pilotage.harbor.metadata_rules import metadata_problems, metadata_update_problems
 from pilotage.harbor.registry import Registry
 from pilotage.harbor.store import Store
 from pilotage.harbor.verbs.objects import from_entry, to_entry

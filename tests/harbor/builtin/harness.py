@@ -15,7 +15,7 @@ from pilotage.harbor.access.users import User
 from pilotage.harbor.builtin import builtin_kinds
 from pilotage.harbor.errors import Cause, StatusError
 from pilotage.harbor.kinds import Kind
-from pilotage.harbor.names import metadata_problems, metadata_update_problems
+from pilotage.harbor.metadata_rules import metadata_problems, metadata_update_problems
 
 Json = dict[str, Any]
 HERE = Path(__file__).parent

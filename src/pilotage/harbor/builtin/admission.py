@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from pilotage.harbor.builtin.base import Builtin, kind
 from pilotage.harbor.builtin.cells import text
-from pilotage.harbor.names import dns1035, dns_subdomain, port_number, selector_problems
+from pilotage.harbor.metadata_rules import selector_problems
+from pilotage.harbor.names import dns1035, dns_subdomain, port_number
 from pilotage.harbor.problems import duplicate, invalid, not_supported, required
 from pilotage.harbor.table import AGE, NAME
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage.harbor.names import dns_label, dns_subdomain, label_value, qualified_name, selector_problems
+from pilotage.harbor.metadata_rules import selector_problems
+from pilotage.harbor.names import dns_label, dns_subdomain, label_value, qualified_name
 from pilotage.harbor.problems import each_invalid, forbidden, invalid, required
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pilotage.harbor.builtin.pod_defaults import fill_template
 from pilotage.harbor.builtin.pod_rules import template_problems
 from pilotage.harbor.builtin.workload_rules import mismatch, name_warnings
 from pilotage.harbor.kinds import Column
-from pilotage.harbor.names import selector_matches, selector_problems
+from pilotage.harbor.metadata_rules import selector_matches, selector_problems
 from pilotage.harbor.problems import immutable, invalid, nonnegative, not_supported, required
 from pilotage.harbor.table import AGE, NAME, duration, since
 

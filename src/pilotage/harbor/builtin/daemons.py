@@ -13,7 +13,7 @@ from pilotage.harbor.builtin.workload_rules import (
     over_100_percent,
     percent_problems,
 )
-from pilotage.harbor.names import selector_matches, selector_problems
+from pilotage.harbor.metadata_rules import selector_matches, selector_problems
 from pilotage.harbor.problems import immutable, invalid, nonnegative, not_supported, required
 
 if TYPE_CHECKING:

@@ -9,15 +9,8 @@ from pilotage.harbor.builtin.addresses import ingress_problems, parse_address, r
 from pilotage.harbor.builtin.base import Builtin, kind, path
 from pilotage.harbor.builtin.cells import at, selector, text
 from pilotage.harbor.builtin.services import ingress_addresses
-from pilotage.harbor.names import (
-    dns_label,
-    dns_subdomain,
-    path_segment,
-    port_name,
-    port_number,
-    selector_problems,
-    wildcard_subdomain,
-)
+from pilotage.harbor.metadata_rules import selector_problems
+from pilotage.harbor.names import dns_label, dns_subdomain, path_segment, port_name, port_number, wildcard_subdomain
 from pilotage.harbor.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage.harbor.table import AGE, NAME
 

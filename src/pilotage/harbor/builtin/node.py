@@ -8,7 +8,8 @@ from pilotage.harbor.builtin.base import Builtin, kind, path
 from pilotage.harbor.builtin.cells import at, text
 from pilotage.harbor.builtin.container_rules import resource_problems
 from pilotage.harbor.builtin.pod_rules import toleration_problems
-from pilotage.harbor.names import dns_label, dns_subdomain, label_problems, qualified_name
+from pilotage.harbor.metadata_rules import label_problems
+from pilotage.harbor.names import dns_label, dns_subdomain, qualified_name
 from pilotage.harbor.problems import duplicate, each_invalid, immutable, invalid, nonnegative, required, too_long
 from pilotage.harbor.table import AGE, NAME
 

@@ -8,15 +8,8 @@ from pilotage.harbor.builtin.addresses import address_problems
 from pilotage.harbor.builtin.affinity_rules import affinity_problems
 from pilotage.harbor.builtin.container_rules import container_problems
 from pilotage.harbor.builtin.volume_rules import volume_problems
-from pilotage.harbor.names import (
-    annotation_problems,
-    dns_label,
-    dns_subdomain,
-    label_problems,
-    label_value,
-    qualified_name,
-    selector_problems,
-)
+from pilotage.harbor.metadata_rules import annotation_problems, label_problems, selector_problems
+from pilotage.harbor.names import dns_label, dns_subdomain, label_value, qualified_name
 from pilotage.harbor.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.harbor.builtin.base import Builtin, kind
 from pilotage.harbor.builtin.cells import at, number, text
 from pilotage.harbor.builtin.workload_rules import over_100_percent, percent_problems
-from pilotage.harbor.names import selector_problems
+from pilotage.harbor.metadata_rules import selector_problems
 from pilotage.harbor.problems import forbidden, immutable, invalid, nonnegative, not_supported
 from pilotage.harbor.table import AGE, NAME
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pilotage.harbor.builtin.base import Builtin, kind, named
 from pilotage.harbor.builtin.cells import text
 from pilotage.harbor.kinds import Column
-from pilotage.harbor.names import dns_subdomain, path_segment, selector_problems
+from pilotage.harbor.metadata_rules import selector_problems
+from pilotage.harbor.names import dns_subdomain, path_segment
 from pilotage.harbor.problems import each_invalid, invalid, not_supported, required
 from pilotage.harbor.table import AGE, NAME, name
 

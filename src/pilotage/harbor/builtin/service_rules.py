@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pilotage.harbor.builtin.addresses import address_problems, endpoint_problems, range_problems
 from pilotage.harbor.builtin.container_rules import PROTOCOLS, port_or_name
 from pilotage.harbor.builtin.service_allocation import needs_health_check
-from pilotage.harbor.names import dns_label, dns_subdomain, label_problems, port_number, qualified_name
+from pilotage.harbor.metadata_rules import label_problems
+from pilotage.harbor.names import dns_label, dns_subdomain, port_number, qualified_name
 from pilotage.harbor.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pilotage.harbor.builtin.base import Builtin, kind, now, path
 from pilotage.harbor.builtin.cells import at, text
 from pilotage.harbor.builtin.quantity import parse
-from pilotage.harbor.names import dns_subdomain, qualified_name, selector_problems
+from pilotage.harbor.metadata_rules import selector_problems
+from pilotage.harbor.names import dns_subdomain, qualified_name
 from pilotage.harbor.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage.harbor.table import AGE, NAME
 

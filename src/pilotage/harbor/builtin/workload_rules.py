@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.harbor.builtin.pod_rules import template_problems
-from pilotage.harbor.names import PERCENT_PROBLEM, dns_label, is_percent, selector_matches, selector_problems
+from pilotage.harbor.metadata_rules import selector_matches, selector_problems
+from pilotage.harbor.names import PERCENT_PROBLEM, dns_label, is_percent
 from pilotage.harbor.problems import forbidden, invalid, nonnegative, not_supported, required
 
 if TYPE_CHECKING:
