@@ -3,23 +3,24 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-alone test-on-cluster test-simulated lint bench conformance kube lock clean
+.PHONY: demo test test-contract test-on-cluster test-simulated lint bench conformance kube lock clean
 
 demo: $(VENV)/dev ## run a small controller on the embedded API server, and watch it work
 	$(PYTHON) -m demo
 
-test: $(VENV)/dev ## run every test, in three parts side by side; two of them on a real control plane, built if need be
-	$(MAKE) --no-print-directory -j3 test-alone test-on-cluster test-simulated
+test: $(VENV)/dev ## run every test, in three parts side by side, on real control planes, built if need be
+	$(MAKE) --no-print-directory -j3 test-contract test-on-cluster test-simulated
 
-test-alone: $(VENV)/dev
+test-contract: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster" --ignore tests/sim
+	$(PYTHON) -m pytest -q -m cluster tests/contract
 
 test-on-cluster: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m cluster --ignore tests/contract --ignore tests/harbor --ignore tests/sim
 
 test-simulated: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster" tests/sim
-	$(PYTHON) -m pytest -q -m cluster tests/contract tests/harbor tests/sim
+	$(PYTHON) -m pytest -q -m cluster tests/harbor tests/sim
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .
