@@ -14,6 +14,7 @@ import pilotage
 LAYERS = [
     {"kube"},
     {"harbor", "runtime"},
+    {"teardown"},
     {"sim"},
     {"cli"},
 ]

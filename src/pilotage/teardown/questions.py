@@ -1,0 +1,70 @@
+"""What deciding code may ask about a live cluster beyond what was gathered. Values only; `asking` answers them.
+
+None of them changes anything. The two dry runs are writes that the server checks, admission included, and does not do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+    from pilotage.kube.errors import ErrorClass
+
+
+class FullObject(NamedTuple):
+    """All of one object. The answer's `body`; the world's item is replaced as well."""
+
+    uid: str
+
+
+class EventsAbout(NamedTuple):
+    """The Events that are about one object, newest last, in `items`."""
+
+    uid: str
+
+
+class DryRunUpdate(NamedTuple):
+    """Would the API let go of this finalizer of this object? A server-side dry run of its removal."""
+
+    uid: str
+    finalizer: str
+
+
+class DryRunDelete(NamedTuple):
+    """Would the API take the delete of this object? A server-side dry run, with its uid."""
+
+    uid: str
+
+
+class MayI(NamedTuple):
+    """Whether we may do this (SelfSubjectAccessReview): `allowed` of the answer."""
+
+    verb: str
+    group: str
+    plural: str
+    namespace: str
+
+
+class MayThey(NamedTuple):
+    """The same for somebody else (SubjectAccessReview), such as ``system:serviceaccount:kserve:manager``."""
+
+    user: str
+    verb: str
+    group: str
+    plural: str
+    namespace: str
+    subresource: str = ""
+
+
+Question = FullObject | EventsAbout | DryRunUpdate | DryRunDelete | MayI | MayThey
+
+
+class Answer(NamedTuple):
+    """What came back. `error_class` and `message` where the server refused, in its own words."""
+
+    allowed: bool = True
+    body: Json | None = None
+    items: tuple[Json, ...] = ()
+    error_class: ErrorClass | None = None
+    message: str = ""
