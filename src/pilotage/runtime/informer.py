@@ -14,7 +14,7 @@ Promises
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -122,6 +122,17 @@ class Informer:
             self._ahead.setdefault(key, {})[obj.meta.resource_version] = writer
             self.store.put(obj)
             self._tell(Change(old, obj), quiet=writer)
+
+    def seed(self, objects: Iterable[Object], version: str) -> None:
+        """Begin with a list that was just read, instead of with a list of one's own: `objects` at `version`.
+
+        To be called before `run`. What has happened since comes by the watch; a version that is too old is listed.
+        """
+        for obj in objects:
+            self.store.put(obj)
+        self._version = version
+        self._must_list = False
+        self.synced.set()
 
     async def run(self) -> None:
         """Follow the server until cancelled. Errors are logged and retried with backoff; none of them ends it."""

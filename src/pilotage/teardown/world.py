@@ -111,6 +111,11 @@ class Item:
         """Whether its deletion has begun."""
         return self.object.meta.terminating
 
+    @property
+    def decoded(self) -> Json | None:
+        """What `read` gives, if somebody has asked for it before."""
+        return self._body
+
     def read(self) -> Json:
         """All that was read of it, decoded: of a metadata-only item, the metadata. Not yours to change."""
         if self._body is None:
@@ -169,6 +174,24 @@ class World:
                 siblings = self._children[owner.uid]
                 siblings[siblings.index(old)] = item
 
+    def add_all(self, resource: Resource, objects: Iterable[Object], *, full: bool) -> None:
+        """Take in the objects of a list, as `add` would. One whose uid another kind has shown before is a mirror of it.
+
+        A cluster has many of them: what is the same for all is looked up once.
+        """
+        group, kind = resource.group, resource.kind
+        by_uid, by_name = self._by_uid, self._by_name
+        of_kind = self._by_kind.setdefault(GroupKind(group, kind), {})
+        for obj in objects:
+            meta = obj.meta
+            uid = meta.uid
+            if uid in by_uid and uid not in of_kind:
+                continue
+            of_kind[uid] = by_uid[uid] = by_name[Name(group, kind, meta.namespace, meta.name)] = Item(
+                resource, obj, full=full
+            )
+        self._children = None
+
     def read_kind(self, reading: KindReading) -> None:
         """Note how reading a kind went."""
         self.kinds[GroupKind(reading.resource.group, reading.resource.kind)] = reading
@@ -188,6 +211,10 @@ class World:
     def find(self, group: str, kind: str, namespace: str, name: str) -> Item | None:
         """The object of this name, whatever its uid, if it was seen."""
         return self._by_name.get(Name(group, kind, namespace, name))
+
+    def at(self, name: Name) -> Item | None:
+        """The same, by its whole name."""
+        return self._by_name.get(name)
 
     def of(self, group: str, kind: str, namespace: str | None = None) -> list[Item]:
         """All objects of a kind that were seen, of one namespace or of all."""
@@ -230,8 +257,9 @@ class World:
 
     def body(self, item: Item) -> Json | None:
         """All of an object. None while it has not been read: then it is wanted."""
-        if item.full:
-            return item.read()
+        known = item if item.full else self._by_uid.get(item.uid, item)  # it may have been read since
+        if known.full:
+            return known.read()
         self.ask(FullObject(item.uid))
         return None
 

@@ -1,0 +1,198 @@
+"""What belongs to a teardown: what was named, what it owns, what is in it, and, when asked for, what refers to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.graph import Relation
+from pilotage.teardown.policy import Keep, family
+from pilotage.teardown.world import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.teardown.graph import Graph
+    from pilotage.teardown.policy import Policy
+    from pilotage.teardown.world import Item, World
+
+NAMESPACE = GroupKind("", "Namespace")
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+SERVICE = GroupKind("", "Service")
+SERVICE_NAME = "kubernetes.io/service-name"
+_OWNED = "owned by "
+
+_ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS, Relation.PROTECTS, Relation.TARGETS})
+_MADE_BY_THE_CLUSTER = frozenset(
+    {
+        GroupKind("", "Event"),
+        GroupKind("events.k8s.io", "Event"),
+        GroupKind("", "Endpoints"),
+        GroupKind("coordination.k8s.io", "Lease"),
+        GroupKind("cilium.io", "CiliumEndpoint"),
+    }
+)
+_MADE_IN_EVERY_NAMESPACE = frozenset(
+    {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("ConfigMap", "istio-ca-root-cert")}
+)
+
+
+class Members:
+    """Who goes and who stays, each with the reason, by uid."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.going: dict[str, Item] = {}
+        self.kept: dict[str, Item] = {}
+        self.reasons: dict[str, str] = {}
+        self.contents: dict[str, set[str]] = {}
+        """What is in a Namespace, or an instance of a definition, that goes."""
+        self.remarks: list[str] = []
+        self._attached: dict[str, list[str]] = {}
+        """What goes with an object though it does not name it as its owner: the Endpoints of a Service."""
+
+    def parts(self, uid: str) -> list[str]:
+        """What goes and is owned by it."""
+        owned = [child.uid for child in self._world.children(uid) if child.uid in self.going]
+        return owned + self._attached.get(uid, [])
+
+    def below(self, uid: str) -> set[str]:
+        """All parts, and theirs."""
+        found: set[str] = set()
+        open_ = [uid]
+        while open_:
+            for part in self.parts(open_.pop()):
+                if part not in found and part != uid:
+                    found.add(part)
+                    open_.append(part)
+        return found
+
+    def attach(self, part: Item, whole: Item, reason: str) -> None:
+        """Let something go along with an object that does not own it, also if it was named besides."""
+        self.going[part.uid] = part
+        self.reasons.setdefault(part.uid, reason)
+        self._attached.setdefault(whole.uid, []).append(part.uid)
+
+
+def gather_members(world: World, graph: Graph, targets: Iterable[Item], policy: Policy, *, adopt: bool) -> Members:
+    """All members of a teardown of these targets."""
+    members = Members(world)
+    for target in targets:
+        _take(members, world, target, "named", policy)
+    _spare_what_others_own(members, world)
+    while adopt and _adopt(members, world, graph, policy):
+        _spare_what_others_own(members, world)
+    _note_what_stays(members, graph)
+    return members
+
+
+def _take(members: Members, world: World, first: Item, reason: str, policy: Policy) -> None:
+    """Take an object, what it owns, and what is in it."""
+    open_ = [(first, reason)]
+    while open_:
+        item, why = open_.pop()
+        if item.uid in members.going or item.uid in members.kept:
+            continue
+        if policy.keeps(item.group_kind, item.uid):
+            members.kept[item.uid] = item
+            members.reasons[item.uid] = f"kept as asked; {why}"
+            continue
+        members.going[item.uid] = item
+        members.reasons[item.uid] = why
+        open_ += ((child, f"{_OWNED}{item}") for child in world.children(item.uid) if _may_own(item, child))
+        if item.group_kind == NAMESPACE:
+            inside = contents(world, item.meta.name)
+            members.contents[item.uid] = {each.uid for each in inside}
+            open_ += ((each, f"in {item}") for each in inside)
+        elif item.group_kind == DEFINITION:
+            instances = _instances(world, item)
+            members.contents[item.uid] = {each.uid for each in instances}
+            open_ += ((each, f"defined by {item}") for each in instances)
+        elif item.group_kind == SERVICE:
+            open_ += _slices(members, world, item)
+
+
+def _may_own(owner: Item, child: Item) -> bool:
+    """An owner in another namespace is none: the collector counts it as absent."""
+    return not owner.meta.namespace or owner.meta.namespace == child.meta.namespace
+
+
+def _spare_what_others_own(members: Members, world: World) -> None:
+    """The collector leaves what has another owner that stays: it takes the reference to the one that goes off it."""
+    open_ = [uid for uid in members.going if members.reasons[uid].startswith(_OWNED)]
+    while open_:
+        uid = open_.pop()
+        item = members.going.get(uid)
+        if item is None or not members.reasons[uid].startswith(_OWNED):
+            continue
+        owners = [world.get(owner.uid) for owner in item.meta.owner_references]
+        stays = next((each for each in owners if each and each.uid not in members.going and _may_own(each, item)), None)
+        if stays is not None:
+            open_ += members.below(uid)
+            del members.going[uid]
+            members.remarks.append(f"{item} stays: {stays} owns it, too")
+
+
+def contents(world: World, namespace: str) -> list[Item]:
+    """What is in a namespace, but for what the cluster itself keeps in each: its Events, its certificates."""
+    return [
+        item
+        for item in world
+        if item.meta.namespace == namespace
+        and item.group_kind not in _MADE_BY_THE_CLUSTER
+        and (item.resource.kind, item.meta.name) not in _MADE_IN_EVERY_NAMESPACE
+    ]
+
+
+def _instances(world: World, definition: Item) -> list[Item]:
+    plural, _, group = definition.meta.name.partition(".")
+    return [item for item in world if item.resource.group == group and item.resource.plural == plural]
+
+
+def _slices(members: Members, world: World, service: Item) -> list[tuple[Item, str]]:
+    """The Endpoints of a Service go with it. Slices that were made by hand are nobody's, so they are ours."""
+    namespace, name = service.meta.namespace, service.meta.name
+    if endpoints := world.find("", "Endpoints", namespace, name):
+        members.attach(endpoints, service, f"the endpoints of {service}")
+    return [
+        (item, f"labelled as a slice of {service}")
+        for item in world.of("discovery.k8s.io", "EndpointSlice", namespace)
+        if item.meta.labels.get(SERVICE_NAME) == name and not item.meta.owner_references
+    ]
+
+
+def _adopt(members: Members, world: World, graph: Graph, policy: Policy) -> bool:
+    """Take what refers to members and to nothing else, and the configuration that only they mount. True if any."""
+    found: list[tuple[Item, str]] = []
+    for uid in list(members.going):
+        for edge in graph.into(uid):
+            source = edge.source
+            if edge.relation in _ADOPTED and not _known(members, source) and not source.meta.owner_references:
+                aims = [each for each in graph.out_of(source.uid) if each.relation == edge.relation]
+                if all(each.target is not None and each.target.uid in members.going for each in aims):
+                    found.append((source, f"{edge.relation} {members.going[uid]}, and nothing else"))
+        for edge in graph.out_of(uid):
+            target = edge.target
+            if edge.relation is not Relation.MOUNTS or target is None or _known(members, target):
+                continue
+            users = (each.source.uid for each in graph.into(target.uid) if each.relation is Relation.MOUNTS)
+            if family(target.group_kind) is Keep.CONFIGS and all(user in members.going for user in users):
+                found.append((target, f"mounted by {members.going[uid]}, and by nothing else"))
+    for item, reason in found:
+        _take(members, world, item, reason, policy)
+    return bool(found)
+
+
+def _known(members: Members, item: Item) -> bool:
+    return item.uid in members.going or item.uid in members.kept
+
+
+def _note_what_stays(members: Members, graph: Graph) -> None:
+    """List the volumes, Secrets and configuration that members use and that stay."""
+    for uid, item in list(members.going.items()):
+        for edge in graph.out_of(uid):
+            target = edge.target
+            if target is None or edge.relation not in (Relation.MOUNTS, Relation.CLAIMS) or _known(members, target):
+                continue
+            if family(target.group_kind) is not None:
+                members.kept[target.uid] = target
+                members.reasons[target.uid] = f"not asked for; {item} {edge.relation} it"

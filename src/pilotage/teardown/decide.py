@@ -1,0 +1,374 @@
+"""The decision: what may be done now, and what is waited for. Pure, and called again and again.
+
+Rules of this file
+- What a decision rests on is its arguments: the ledger, what was just observed of each uid, the policy in the ledger,
+  and the time. No client, clock, logger or memory. A crash at any point is just another call.
+- Nothing is deleted before all it waits for is gone, with what that owns. Gone is what a read has shown to be gone:
+  unknown is not, and what could not be read is waited for.
+- An object that is not the one in the ledger (another uid under its name) is never acted on.
+- No finalizer is removed but our own hold.
+- Every entry that is not finished has an action or a wait, and every wait has a cause, an actor, a since and an until.
+
+An entry's way: present -> (held ->) asked to go -> terminating -> gone. A held owner is marked first: from then on its
+controller stops making parts, and our finalizer keeps the collector from taking the parts it has. They go one by one,
+and then it is let go.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kube.errors import ErrorClass
+from pilotage.kube.options import Propagation
+from pilotage.kube.wire import parse_time
+from pilotage.teardown.ledger import HOLD, Disposition
+from pilotage.teardown.phases import Phase
+from pilotage.teardown.world import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pilotage.teardown.ledger import Entry, Ledger
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+READ_AGAIN = dt.timedelta(seconds=2)
+HOPELESS_SECONDS = 3.0
+"""Nobody gets a permission by asking again: when nothing else is left to wait for, it ends after so long."""
+
+
+class Act(enum.StrEnum):
+    """What can be done to an object."""
+
+    HOLD = "hold"
+    """Put our finalizer on it."""
+    DELETE = "delete"
+    REDRIVE = "redrive"
+    """Delete it once more, in the background: a foreground deletion that nobody goes on with is over then."""
+    RELEASE = "release"
+    """Take our finalizer off it."""
+    DISOWN = "disown"
+    """Take the references to owners that go off it, so that it stays."""
+
+
+class Action(NamedTuple):
+    """One thing to do now."""
+
+    act: Act
+    entry: Entry
+    propagation: Propagation = Propagation.BACKGROUND
+
+
+class Refusal(NamedTuple):
+    """How the last attempt at an entry ended, if it failed."""
+
+    act: Act
+    error_class: ErrorClass
+    message: str
+    first: dt.datetime
+    """When it was first refused in a row."""
+    retry: dt.datetime
+    """Not before then."""
+
+
+class Sight(NamedTuple):
+    """What was last seen of one uid."""
+
+    state: State
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    """The uids in its ownerReferences."""
+    deletion: str = ""
+    """metadata.deletionTimestamp."""
+    grace_seconds: int = 0
+    gone_at: dt.datetime | None = None
+    """When it was first seen gone."""
+    problem: str = ""
+    """Why it is unknown."""
+
+
+class Cause(enum.StrEnum):
+    """Why something is waited for."""
+
+    ORDER = "order"
+    """Something has to go before it. Not a blocker by itself: that one has a wait of its own."""
+    HELD = "held"
+    """Its parts go first."""
+    ROUTER = "router"
+    """A router that cannot prove anything is given time, or what is under way is."""
+    GRACE = "grace period"
+    COLLECTOR = "garbage collector"
+    FINALIZER = "finalizer"
+    NAMESPACE = "namespace controller"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+
+
+class Wait(NamedTuple):
+    """One thing that is waited for."""
+
+    entry: Entry
+    cause: Cause
+    actor: str
+    """Who has to do something."""
+    text: str
+    since: dt.datetime
+    until: dt.datetime
+    """When it is given up."""
+    again: dt.datetime | None = None
+    """When it has to be looked at again, though nothing may have happened."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it is a reason of its own, and not just something that has its turn later."""
+        return self.cause not in (Cause.ORDER, Cause.HELD)
+
+
+class Decision(NamedTuple):
+    """What `decide` says."""
+
+    phase: Phase
+    actions: tuple[Action, ...]
+    waits: tuple[Wait, ...]
+    notes: tuple[str, ...] = ()
+    """What did not go as planned and belongs into the receipt."""
+
+    hopeless: bool = False
+    """Whether all that is left is forbidden: waiting changes nothing."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is gone, so that it can be proven."""
+        return self.phase is Phase.PROVE
+
+    @property
+    def blockers(self) -> tuple[Wait, ...]:
+        """The waits that are reasons of their own."""
+        return tuple(wait for wait in self.waits if wait.blocks)
+
+
+def decide(ledger: Ledger, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> Decision:
+    """See the module. An entry that `sights` does not have is unknown."""
+    return _Deciding(ledger, sights, refusals, now).decision()
+
+
+_UNSEEN = Sight(State.UNKNOWN, problem="it was not looked at")
+_OVER = (State.GONE, State.FOREIGN)
+_NEVER = (ErrorClass.FORBIDDEN, ErrorClass.INVALID)
+
+
+class _Deciding:
+    """One decision in the making."""
+
+    def __init__(
+        self, ledger: Ledger, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime
+    ) -> None:
+        self.ledger = ledger
+        self.sights = sights
+        self.refusals = refusals
+        self.now = now
+        self.entries = ledger.by_uid()
+        self.started = parse_time(ledger.started)
+        self.until = self.started + dt.timedelta(seconds=ledger.policy.timeout_seconds)
+        self.stalled = dt.timedelta(seconds=ledger.policy.stalled_seconds)
+        self.parts: dict[str, list[Entry]] = {}
+        self.keepsakes: dict[str, list[Entry]] = {}
+        """What an entry owns and what stays."""
+        for entry in ledger.entries:
+            if entry.owner:
+                owned = self.keepsakes if entry.disposition is Disposition.KEEP else self.parts
+                owned.setdefault(entry.owner, []).append(entry)
+        self.actions: list[Action] = []
+        self.waits: list[Wait] = []
+        self.notes: list[str] = []
+        self._over: dict[str, bool] = {}
+
+    def decision(self) -> Decision:
+        phases = []
+        for entry in self.ledger.entries:
+            if entry.disposition is Disposition.KEEP:
+                self.keep(entry)
+            elif self.sight(entry).state not in _OVER:
+                phases.append(self.step(entry))
+        phase = min(phases, default=Phase.PROVE)
+        return Decision(phase, tuple(self.actions), tuple(self.waits), tuple(self.notes), self.hopeless())
+
+    def hopeless(self) -> bool:
+        blockers = [wait for wait in self.waits if wait.blocks]
+        return not self.actions and bool(blockers) and all(map(self.is_forbidden, blockers))
+
+    def is_forbidden(self, wait: Wait) -> bool:
+        refusal = self.refusals.get(wait.entry.uid)
+        if wait.cause is not Cause.REFUSED or refusal is None or refusal.error_class is not ErrorClass.FORBIDDEN:
+            return False
+        return (self.now - refusal.first).total_seconds() >= HOPELESS_SECONDS
+
+    def step(self, entry: Entry) -> Phase:
+        """Act on an entry that is not gone, or wait; returns the phase it is in."""
+        sight = self.sight(entry)
+        if sight.state is State.UNKNOWN:
+            again = self.now + READ_AGAIN
+            self.wait(entry, Cause.UNREADABLE, "the API server", f"it cannot be read: {sight.problem}", again=again)
+        elif sight.state is State.TERMINATING:
+            self.terminating(entry, sight)
+        elif entry.disposition is Disposition.COLLECT:
+            self.collected(entry)
+        else:
+            return self.present(entry, sight)
+        return entry.phase
+
+    def present(self, entry: Entry, sight: Sight) -> Phase:
+        holder = self.entries.get(entry.owner)
+        if holder is not None and self.sight(holder).state not in (State.TERMINATING, *_OVER):
+            self.wait(entry, Cause.ORDER, str(holder), f"{holder} is marked first")
+            return entry.phase
+        if blocker := self.first_unsettled(entry):
+            return self.wait_for(entry, blocker)
+        if entry.hold and HOLD not in sight.finalizers and not self.cannot_hold(entry):
+            self.act(Act.HOLD, entry)
+            return Phase.CORDON
+        self.act(Act.DELETE, entry)
+        return Phase.CORDON if entry.hold else entry.phase
+
+    def wait_for(self, entry: Entry, blocker: Entry) -> Phase:
+        """Wait for something that has to go first, or whose going has to settle."""
+        gone_at = self.sight(blocker).gone_at
+        settled_at = gone_at + dt.timedelta(seconds=blocker.settle_seconds) if gone_at else self.until
+        if self.sight(blocker).state in _OVER and self.now < settled_at:
+            text = f"{blocker} is gone; what it sent is given {blocker.settle_seconds:g} s to end"
+            self.wait(entry, Cause.ROUTER, "the router", text, since=gone_at, until=settled_at, again=settled_at)
+            return Phase.DRAIN
+        first = "is let go" if blocker.disposition is Disposition.KEEP else "goes"
+        self.wait(entry, Cause.ORDER, str(blocker), f"{blocker} {first} first")
+        return entry.phase
+
+    def collected(self, entry: Entry) -> None:
+        """The collector takes it, once its owner goes. If it does not, we delete it."""
+        owner = self.entries.get(entry.owner)
+        sight = self.sight(owner) if owner is not None else Sight(State.GONE)
+        if owner is not None and sight.state in (State.PRESENT, State.UNKNOWN):
+            self.wait(entry, Cause.ORDER, str(owner), f"goes with {owner}")
+            return
+        left = sight.gone_at or (parse_time(sight.deletion) if sight.deletion else self.started)
+        waits_in_background = sight.state is State.TERMINATING and FOREGROUND not in sight.finalizers
+        if waits_in_background:
+            self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
+        elif self.now - left >= self.stalled:
+            self.act(Act.DELETE, entry)
+        else:
+            text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=left + self.stalled)
+
+    def terminating(self, entry: Entry, sight: Sight) -> None:
+        since = parse_time(sight.deletion) if sight.deletion else self.now
+        if HOLD in sight.finalizers:
+            part = next((part for part in self.parts.get(entry.uid, ()) if not self.over(part)), None)
+            if part is None:
+                self.act(Act.RELEASE, entry)
+            else:
+                self.wait(entry, Cause.HELD, "pilotage", f"its parts go first; {part} is left", since=since)
+            return
+        if entry.group_kind.kind == "Namespace" and not entry.group_kind.group:
+            self.wait(entry, Cause.NAMESPACE, "kube-controller-manager", "the namespace is being emptied", since=since)
+            return
+        others = [name for name in sight.finalizers if name not in (FOREGROUND, ORPHAN)]
+        if others:
+            text = f"finalizer {', '.join(others)}"
+            self.wait(entry, Cause.FINALIZER, "who keeps it", text, since=since)
+        elif FOREGROUND in sight.finalizers:
+            self.in_foreground(entry, since)
+        elif ORPHAN in sight.finalizers:
+            text = "its dependents are being orphaned"
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since)
+        elif entry.group_kind.kind == "Pod" and not entry.group_kind.group:
+            # Of a pod the timestamp is the end of its grace, not its begin.
+            begun = since - dt.timedelta(seconds=sight.grace_seconds)
+            left = max(0.0, (since - self.now).total_seconds())
+            text = f"{left:.0f} s of grace left" if left else "its grace is over; the kubelet has not confirmed its end"
+            self.wait(entry, Cause.GRACE, "the kubelet", text, since=begun)
+        else:
+            self.wait(entry, Cause.COLLECTOR, "the API server", "it is being removed", since=since)
+
+    def in_foreground(self, entry: Entry, since: dt.datetime) -> None:
+        part = next((part for part in self.parts.get(entry.uid, ()) if not self.over(part)), None)
+        if part is not None:
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", f"{part} goes first", since=since)
+        elif self.now - since >= self.stalled:
+            self.act(Act.REDRIVE, entry)
+        else:
+            text = "its foreground deletion ends"
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since, until=since + self.stalled)
+
+    def keep(self, entry: Entry) -> None:
+        """What stays must not be owned by what goes."""
+        sight = self.sight(entry)
+        owner = self.entries.get(entry.owner)
+        if owner is None or sight.state is not State.PRESENT or owner.uid not in sight.owners:
+            return
+        self.act(Act.DISOWN, entry)
+
+    # What the world is like
+
+    def sight(self, entry: Entry) -> Sight:
+        return self.sights.get(entry.uid, _UNSEEN)
+
+    def over(self, entry: Entry) -> bool:
+        """Whether an entry and all its parts are gone."""
+        known = self._over.get(entry.uid)
+        if known is None:
+            self._over[entry.uid] = True  # an owner that owns itself in a circle does not wait for itself
+            known = self.sight(entry).state in _OVER and all(self.over(part) for part in self.parts.get(entry.uid, ()))
+            self._over[entry.uid] = known
+        return known
+
+    def settled(self, entry: Entry) -> bool:
+        """Whether it is over, and its going has had the time it is given."""
+        if not self.over(entry):
+            return False
+        if not entry.settle_seconds:
+            return True
+        gone_at = self.sight(entry).gone_at
+        return gone_at is not None and self.now >= gone_at + dt.timedelta(seconds=entry.settle_seconds)
+
+    def first_unsettled(self, entry: Entry) -> Entry | None:
+        """What it has to wait for, if anything: also that which stays and would be taken along."""
+        for kept in self.keepsakes.get(entry.uid, ()):
+            if entry.uid in self.sight(kept).owners or self.sight(kept).state is State.UNKNOWN:
+                return kept
+        waited = (self.entries.get(uid) for uid in entry.after)
+        return next((each for each in waited if each is not None and not self.settled(each)), None)
+
+    def cannot_hold(self, entry: Entry) -> bool:
+        """Whether our hold was refused for good: then it goes without, and the receipt says so."""
+        refusal = self.refusals.get(entry.uid)
+        if refusal is None or refusal.act is not Act.HOLD or refusal.error_class not in _NEVER:
+            return False
+        self.notes.append(f"{entry} could not be held, so its parts may go in any order: {refusal.message}")
+        return True
+
+    # What comes of it
+
+    def act(self, act: Act, entry: Entry) -> None:
+        """Do it, unless it was refused a moment ago: then wait."""
+        refusal = self.refusals.get(entry.uid)
+        if refusal is not None and refusal.act is act and self.now < refusal.retry:
+            text = f"{act} was refused ({refusal.error_class}): {refusal.message}"
+            self.wait(entry, Cause.REFUSED, "the API server", text, since=refusal.first, again=refusal.retry)
+            return
+        propagation = entry.propagation if act is Act.DELETE and not entry.hold else Propagation.BACKGROUND
+        self.actions.append(Action(act, entry, propagation))
+
+    def wait(
+        self,
+        entry: Entry,
+        cause: Cause,
+        actor: str,
+        text: str,
+        *,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+        again: dt.datetime | None = None,
+    ) -> None:
+        self.waits.append(Wait(entry, cause, actor, text, since or self.started, until or self.until, again))

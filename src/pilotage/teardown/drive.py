@@ -1,0 +1,369 @@
+"""Drives a teardown: observe, decide, act, until all is gone, time is up, or it is told to stop.
+
+All knowledge that matters is in the ledger and in the cluster: a teardown that was cut off is begun anew with the same
+ledger, and goes on. Watches are opened only for kinds that something is waited for; what goes at once needs none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pilotage.kube import ApiError, Forbidden, KindNotServed
+from pilotage.kube.wire import parse_time
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.informer import Informer
+from pilotage.teardown.acting import Gone, perform, refusal
+from pilotage.teardown.decide import Cause, decide
+from pilotage.teardown.ledger import Disposition, Entry
+from pilotage.teardown.phases import phase_of
+from pilotage.teardown.prove import Proof, prove
+from pilotage.teardown.sights import Sights
+from pilotage.teardown.world import GroupKind, State
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable
+
+    from pilotage.kube import Client, Object, Resource
+    from pilotage.runtime.informer import Change
+    from pilotage.teardown.decide import Action, Decision, Refusal
+    from pilotage.teardown.ledger import Ledger
+    from pilotage.teardown.world import World
+
+AT_ONCE = 16
+"""How many requests are under way at the same time."""
+POLL_SECONDS = 2.0
+"""How often an object is read that cannot be watched."""
+NAMESPACES_ONE_BY_ONE_MAX = 3
+"""A kind in more namespaces than this is watched in all of them at once."""
+SHARE_OF_TIME = 4.0
+"""After a decision comes a pause of so many times as long as it took: a large ledger is not decided on every event."""
+
+
+class Step(NamedTuple):
+    """One thing that happened, for whoever shows the progress."""
+
+    what: str
+    """``asked``, ``gone``, ``refused``, ``found``, ``proving``."""
+    entry: Entry | None
+    at: dt.datetime
+    text: str = ""
+
+
+class Outcome(NamedTuple):
+    """How a drive ended. Complete if there is a proof and it holds."""
+
+    ledger: Ledger
+    """With what was found on the way."""
+    decision: Decision
+    proof: Proof | None
+    gone_at: dict[str, dt.datetime]
+    asked_at: dict[str, dt.datetime]
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is proven gone."""
+        return self.proof is not None and self.proof.holds
+
+
+class Drive:
+    """One teardown. `run` it once; `stop` it at any time: what is under way is finished, and nothing new begun."""
+
+    def __init__(
+        self,
+        client: Client,
+        ledger: Ledger,
+        *,
+        rng: random.Random,
+        world: World | None = None,
+        on_step: Callable[[Step], None] | None = None,
+        on_decision: Callable[[Decision], None] | None = None,
+        on_ledger: Callable[[Ledger], None] | None = None,
+    ) -> None:
+        """`world` is what was gathered for the plan, if that was just now. `on_ledger` is told when it has grown."""
+        self.ledger = ledger
+        self.sights = Sights()
+        self._client = client
+        self._rng = rng
+        self._world = world
+        self._on_step = on_step or (lambda _: None)
+        self._on_decision = on_decision or (lambda _: None)
+        self._on_ledger = on_ledger or (lambda _: None)
+        self._entries = ledger.by_uid()
+        self._refusals: dict[str, Refusal] = {}
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._watched: dict[tuple[GroupKind, str], Informer] = {}
+        self._followers: dict[tuple[GroupKind, str], asyncio.Task[None]] = {}
+        self._asked: dict[str, dt.datetime] = {}
+        self._gone: dict[str, dt.datetime] = {}
+        self._notes: list[str] = []
+
+    def stop(self) -> None:
+        """End soon: no new action is begun."""
+        self._stopping = True
+        self._changed.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end."""
+        return self._stopping
+
+    async def run(self) -> Outcome:
+        """Until all is proven gone, the policy's time is up, or `stop`."""
+        try:
+            await self._look_at_first()
+            return await self._run()
+        finally:
+            tasks = [*self._busy.values(), *self._followers.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> Outcome:
+        deadline = parse_time(self.ledger.started) + dt.timedelta(seconds=self.ledger.policy.timeout_seconds)
+        loop = asyncio.get_running_loop()
+        while True:
+            self._changed.clear()
+            began, now = loop.time(), utc_now()
+            decision = decide(self.ledger, self.sights.all, self._refusals, now)
+            took = loop.time() - began
+            self._on_decision(decision)
+            self._note(decision.notes)
+            if decision.finished and not self._busy:
+                self._on_step(Step("proving", None, now))
+                proof = await prove(self._client, self.ledger)
+                if self._take_proof(proof):
+                    return self._outcome(decision, proof)
+                if not self._stopping and utc_now() < deadline:
+                    await asyncio.sleep(POLL_SECONDS if proof.unread else 0.0)
+                    continue
+            if self._stopping or now >= deadline or decision.hopeless:
+                if not self._busy:
+                    return self._outcome(decision, None)
+            else:
+                self._begin(decision.actions)
+                self._follow(decision)
+            await self._news(decision, now, deadline)
+            if took * SHARE_OF_TIME > 0.005:
+                await asyncio.sleep(took * SHARE_OF_TIME)
+
+    def _outcome(self, decision: Decision, proof: Proof | None) -> Outcome:
+        return Outcome(self.ledger, decision, proof, self._gone, self._asked, tuple(self._notes))
+
+    async def _news(self, decision: Decision, now: dt.datetime, deadline: dt.datetime) -> None:
+        """Wait until something has changed, or a wait has to be looked at again."""
+        moments = [wait.again for wait in decision.waits if wait.again is not None and wait.again > now]
+        seconds = (min([deadline, *moments]) - now).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.01)):
+                await self._changed.wait()
+
+    # Observing
+
+    async def _look_at_first(self) -> None:
+        """From what was gathered, or else one read for each entry."""
+        world = self._world
+        unread: list[Entry] = []
+        for entry in self.ledger.entries:
+            item = world.get(entry.uid) if world is not None else None
+            if item is not None:
+                self.sights.see(item.object)
+            elif world is not None and world.state(entry.full_name, entry.uid) in (State.GONE, State.FOREIGN):
+                self._is_gone(entry, foreign=world.state(entry.full_name, entry.uid) is State.FOREIGN)
+            else:
+                unread.append(entry)
+        await asyncio.gather(*map(self._read, unread))
+
+    async def _read(self, entry: Entry) -> None:
+        """One entry, from the API itself."""
+        try:
+            async with self._gate:
+                found = await self._client.get(entry.resource, entry.key, metadata_only=True)
+        except ApiError as error:
+            if error.error_class == "absent" and not isinstance(error, KindNotServed):
+                self._is_gone(entry)
+            elif self.sights.unknown(entry.uid, error.message):
+                self._changed.set()
+            return
+        if found.meta.uid != entry.uid:
+            self._is_gone(entry, foreign=True)
+        elif self.sights.see(found):
+            self._changed.set()
+
+    async def _read_later(self, entry: Entry) -> None:
+        try:
+            await asyncio.sleep(POLL_SECONDS)
+            await self._read(entry)
+        finally:
+            self._busy.pop(entry.uid, None)
+            self._changed.set()
+
+    def _is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
+        now = utc_now()
+        if self.sights.gone(entry.uid, now, foreign=foreign):
+            self._gone.setdefault(entry.uid, now)
+            self._refusals.pop(entry.uid, None)
+            self._changed.set()
+            if entry.disposition is not Disposition.KEEP:
+                self._on_step(Step("gone", entry, now, "another object has its name" if foreign else ""))
+
+    def _follow(self, decision: Decision) -> None:
+        """Watch the kinds of all that is waited for and that is under way."""
+        for wait in decision.waits:
+            if wait.cause in (Cause.ROUTER, Cause.HELD):
+                continue
+            entry = wait.entry
+            if wait.cause is Cause.UNREADABLE and entry.uid not in self._busy:
+                self._busy[entry.uid] = asyncio.create_task(self._read_later(entry), name=f"read {entry}")
+                continue
+            going = self.sights.get(entry.uid).state is not State.PRESENT or entry.disposition is Disposition.COLLECT
+            if going or wait.cause is Cause.REFUSED:
+                self._watch_kind(entry)
+
+    def _watch_kind(self, entry: Entry) -> None:
+        kind = entry.group_kind
+        if (kind, "") in self._watched or (kind, entry.namespace) in self._watched:
+            return
+        namespaces = {each.namespace for each in self.ledger.entries if each.group_kind == kind}
+        place = entry.namespace if len(namespaces) <= NAMESPACES_ONE_BY_ONE_MAX else ""
+        informer = Informer(self._client, entry.resource, rng=self._rng, namespace=place, metadata_only=True)
+        self._seed(informer, entry.resource, place)
+        informer.add_handler(partial(self._take, entry.resource))
+        self._watched[kind, place] = informer
+        watching = self._keep_watching(informer, kind, place)
+        self._followers[kind, place] = asyncio.create_task(watching, name=f"follow {kind} {place}")
+
+    def _seed(self, informer: Informer, resource: Resource, place: str) -> None:
+        """Watch on from what was gathered, where that is the same collection: a list less."""
+        world = self._world
+        reading = world.kinds.get(GroupKind(resource.group, resource.kind)) if world is not None else None
+        if world is None or reading is None or reading.problem or not reading.resource_version:
+            return
+        if world.namespaces == ({place} if place else frozenset()):
+            items = world.of(resource.group, resource.kind, place or None)
+            informer.seed([item.object for item in items], reading.resource_version)
+
+    async def _keep_watching(self, informer: Informer, kind: GroupKind, place: str) -> None:
+        """The informer, and single reads as long as it cannot list: who may not watch may still be allowed to look."""
+        following = asyncio.create_task(informer.run())
+        try:
+            while not following.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await informer.synced.wait()
+                if informer.problem is None:
+                    await asyncio.sleep(POLL_SECONDS)
+                    continue
+                entries = [
+                    entry
+                    for entry in self.ledger.entries
+                    if entry.group_kind == kind and (not place or entry.namespace == place)
+                    if self.sights.get(entry.uid).state not in (State.GONE, State.FOREIGN)
+                ]
+                await asyncio.gather(*map(self._read, entries))
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    def _take(self, resource: Resource, change: Change) -> None:
+        """One event of a watch."""
+        obj = change.object
+        entry = self._entries.get(obj.meta.uid)
+        if change.new is None:
+            if entry is not None:
+                self._is_gone(entry)
+            return
+        if entry is not None:
+            if self.sights.see(obj):
+                self._changed.set()
+            return
+        owner = next((self._entries[each.uid] for each in obj.meta.owner_references if each.uid in self._entries), None)
+        if owner is not None and owner.disposition is not Disposition.KEEP:
+            self._found(resource, obj, owner)
+
+    def _found(self, resource: Resource, obj: Object, owner: Entry) -> None:
+        """Something that appeared after the plan was made, and that belongs to it: a pod that replaced another."""
+        entry = Entry(
+            resource=resource,
+            namespace=obj.meta.namespace,
+            name=obj.meta.name,
+            uid=obj.meta.uid,
+            phase=phase_of(GroupKind(resource.group, resource.kind)),
+            disposition=Disposition.DELETE if owner.hold else Disposition.COLLECT,
+            reason=f"appeared later; owned by {owner}",
+            owner=owner.uid,
+        )
+        self._entries[entry.uid] = entry
+        self.ledger = msgspec.structs.replace(self.ledger, entries=(*self.ledger.entries, entry))
+        self._on_ledger(self.ledger)
+        self.sights.see(obj)
+        self._on_step(Step("found", entry, utc_now(), entry.reason))
+        self._changed.set()
+
+    # Acting
+
+    def _begin(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            uid = action.entry.uid
+            if uid not in self._busy:
+                task = asyncio.create_task(self._perform(action), name=f"{action.act} {action.entry}")
+                self._busy[uid] = task
+
+    async def _perform(self, action: Action) -> None:
+        entry = action.entry
+        try:
+            async with self._gate:
+                if self._stopping:
+                    return
+                self._asked.setdefault(entry.uid, utc_now())
+                self._on_step(Step("asked", entry, utc_now(), action.act))
+                answer = await perform(self._client, action)
+        except Gone as gone:
+            self._is_gone(entry, foreign=gone.foreign)
+        except ApiError as error:
+            await self._was_refused(action, error)
+        else:
+            self._refusals.pop(entry.uid, None)
+            if answer is None:
+                self._is_gone(entry)
+            else:
+                self.sights.see(answer)
+        finally:
+            self._busy.pop(entry.uid, None)
+            self._changed.set()
+
+    async def _was_refused(self, action: Action, error: ApiError) -> None:
+        """Note it, and look: an answer that was lost may have been a success."""
+        entry, now = action.entry, utc_now()
+        last = self._refusals.get(entry.uid)
+        self._refusals[entry.uid] = refusal(action, error, last, now)
+        if last is None or last.message != error.message:
+            self._on_step(Step("refused", entry, now, f"{action.act}: {error.message}"))
+        if not isinstance(error, Forbidden):
+            await self._read(entry)
+
+    # Proving
+
+    def _take_proof(self, proof: Proof) -> bool:
+        """Whether it holds. What it shows to be there after all goes back into the game."""
+        for obj in proof.there:
+            if obj.meta.uid in self._entries:
+                self.sights.contradict(obj)
+                self._gone.pop(obj.meta.uid, None)
+        for uid, problem in proof.unread.items():
+            self._notes.append(f"{self._entries[uid]} could not be read to prove it gone: {problem}")
+        return proof.holds
+
+    def _note(self, notes: Iterable[str]) -> None:
+        self._notes += (note for note in notes if note not in self._notes)

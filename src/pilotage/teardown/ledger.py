@@ -1,0 +1,105 @@
+"""The ledger: what a teardown takes, and in which order, written down before anything is done.
+
+It is a value that can be saved and read back: a teardown that was cut off goes on from it.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from pilotage.kube import ObjectKey, ObjectRef, Propagation, Resource
+from pilotage.teardown.phases import Phase
+from pilotage.teardown.policy import Policy
+from pilotage.teardown.world import GroupKind, Name
+
+HOLD = "pilotage.dev/teardown"
+"""Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
+
+
+class Disposition(enum.StrEnum):
+    """Who makes an object go."""
+
+    DELETE = "delete"
+    """We delete it."""
+    COLLECT = "collect"
+    """The garbage collector takes it with its owner; we see to it that it does."""
+    KEEP = "keep"
+    """It stays."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One object of a ledger."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    phase: Phase
+    disposition: Disposition
+    reason: str
+    """How it came here: ``named``, ``owned by deployment/web``, ``kept: policy``."""
+    owner: str = ""
+    """The uid of the entry that takes it along (`COLLECT`), or whose parts it belongs to."""
+    after: tuple[str, ...] = ()
+    """The uids that have to be gone, with all they own, before this one is deleted."""
+    hold: bool = False
+    """Its parts go one by one: our finalizer keeps it until they have gone."""
+    propagation: Propagation = Propagation.BACKGROUND
+    settle_seconds: float = 0.0
+    """How long after it is gone things may go on as if it were there: routes that proxies still have."""
+    unverified: str = ""
+    """What cannot be proven about it, for the receipt."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Where it is."""
+        return ObjectKey(self.namespace, self.name)
+
+    @property
+    def full_name(self) -> Name:
+        """What and where it is."""
+        return Name(self.resource.group, self.resource.kind, self.namespace, self.name)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Its kind."""
+        return GroupKind(self.resource.group, self.resource.kind)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """As others print it."""
+        return ObjectRef(self.resource.api_version, self.resource.kind, self.namespace, self.name, self.uid)
+
+    def __str__(self) -> str:
+        return str(self.full_name)
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """All objects of one teardown."""
+
+    targets: tuple[str, ...]
+    """What was asked for, as a person reads it."""
+    started: str
+    """RFC 3339."""
+    policy: Policy
+    entries: tuple[Entry, ...]
+    cycles: tuple[tuple[str, ...], ...] = ()
+    """Uids that wait for each other in a circle: these go together."""
+    remarks: tuple[str, ...] = ()
+    """What the reader of the plan should know."""
+
+    def by_uid(self) -> dict[str, Entry]:
+        """The entries, by uid."""
+        return {entry.uid: entry for entry in self.entries}
+
+    @property
+    def going(self) -> tuple[Entry, ...]:
+        """All that goes."""
+        return tuple(entry for entry in self.entries if entry.disposition != Disposition.KEEP)
+
+    @property
+    def kept(self) -> tuple[Entry, ...]:
+        """All that stays."""
+        return tuple(entry for entry in self.entries if entry.disposition == Disposition.KEEP)

@@ -1,0 +1,178 @@
+"""From what was named to a ledger: what goes along, what stays, who holds whom, and the order.
+
+Along goes what the named objects own, because the garbage collector would take it anyway. What merely refers to them
+goes along only when asked for (`adopt`), and then only what refers to nothing else. Volumes and Secrets that were not
+named stay, and are listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.kube import Propagation
+from pilotage.kube.wire import format_time
+from pilotage.teardown.closure import Members, gather_members
+from pilotage.teardown.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.order import order
+from pilotage.teardown.phases import WORKLOADS, Phase, is_built_in, phase_of
+from pilotage.teardown.routers import settle_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pilotage.teardown.graph import Graph
+    from pilotage.teardown.policy import Policy
+    from pilotage.teardown.world import Item, World
+
+    KeeperOf = Callable[[World, Item, str], Item | None]
+    """The workload that takes a finalizer off an object, if it is known."""
+
+
+def make_ledger(
+    world: World,
+    graph: Graph,
+    targets: Iterable[Item],
+    policy: Policy,
+    *,
+    adopt: bool = False,
+    keeper_of: KeeperOf | None = None,
+) -> Ledger:
+    """The ledger of a teardown of these objects."""
+    named = list(targets)
+    members = gather_members(world, graph, named, policy, adopt=adopt)
+    carriers = _carriers(members)
+    holds = {uid for uid in members.going if _goes_in_parts(uid, members, carriers, adopt=adopt)}
+    for uid in holds:  # its parts are ours to delete, each in its turn
+        for child in members.parts(uid):
+            carriers.pop(child, None)
+    phases = {uid: Phase.RELEASE if uid in holds else _phase(uid, members) for uid in members.going}
+    holders = {child: uid for uid in holds for child in members.parts(uid)}
+    after, cycles = order(
+        graph, phases, carriers=carriers, holders=holders, keepers=_keepers(world, members, keeper_of)
+    )
+    _last_of_all(after, members, carriers)
+    entries = [
+        Entry(
+            resource=item.resource,
+            namespace=item.meta.namespace,
+            name=item.meta.name,
+            uid=uid,
+            phase=phases[uid],
+            disposition=Disposition.COLLECT if uid in carriers else Disposition.DELETE,
+            reason=members.reasons[uid],
+            owner=carriers.get(uid) or holders.get(uid, ""),
+            after=tuple(sorted(after[uid])),
+            hold=uid in holds and not item.terminating,
+            propagation=_propagation(item, members),
+            settle_seconds=(settle := settle_seconds(world, item, policy))[0],
+            unverified=settle[1],
+        )
+        for uid, item in members.going.items()
+    ]
+    entries += (
+        Entry(
+            resource=item.resource,
+            namespace=item.meta.namespace,
+            name=item.meta.name,
+            uid=uid,
+            phase=Phase.REMOVE,
+            disposition=Disposition.KEEP,
+            reason=members.reasons[uid],
+            owner=next((owner.uid for owner in item.meta.owner_references if owner.uid in members.going), ""),
+        )
+        for uid, item in members.kept.items()
+    )
+    entries.sort(key=lambda entry: (entry.phase, entry.namespace, entry.resource.kind, entry.name))
+    return Ledger(
+        targets=tuple(str(item) for item in named),
+        started=format_time(world.now),
+        policy=policy,
+        entries=tuple(entries),
+        cycles=tuple(cycles),
+        remarks=tuple(members.remarks),
+    )
+
+
+def _carriers(members: Members) -> dict[str, str]:
+    """Who is taken along by whom: each part, by the first of its owners that goes."""
+    carriers: dict[str, str] = {}
+    for uid in members.going:
+        for part in members.parts(uid):
+            if part not in carriers and uid not in _chain(part, carriers, uid):
+                carriers[part] = uid
+    return carriers
+
+
+def _chain(part: str, carriers: dict[str, str], start: str) -> set[str]:
+    """`start` itself if `part` carries it, directly or not: then it cannot be the carrier of `part`."""
+    above = start
+    seen: set[str] = set()
+    while above in carriers and above not in seen:
+        seen.add(above)
+        above = carriers[above]
+        if above == part:
+            return {start}
+    return {start} if start == part else set()
+
+
+def _goes_in_parts(uid: str, members: Members, carriers: dict[str, str], *, adopt: bool) -> bool:
+    """Whether an owner's parts go in more than one phase: deleted with it, they would go in any order.
+
+    The parts of one that is already being deleted are its controller's to take, unless we are asked to do it.
+    """
+    item = members.going[uid]
+    if is_built_in(item.resource.group) or item.group_kind in WORKLOADS or (item.terminating and not adopt):
+        return False
+    phases = {_phase(part, members) for part in members.below(uid) if carriers.get(part) is not None}
+    return len(phases) > 1 or (item.terminating and bool(phases))
+
+
+def _phase(uid: str, members: Members) -> Phase:
+    """By kind; an owner of something that runs is something that runs, and one of several phases goes last."""
+    item = members.going[uid]
+    phase = phase_of(item.group_kind)
+    if phase is not Phase.REMOVE or is_built_in(item.resource.group):
+        return phase
+    below = {phase_of(members.going[part].group_kind) for part in members.below(uid)}
+    if len(below) > 1:
+        return Phase.RELEASE
+    return Phase.STOP if below == {Phase.STOP} else phase
+
+
+def _propagation(item: Item, members: Members) -> Propagation:
+    in_foreground = item.group_kind in WORKLOADS or phase_of(item.group_kind) is Phase.QUIESCE
+    return Propagation.FOREGROUND if in_foreground and members.parts(item.uid) else Propagation.BACKGROUND
+
+
+def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list[tuple[str, str]]:
+    """Pairs of a workload in the ledger and an object whose finalizer it keeps."""
+    if keeper_of is None or not any(item.group_kind in WORKLOADS for item in members.going.values()):
+        return []
+    pairs = []
+    for uid, item in members.going.items():
+        if is_built_in(item.resource.group):
+            continue
+        for finalizer in item.meta.finalizers:
+            workload = keeper_of(world, item, finalizer)
+            if workload is not None and workload.uid in members.going:
+                pairs.append((workload.uid, uid))
+    return pairs
+
+
+def _last_of_all(after: dict[str, set[str]], members: Members, carriers: dict[str, str]) -> None:
+    """Namespaces and definitions go after all that is in them; what has no relation to anything, after what runs."""
+    running: dict[str, set[str]] = {}
+    for uid, item in members.going.items():
+        if phase_of(item.group_kind) <= Phase.STOP and uid not in carriers:
+            running.setdefault(item.meta.namespace, set()).add(uid)
+    pointed_at = {other for waits in after.values() for other in waits}
+    for uid, item in members.going.items():
+        if uid in members.contents:
+            after[uid] |= {part for part in members.contents[uid] if part in members.going and part not in carriers}
+        elif (
+            not after[uid]
+            and uid not in pointed_at
+            and uid not in carriers
+            and phase_of(item.group_kind) is Phase.REMOVE
+        ):
+            after[uid] |= running.get(item.meta.namespace, set())

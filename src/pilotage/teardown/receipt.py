@@ -1,0 +1,168 @@
+"""The receipt: the record of one teardown, from before its first act to its proof.
+
+It is written before anything is done, with the ledger in it, so that a teardown that was cut off can be resumed from
+it; and at the end once more, with what was proven, what was kept and what is left. Plain JSON, one object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotage.kube.wire import format_micro_time
+from pilotage.teardown.ledger import Disposition, Ledger
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.teardown.drive import Outcome
+    from pilotage.teardown.ledger import Entry
+
+FORMAT = "pilotage.dev/receipt-v1"
+
+
+class ReceiptError(Exception):
+    """A file that is no receipt, or cannot be read or written; the message says which and why."""
+
+
+class ReadRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The read that proved something."""
+
+    request: str
+    at: str
+    resource_version: str = ""
+
+
+class ObjectRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What became of one object."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    found: str
+    """How it came to be part of the teardown."""
+    phase: str
+    state: str
+    """``gone``, ``kept``, or what it was when the teardown ended without it."""
+    asked: str = ""
+    gone: str = ""
+    proof: ReadRecord | None = None
+    unverified: str = ""
+    waits: str = ""
+    """For what it still waits, where it is not gone."""
+
+    def __str__(self) -> str:
+        place = f" -n {self.namespace}" if self.namespace else ""
+        return f"{self.kind.lower()}/{self.name}{place}"
+
+
+class Receipt(msgspec.Struct, frozen=True, rename="camel"):
+    """See the module."""
+
+    targets: tuple[str, ...]
+    server: str
+    started: str
+    ledger: Ledger
+    """What `--resume` goes on from."""
+    format: str = FORMAT
+    result: str = "running"
+    """``running`` (or cut off), ``complete``, ``incomplete``."""
+    ended: str = ""
+    objects: tuple[ObjectRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def count(self, state: str) -> int:
+        """How many objects ended in a state."""
+        return sum(record.state == state for record in self.objects)
+
+
+def begin(ledger: Ledger, server: str) -> Receipt:
+    """The receipt of a teardown that is about to start."""
+    return Receipt(targets=ledger.targets, server=server, started=ledger.started, ledger=ledger)
+
+
+def conclude(outcome: Outcome, server: str, now: dt.datetime) -> Receipt:
+    """The receipt of one that has ended, complete or not."""
+    ledger = outcome.ledger
+    waits = {wait.entry.uid: f"{wait.cause}: {wait.text}" for wait in outcome.decision.waits}
+    return Receipt(
+        targets=ledger.targets,
+        server=server,
+        started=ledger.started,
+        ledger=ledger,
+        result="complete" if outcome.complete else "incomplete",
+        ended=format_micro_time(now),
+        objects=tuple(_record(entry, outcome, waits) for entry in ledger.entries),
+        notes=tuple(dict.fromkeys((*ledger.remarks, *outcome.notes))),
+    )
+
+
+def _record(entry: Entry, outcome: Outcome, waits: dict[str, str]) -> ObjectRecord:
+    read = outcome.proof.gone.get(entry.uid) if outcome.proof is not None else None
+    asked, gone = outcome.asked_at.get(entry.uid), outcome.gone_at.get(entry.uid)
+    return ObjectRecord(
+        entry.resource.api_version,
+        entry.resource.kind,
+        entry.namespace,
+        entry.name,
+        entry.uid,
+        entry.reason,
+        str(entry.phase),
+        _state(entry, outcome),
+        format_micro_time(asked) if asked else "",
+        format_micro_time(gone) if gone else "",
+        ReadRecord(read.request, format_micro_time(read.at), read.resource_version) if read else None,
+        entry.unverified,
+        waits.get(entry.uid, ""),
+    )
+
+
+def _state(entry: Entry, outcome: Outcome) -> str:
+    proof = outcome.proof
+    if entry.disposition is Disposition.KEEP:
+        there = proof is None or proof.kept.get(entry.uid, True)
+        return "kept" if there else "to be kept, but not there"
+    if proof is not None and entry.uid in proof.gone:
+        return "gone"
+    return "seen gone, not proven" if entry.uid in outcome.gone_at else "left"
+
+
+def save(receipt: Receipt, path: Path) -> None:
+    """Write it whole or not at all: a new file in the same folder, then a rename."""
+    text = msgspec.json.format(msgspec.json.encode(receipt), indent=2)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise ReceiptError(f"{path}: the receipt cannot be written: {error.strerror}") from error
+
+
+def load(path: Path) -> Receipt:
+    """Read one back."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ReceiptError(f"{path}: {error.strerror}") from error
+    try:
+        head: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        if head.get("format") != FORMAT:
+            raise ReceiptError(f"{path}: not a receipt of Pilotage: its format is {head.get('format')!r}")
+        return msgspec.json.decode(raw, type=Receipt)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReceiptError(f"{path}: not a receipt of Pilotage: {error}") from error
