@@ -1,27 +1,56 @@
 """The command line: thin entry points that parse, call a layer below, and print.
 
-Only click is imported here. What a command needs, it imports when it runs, so that ``pilotage --help`` stays quick.
+A command is a module of this package, imported when it is called. What a command needs, it imports when it runs.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import click
 
 from pilotage import __version__
-from pilotage.cli.harbor import harbor
-from pilotage.cli.version import version
+
+COMMANDS = {
+    "delete": "Take things down in order, wait until they are proven gone, and write a receipt.",
+    "harbor": "Serve the Kubernetes API on this machine until SIGTERM.",
+    "leaks": "Find what was left behind, what it costs, and how to be rid of it.",
+    "plan": "Show what `pilotage delete` would do, and what would stand in its way.",
+    "receipt": "Look at the receipts that `pilotage delete` writes.",
+    "tree": "Show what an object is made of and what refers to it, with the state of each.",
+    "version": "Print the version of Pilotage and of the API server.",
+    "wait": "Wait until objects are proven gone.",
+    "why": "Explain why something does not go away, and what to do about it.",
+}
+"""Each command's module, which has a function of the same name, and the line that ``pilotage --help`` has for it."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The group of all commands; it knows them without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Their names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """One of them, imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"pilotage.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list in ``--help``."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in sorted(COMMANDS)])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pilotage")
 def pilotage() -> None:
     """Model serving on Kubernetes whose departures are as safe as its arrivals."""
-
-
-pilotage.add_command(harbor)
-pilotage.add_command(version)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003 - msgspec resolves it at run time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -17,19 +17,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-
 from pilotage.kube import ApiError, Client, Expired, Object, ObjectKey, ObjectList, Resource, WatchEvent
 from pilotage.kube.client import CHUNK
 from pilotage.kube.watch import IDLE_SECONDS_MAX
 from pilotage.runtime.clock import monotonic
+from pilotage.runtime.lazy_logger import LazyLogger
 from pilotage.runtime.retry import Backoff
 from pilotage.runtime.store import Indexer, Store
 
 if TYPE_CHECKING:
     import random
 
-_log = structlog.get_logger(__name__)
+_log = LazyLogger(__name__)
 
 WATCH_SECONDS_MIN = 300
 WATCH_SECONDS_SHORT = 5.0

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pilotage.kube import Absent, ApiError, Conflict, Foreign, Propagation, Throttled, merge_patch
 from pilotage.kube.patches import without_finalizer
 from pilotage.teardown.decide import Act, Refusal
 from pilotage.teardown.ledger import HOLD
 
 if TYPE_CHECKING:
-    from pilotage.kube import Client, Object, Patch
+    from pilotage.kube import Client, Json, Object, Patch
     from pilotage.teardown.decide import Action
     from pilotage.teardown.ledger import Entry
 
@@ -60,18 +62,18 @@ def _patch(act: Act, found: Object, entry: Entry) -> Patch | None:
     if act is Act.HOLD:
         if meta.terminating or HOLD in meta.finalizers:
             return None
-        changes = {"metadata": {"finalizers": [*meta.finalizers, HOLD], "uid": meta.uid}}
-        return merge_patch(changes, resource_version=meta.resource_version)
+        return _change_metadata(found, {"finalizers": [*meta.finalizers, HOLD]})
     if act is Act.RELEASE:
         return without_finalizer(found, HOLD)
     kept = [owner for owner in meta.owner_references if owner.uid != entry.owner]
     if len(kept) == len(meta.owner_references):
         return None
-    import msgspec
+    return _change_metadata(found, {"ownerReferences": [msgspec.to_builtins(owner) for owner in kept] or None})
 
-    owners = [msgspec.to_builtins(owner) for owner in kept]
-    changes = {"metadata": {"ownerReferences": owners or None, "uid": meta.uid}}
-    return merge_patch(changes, resource_version=meta.resource_version)
+
+def _change_metadata(found: Object, changes: Json) -> Patch:
+    """Of exactly this object at exactly this version."""
+    return merge_patch({"metadata": changes | {"uid": found.meta.uid}}, resource_version=found.meta.resource_version)
 
 
 def refusal(action: Action, error: ApiError, last: Refusal | None, now: dt.datetime) -> Refusal:

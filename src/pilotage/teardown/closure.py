@@ -47,12 +47,23 @@ class Members:
         self.contents: dict[str, set[str]] = {}
         """What is in a Namespace, or an instance of a definition, that goes."""
         self.remarks: list[str] = []
+        self.slices: dict[tuple[str, str], list[Item]] = {}
+        """The EndpointSlices that nobody owns, by namespace and name of the Service they are labelled for."""
+        for item in world.of("discovery.k8s.io", "EndpointSlice"):
+            service = item.meta.labels.get(SERVICE_NAME)
+            if service and not item.meta.owner_references:
+                self.slices.setdefault((item.meta.namespace, service), []).append(item)
         self._attached: dict[str, list[str]] = {}
         """What goes with an object though it does not name it as its owner: the Endpoints of a Service."""
 
     def parts(self, uid: str) -> list[str]:
         """What goes and is owned by it."""
-        owned = [child.uid for child in self._world.children(uid) if child.uid in self.going]
+        owner = self.going.get(uid)
+        owned = [
+            child.uid
+            for child in self._world.children(uid)
+            if child.uid in self.going and (owner is None or _may_own(owner, child))
+        ]
         return owned + self._attached.get(uid, [])
 
     def below(self, uid: str) -> set[str]:
@@ -81,6 +92,7 @@ def gather_members(world: World, graph: Graph, targets: Iterable[Item], policy: 
     _spare_what_others_own(members, world)
     while adopt and _adopt(members, world, graph, policy):
         _spare_what_others_own(members, world)
+    _spare_what_holds_what_stays(members)
     _note_what_stays(members, graph)
     return members
 
@@ -132,6 +144,18 @@ def _spare_what_others_own(members: Members, world: World) -> None:
             members.remarks.append(f"{item} stays: {stays} owns it, too")
 
 
+def _spare_what_holds_what_stays(members: Members) -> None:
+    """A Namespace takes all that is in it along, and a definition its instances: they stay if one of those does."""
+    for uid, inside in list(members.contents.items()):
+        stays = next((members.kept[each] for each in sorted(inside) if each in members.kept), None)
+        item = members.going.get(uid)
+        if stays is not None and item is not None:
+            del members.going[uid], members.contents[uid]
+            members.kept[uid] = item
+            members.reasons[uid] = f"it would take {stays} along, which is kept"
+            members.remarks.append(f"{item} stays: it would take {stays} along, which is kept")
+
+
 def contents(world: World, namespace: str) -> list[Item]:
     """What is in a namespace, but for what the cluster itself keeps in each: its Events, its certificates."""
     return [
@@ -153,11 +177,7 @@ def _slices(members: Members, world: World, service: Item) -> list[tuple[Item, s
     namespace, name = service.meta.namespace, service.meta.name
     if endpoints := world.find("", "Endpoints", namespace, name):
         members.attach(endpoints, service, f"the endpoints of {service}")
-    return [
-        (item, f"labelled as a slice of {service}")
-        for item in world.of("discovery.k8s.io", "EndpointSlice", namespace)
-        if item.meta.labels.get(SERVICE_NAME) == name and not item.meta.owner_references
-    ]
+    return [(item, f"labelled as a slice of {service}") for item in members.slices.get((namespace, name), ())]
 
 
 def _adopt(members: Members, world: World, graph: Graph, policy: Policy) -> bool:

@@ -28,7 +28,7 @@ from pilotage.teardown.phases import Phase
 from pilotage.teardown.world import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pilotage.teardown.ledger import Entry, Ledger
 
@@ -36,7 +36,7 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 READ_AGAIN = dt.timedelta(seconds=2)
 HOPELESS_SECONDS = 3.0
-"""Nobody gets a permission by asking again: when nothing else is left to wait for, it ends after so long."""
+"""Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
 
 
 class Act(enum.StrEnum):
@@ -149,9 +149,37 @@ class Decision(NamedTuple):
         return tuple(wait for wait in self.waits if wait.blocks)
 
 
-def decide(ledger: Ledger, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> Decision:
-    """See the module. An entry that `sights` does not have is unknown."""
-    return _Deciding(ledger, sights, refusals, now).decision()
+def decide(
+    ledger: Ledger,
+    sights: Mapping[str, Sight],
+    refusals: Mapping[str, Refusal],
+    now: dt.datetime,
+    *,
+    running: Collection[str] | None = None,
+) -> Decision:
+    """See the module. An entry that `sights` does not have is unknown.
+
+    A ledger can be decided in parts that do not wait for each other (`parts.split`). Then `running` says in which
+    namespaces something of the whole still runs (`still_running` of the whole).
+    """
+    if running is None:
+        running = still_running(ledger, sights)
+    return _Deciding(ledger, sights, refusals, now, running).decision()
+
+
+def still_running(ledger: Ledger, sights: Mapping[str, Sight]) -> set[str]:
+    """The namespaces in which something runs that is to go."""
+    return {entry.namespace for entry in ledger.entries if runs(entry) and not is_over(sights.get(entry.uid))}
+
+
+def runs(entry: Entry) -> bool:
+    """Whether it takes traffic, scales or runs, and goes."""
+    return entry.phase <= Phase.STOP and entry.disposition is not Disposition.KEEP
+
+
+def is_over(sight: Sight | None) -> bool:
+    """Whether what was meant is not there any more."""
+    return sight is not None and sight.state in _OVER
 
 
 _UNSEEN = Sight(State.UNKNOWN, problem="it was not looked at")
@@ -163,12 +191,18 @@ class _Deciding:
     """One decision in the making."""
 
     def __init__(
-        self, ledger: Ledger, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime
+        self,
+        ledger: Ledger,
+        sights: Mapping[str, Sight],
+        refusals: Mapping[str, Refusal],
+        now: dt.datetime,
+        running: Collection[str],
     ) -> None:
         self.ledger = ledger
         self.sights = sights
         self.refusals = refusals
         self.now = now
+        self.running = running
         self.entries = ledger.by_uid()
         self.started = parse_time(ledger.started)
         self.until = self.started + dt.timedelta(seconds=ledger.policy.timeout_seconds)
@@ -189,7 +223,8 @@ class _Deciding:
         phases = []
         for entry in self.ledger.entries:
             if entry.disposition is Disposition.KEEP:
-                self.keep(entry)
+                if self.keep(entry):
+                    phases.append(entry.phase)
             elif self.sight(entry).state not in _OVER:
                 phases.append(self.step(entry))
         phase = min(phases, default=Phase.PROVE)
@@ -209,11 +244,10 @@ class _Deciding:
         """Act on an entry that is not gone, or wait; returns the phase it is in."""
         sight = self.sight(entry)
         if sight.state is State.UNKNOWN:
-            again = self.now + READ_AGAIN
-            self.wait(entry, Cause.UNREADABLE, "the API server", f"it cannot be read: {sight.problem}", again=again)
+            self.unreadable(entry, sight)
         elif sight.state is State.TERMINATING:
             self.terminating(entry, sight)
-        elif entry.disposition is Disposition.COLLECT:
+        elif entry.disposition is Disposition.COLLECT and not self.is_held(entry.owner):
             self.collected(entry)
         else:
             return self.present(entry, sight)
@@ -226,6 +260,9 @@ class _Deciding:
             return entry.phase
         if blocker := self.first_unsettled(entry):
             return self.wait_for(entry, blocker)
+        if entry.last and entry.namespace in self.running:
+            self.wait(entry, Cause.ORDER, "what runs there", "goes when nothing runs in its namespace any more")
+            return entry.phase
         if entry.hold and HOLD not in sight.finalizers and not self.cannot_hold(entry):
             self.act(Act.HOLD, entry)
             return Phase.CORDON
@@ -299,15 +336,25 @@ class _Deciding:
             self.act(Act.REDRIVE, entry)
         else:
             text = "its foreground deletion ends"
-            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since, until=since + self.stalled)
+            pushed = since + self.stalled
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since, until=pushed, again=pushed)
 
-    def keep(self, entry: Entry) -> None:
-        """What stays must not be owned by what goes."""
+    def keep(self, entry: Entry) -> bool:
+        """What stays must not be owned by what goes; returns whether that is still to be seen to."""
         sight = self.sight(entry)
-        owner = self.entries.get(entry.owner)
-        if owner is None or sight.state is not State.PRESENT or owner.uid not in sight.owners:
-            return
-        self.act(Act.DISOWN, entry)
+        if entry.owner not in self.entries:
+            return False
+        if sight.state is State.UNKNOWN:
+            self.unreadable(entry, sight)
+            return True
+        if sight.state is State.PRESENT and entry.owner in sight.owners:
+            self.act(Act.DISOWN, entry)
+            return True
+        return False
+
+    def unreadable(self, entry: Entry, sight: Sight) -> None:
+        again = self.now + READ_AGAIN
+        self.wait(entry, Cause.UNREADABLE, "the API server", f"it cannot be read: {sight.problem}", again=again)
 
     # What the world is like
 
@@ -340,10 +387,19 @@ class _Deciding:
         waited = (self.entries.get(uid) for uid in entry.after)
         return next((each for each in waited if each is not None and not self.settled(each)), None)
 
+    def is_held(self, uid: str) -> bool:
+        """Whether our finalizer is on an owner that goes: the collector does not take its parts, so we do."""
+        sight = self.sights.get(uid, _UNSEEN)
+        return sight.state is State.TERMINATING and HOLD in sight.finalizers
+
     def cannot_hold(self, entry: Entry) -> bool:
         """Whether our hold was refused for good: then it goes without, and the receipt says so."""
         refusal = self.refusals.get(entry.uid)
+        if refusal is not None and refusal.act is Act.DELETE:
+            return True  # it came this far without, and that is noted
         if refusal is None or refusal.act is not Act.HOLD or refusal.error_class not in _NEVER:
+            return False
+        if (self.now - refusal.first).total_seconds() < HOPELESS_SECONDS:
             return False
         self.notes.append(f"{entry} could not be held, so its parts may go in any order: {refusal.message}")
         return True

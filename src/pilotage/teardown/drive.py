@@ -12,17 +12,16 @@ import datetime as dt
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from pilotage.kube import ApiError, Forbidden, KindNotServed
+from pilotage.kube import Absent, ApiError, Conflict, Forbidden, KindNotServed
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.informer import Informer
 from pilotage.teardown.acting import Gone, perform, refusal
-from pilotage.teardown.decide import Cause, decide
-from pilotage.teardown.ledger import Disposition, Entry
-from pilotage.teardown.phases import phase_of
-from pilotage.teardown.prove import Proof, prove
+from pilotage.teardown.agenda import Agenda
+from pilotage.teardown.decide import Cause
+from pilotage.teardown.ledger import Disposition, Entry, extend
+from pilotage.teardown.phases import Phase, phase_of
+from pilotage.teardown.prove import Proof, kind_is_gone, prove
 from pilotage.teardown.sights import Sights
 from pilotage.teardown.world import GroupKind, State
 
@@ -42,8 +41,9 @@ POLL_SECONDS = 2.0
 """How often an object is read that cannot be watched."""
 NAMESPACES_ONE_BY_ONE_MAX = 3
 """A kind in more namespaces than this is watched in all of them at once."""
-SHARE_OF_TIME = 4.0
-"""After a decision comes a pause of so many times as long as it took: a large ledger is not decided on every event."""
+SHOW_EVERY = dt.timedelta(seconds=0.1)
+SHOW_AGAIN = dt.timedelta(seconds=1)
+"""How often, at most and at least, who shows the progress is told what is waited for."""
 
 
 class Step(NamedTuple):
@@ -94,7 +94,9 @@ class Drive:
         self._rng = rng
         self._world = world
         self._on_step = on_step or (lambda _: None)
-        self._on_decision = on_decision or (lambda _: None)
+        self._on_decision = on_decision
+        self._show_next = dt.datetime.min.replace(tzinfo=dt.UTC)
+        self._agenda = Agenda(ledger)
         self._on_ledger = on_ledger or (lambda _: None)
         self._entries = ledger.by_uid()
         self._refusals: dict[str, Refusal] = {}
@@ -131,42 +133,57 @@ class Drive:
 
     async def _run(self) -> Outcome:
         deadline = parse_time(self.ledger.started) + dt.timedelta(seconds=self.ledger.policy.timeout_seconds)
-        loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
-            began, now = loop.time(), utc_now()
-            decision = decide(self.ledger, self.sights.all, self._refusals, now)
-            took = loop.time() - began
-            self._on_decision(decision)
-            self._note(decision.notes)
-            if decision.finished and not self._busy:
+            now = utc_now()
+            over = self._stopping or now >= deadline
+            hopeless = True
+            for decision in self._agenda.decide(self.sights.all, self._refusals, now):
+                self._note(decision.notes)
+                hopeless = hopeless and decision.hopeless
+                if not over:
+                    self._begin(decision.actions)
+                    self._follow(decision)
+            self._show(now)
+            if self._busy:
+                await self._news(now, deadline)
+            elif self._agenda.finished:
                 self._on_step(Step("proving", None, now))
-                proof = await prove(self._client, self.ledger)
-                if self._take_proof(proof):
-                    return self._outcome(decision, proof)
-                if not self._stopping and utc_now() < deadline:
-                    await asyncio.sleep(POLL_SECONDS if proof.unread else 0.0)
-                    continue
-            if self._stopping or now >= deadline or decision.hopeless:
-                if not self._busy:
-                    return self._outcome(decision, None)
+                proven = self.ledger
+                proof = await prove(self._client, proven)
+                if self._take_proof(proof) and self.ledger is proven:  # it may have grown meanwhile
+                    return self._outcome(proof)
+                if over:
+                    return self._outcome(None)
+                await asyncio.sleep(POLL_SECONDS if proof.unread else 0.0)
+            elif over or (hopeless and self._agenda.whole().hopeless):
+                return self._outcome(None)
             else:
-                self._begin(decision.actions)
-                self._follow(decision)
-            await self._news(decision, now, deadline)
-            if took * SHARE_OF_TIME > 0.005:
-                await asyncio.sleep(took * SHARE_OF_TIME)
+                await self._news(now, deadline)
 
-    def _outcome(self, decision: Decision, proof: Proof | None) -> Outcome:
-        return Outcome(self.ledger, decision, proof, self._gone, self._asked, tuple(self._notes))
+    def _outcome(self, proof: Proof | None) -> Outcome:
+        return Outcome(self.ledger, self._agenda.whole(), proof, self._gone, self._asked, tuple(self._notes))
 
-    async def _news(self, decision: Decision, now: dt.datetime, deadline: dt.datetime) -> None:
-        """Wait until something has changed, or a wait has to be looked at again."""
-        moments = [wait.again for wait in decision.waits if wait.again is not None and wait.again > now]
-        seconds = (min([deadline, *moments]) - now).total_seconds()
+    def _show(self, now: dt.datetime) -> None:
+        """Tell who shows it what is done and waited for, but not more often than anybody can read."""
+        if self._on_decision is not None and (now >= self._show_next or self._agenda.finished):
+            self._show_next = now + SHOW_EVERY
+            self._on_decision(self._agenda.whole())
+
+    async def _news(self, now: dt.datetime, deadline: dt.datetime) -> None:
+        """Wait until something has changed, or a wait has to be looked at again, or shown."""
+        moments = [moment for moment in (deadline, self._agenda.again()) if moment is not None]
+        if self._on_decision is not None:
+            moments.append(now + SHOW_AGAIN)
+        seconds = (min(moments) - now).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)):
                 await self._changed.wait()
+
+    def _changed_is(self, uid: str) -> None:
+        """Something is new about an object: its part is decided again."""
+        self._agenda.touch(uid, self.sights.all.get(uid))
+        self._changed.set()
 
     # Observing
 
@@ -190,15 +207,18 @@ class Drive:
             async with self._gate:
                 found = await self._client.get(entry.resource, entry.key, metadata_only=True)
         except ApiError as error:
-            if error.error_class == "absent" and not isinstance(error, KindNotServed):
+            kindless = isinstance(error, KindNotServed)
+            if isinstance(error, Absent) or (
+                kindless and await kind_is_gone(self._client, self.ledger, entry.resource)
+            ):
                 self._is_gone(entry)
             elif self.sights.unknown(entry.uid, error.message):
-                self._changed.set()
+                self._changed_is(entry.uid)
             return
         if found.meta.uid != entry.uid:
             self._is_gone(entry, foreign=True)
         elif self.sights.see(found):
-            self._changed.set()
+            self._changed_is(entry.uid)
 
     async def _read_later(self, entry: Entry) -> None:
         try:
@@ -206,23 +226,27 @@ class Drive:
             await self._read(entry)
         finally:
             self._busy.pop(entry.uid, None)
-            self._changed.set()
+            self._changed_is(entry.uid)
 
     def _is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
         now = utc_now()
         if self.sights.gone(entry.uid, now, foreign=foreign):
             self._gone.setdefault(entry.uid, now)
             self._refusals.pop(entry.uid, None)
-            self._changed.set()
+            self._changed_is(entry.uid)
             if entry.disposition is not Disposition.KEEP:
                 self._on_step(Step("gone", entry, now, "another object has its name" if foreign else ""))
 
     def _follow(self, decision: Decision) -> None:
         """Watch the kinds of all that is waited for and that is under way."""
         for wait in decision.waits:
+            entry = wait.entry
+            if wait.cause is Cause.HELD:  # a controller that has not noticed yet may make its parts again
+                for part in self.ledger.going:
+                    if part.owner == entry.uid:
+                        self._watch_kind(part)
             if wait.cause in (Cause.ROUTER, Cause.HELD):
                 continue
-            entry = wait.entry
             if wait.cause is Cause.UNREADABLE and entry.uid not in self._busy:
                 self._busy[entry.uid] = asyncio.create_task(self._read_later(entry), name=f"read {entry}")
                 continue
@@ -286,7 +310,7 @@ class Drive:
             return
         if entry is not None:
             if self.sights.see(obj):
-                self._changed.set()
+                self._changed_is(entry.uid)
             return
         owner = next((self._entries[each.uid] for each in obj.meta.owner_references if each.uid in self._entries), None)
         if owner is not None and owner.disposition is not Disposition.KEEP:
@@ -294,18 +318,29 @@ class Drive:
 
     def _found(self, resource: Resource, obj: Object, owner: Entry) -> None:
         """Something that appeared after the plan was made, and that belongs to it: a pod that replaced another."""
+        phase = phase_of(GroupKind(resource.group, resource.kind))
+        siblings = [
+            each
+            for each in self.ledger.going
+            if each.owner == owner.uid and each.disposition is Disposition.DELETE and each.phase != Phase.RELEASE
+        ]
+        one_by_one = owner.hold or bool(siblings)
         entry = Entry(
             resource=resource,
             namespace=obj.meta.namespace,
             name=obj.meta.name,
             uid=obj.meta.uid,
-            phase=phase_of(GroupKind(resource.group, resource.kind)),
-            disposition=Disposition.DELETE if owner.hold else Disposition.COLLECT,
+            phase=phase,
+            disposition=Disposition.DELETE if one_by_one else Disposition.COLLECT,
             reason=f"appeared later; owned by {owner}",
             owner=owner.uid,
+            after=tuple(each.uid for each in siblings if each.phase < phase),
         )
-        self._entries[entry.uid] = entry
-        self.ledger = msgspec.structs.replace(self.ledger, entries=(*self.ledger.entries, entry))
+        self.ledger = extend(self.ledger, [entry], {each.uid for each in siblings if each.phase > phase})
+        self._entries = self.ledger.by_uid()
+        self._agenda = Agenda(self.ledger)
+        for uid, sight in self.sights.all.items():
+            self._agenda.touch(uid, sight)
         self._on_ledger(self.ledger)
         self.sights.see(obj)
         self._on_step(Step("found", entry, utc_now(), entry.reason))
@@ -334,14 +369,16 @@ class Drive:
         except ApiError as error:
             await self._was_refused(action, error)
         else:
-            self._refusals.pop(entry.uid, None)
+            last = self._refusals.pop(entry.uid, None)
             if answer is None:
                 self._is_gone(entry)
-            else:
-                self.sights.see(answer)
+            elif not self.sights.see(answer):
+                # Somebody undoes it, or it has no effect: not again at once.
+                idle = Conflict(f"the API server accepted it, and {entry} is as it was")
+                self._refusals[entry.uid] = refusal(action, idle, last, utc_now())
         finally:
             self._busy.pop(entry.uid, None)
-            self._changed.set()
+            self._changed_is(entry.uid)
 
     async def _was_refused(self, action: Action, error: ApiError) -> None:
         """Note it, and look: an answer that was lost may have been a success."""
@@ -361,6 +398,7 @@ class Drive:
             if obj.meta.uid in self._entries:
                 self.sights.contradict(obj)
                 self._gone.pop(obj.meta.uid, None)
+                self._changed_is(obj.meta.uid)
         for uid, problem in proof.unread.items():
             self._notes.append(f"{self._entries[uid]} could not be read to prove it gone: {problem}")
         return proof.holds

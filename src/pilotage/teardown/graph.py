@@ -29,6 +29,8 @@ class Relation(enum.StrEnum):
     """Holds it for itself: a PersistentVolumeClaim its volume."""
     TARGETS = "targets"
     """Is about it in another way: a binding its role, an admission webhook or an APIService its Service."""
+    NEEDS = "needs"
+    """Is nothing without it, but is not about it: a claim its StorageClass, a route its Gateway, a user its Usage."""
     DEFINES = "defines"
     """A CustomResourceDefinition its instances; a Namespace what is in it."""
 

@@ -6,6 +6,7 @@ It is a value that can be saved and read back: a teardown that was cut off goes 
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,9 @@ from pilotage.kube import ObjectKey, ObjectRef, Propagation, Resource
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.world import GroupKind, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
 
 HOLD = "pilotage.dev/teardown"
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
@@ -44,6 +48,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """The uid of the entry that takes it along (`COLLECT`), or whose parts it belongs to."""
     after: tuple[str, ...] = ()
     """The uids that have to be gone, with all they own, before this one is deleted."""
+    last: bool = False
+    """It goes when nothing of the ledger runs in its namespace any more: nobody knows who uses it."""
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
     propagation: Propagation = Propagation.BACKGROUND
@@ -103,3 +109,41 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def kept(self) -> tuple[Entry, ...]:
         """All that stays."""
         return tuple(entry for entry in self.entries if entry.disposition == Disposition.KEEP)
+
+
+def extend(ledger: Ledger, found: Iterable[Entry], later: Collection[str] = ()) -> Ledger:
+    """The ledger with more entries. `later`: the uids that have to wait for them, too."""
+    more = tuple(found)
+    uids = tuple(entry.uid for entry in more)
+    entries = (
+        msgspec.structs.replace(entry, after=(*entry.after, *uids)) if entry.uid in later else entry
+        for entry in ledger.entries
+    )
+    return msgspec.structs.replace(ledger, entries=(*entries, *more))
+
+
+def merge(saved: Ledger, planned: Ledger) -> Ledger:
+    """The saved ledger of a teardown that was cut off, with what a new plan of the same targets has found since.
+
+    Nothing that stands in the saved one is lost, whether the new plan has seen it or not. What is new comes in with its
+    order, and what is known waits for the new as planned. The time that the policy gives begins anew.
+    """
+    known = saved.by_uid()
+    again = planned.by_uid()
+    entries = []
+    for entry in saved.entries:
+        new = again.get(entry.uid)
+        if new is not None and entry.disposition is not Disposition.KEEP:
+            after = (*entry.after, *(uid for uid in new.after if uid not in known))
+            disposition = Disposition.DELETE if new.disposition is Disposition.DELETE else entry.disposition
+            owner, hold = entry.owner or new.owner, entry.hold or new.hold
+            entry = msgspec.structs.replace(entry, after=after, disposition=disposition, owner=owner, hold=hold)
+        entries.append(entry)
+    entries += (entry for entry in planned.entries if entry.uid not in known)
+    return msgspec.structs.replace(
+        saved,
+        started=planned.started,
+        entries=tuple(entries),
+        cycles=tuple(dict.fromkeys((*saved.cycles, *planned.cycles))),
+        remarks=tuple(dict.fromkeys((*saved.remarks, *planned.remarks))),
+    )

@@ -6,7 +6,8 @@ What cannot be ordered, because it waits for itself in a circle, goes together, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, TypeVar
 
 from pilotage.teardown.graph import Relation
 from pilotage.teardown.phases import Phase
@@ -18,13 +19,27 @@ if TYPE_CHECKING:
     from pilotage.teardown.graph import Edge, Graph
 
 _SOURCE_FIRST = frozenset(
-    {Relation.ROUTES_TO, Relation.SCALES, Relation.MOUNTS, Relation.CLAIMS, Relation.TARGETS, Relation.PROTECTS}
+    {
+        Relation.ROUTES_TO,
+        Relation.SCALES,
+        Relation.MOUNTS,
+        Relation.CLAIMS,
+        Relation.TARGETS,
+        Relation.NEEDS,
+        Relation.PROTECTS,
+    }
 )
 _GUARDS = frozenset({GroupKind("policy", "PodDisruptionBudget")})
 """They protect without forbidding the delete: they stay until what they protect is gone."""
+_ACCOUNT = GroupKind("", "ServiceAccount")
+_SERVICE = GroupKind("", "Service")
+_TRAFFIC = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
 
 Waiting = dict[str, set[str]]
 """Uid -> the uids that have to be gone before it."""
+Point = tuple[str, bool]
+"""A uid that begins to go, or (true) that is gone."""
+T = TypeVar("T", bound=Hashable)
 
 
 def order(
@@ -42,20 +57,27 @@ def order(
     `keepers` are pairs (who keeps a finalizer, on which object): the keeper goes after the object.
     """
     after: Waiting = {uid: set() for uid in phases}
+    running_parts: dict[str, list[str]] = {holder: [] for holder in holders.values()}
+    for part, holder in holders.items():
+        if phases[part] >= Phase.STOP:
+            running_parts[holder].append(part)
     for uid in phases:
         for edge in graph.out_of(uid):
             if edge.target is not None and edge.target.uid in phases and edge.target.uid != uid:
-                _by_relation(after, edge, phases)
+                _by_relation(after, edge, phases, running_parts)
         _through_services(after, graph, uid, phases)
+        _through_accounts(after, graph, uid, phases)
     for keeper, kept in keepers:
         if keeper in phases and kept in phases and keeper != kept:
             after[keeper].add(kept)
-            after[kept].discard(keeper)
+            after[kept] = {uid for uid in after[kept] if uid != keeper and keeper not in _upwards(uid, carriers)}
     _lift(after, carriers)
+    _scale_until_drained(after, phases)
     for part in holders:
         for holder in _upwards(part, holders, carriers):
             after[holder].discard(part)
-    return after, _break_cycles(after, holders)
+            after[part].discard(holder)
+    return after, break_cycles(after, {**holders, **carriers})
 
 
 def _lift(after: Waiting, carriers: Mapping[str, str]) -> None:
@@ -67,7 +89,7 @@ def _lift(after: Waiting, carriers: Mapping[str, str]) -> None:
         if len(carried) > 1:
             after[carried[-1]] |= after[uid] - set(carried)
     for uid in carriers:
-        for carrier in _upwards(uid, carriers, {}):
+        for carrier in _upwards(uid, carriers):
             after[carrier].discard(uid)
             after[uid].discard(carrier)
 
@@ -86,53 +108,115 @@ def _upwards(uid: str, *ways: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _by_relation(after: Waiting, edge: Edge, phases: Mapping[str, Phase]) -> None:
+def _by_relation(after: Waiting, edge: Edge, phases: Mapping[str, Phase], parts: Mapping[str, list[str]]) -> None:
     assert edge.target is not None
     source, target = edge.source.uid, edge.target.uid
     if edge.relation is Relation.OWNS:
         return  # the plan decides how owners go
     if edge.relation is Relation.DEFINES or edge.source.group_kind in _GUARDS:
         after[source].add(target)
+    elif phases[target] is Phase.DETACH and phases[source] > Phase.DETACH:
+        for uid in parts.get(source, (source,)):  # a rollout and the route it moves: routes go first, whoever has them
+            after[uid].add(target)
     elif edge.relation in _SOURCE_FIRST or phases[source] <= phases[target]:
-        after[target].add(source)
+        # A holder may be marked before its routes and autoscalers are gone: what runs below it is what they are for.
+        waiting = parts[target] if edge.relation in _TRAFFIC and target in parts else (target,)
+        for uid in waiting:
+            after[uid].add(source)
     else:
         after[source].add(target)
 
 
 def _through_services(after: Waiting, graph: Graph, uid: str, phases: Mapping[str, Phase]) -> None:
-    """Who sends traffic to a Service goes before the workload behind it, not only before the Service."""
-    if phases[uid] not in (Phase.DETACH, Phase.QUIESCE):
-        return
+    """Who sends traffic to a Service goes before the workload behind it; who only looks at the Service, after it."""
     for edge in graph.out_of(uid):
-        if edge.relation in (Relation.ROUTES_TO, Relation.TARGETS) and edge.target is not None:
-            for behind in graph.out_of(edge.target.uid):
-                selected = behind.target.uid if behind.relation is Relation.SELECTS and behind.target else ""
-                if selected in phases and selected != uid:
-                    after[selected].add(uid)
+        if edge.target is None or edge.relation not in (Relation.ROUTES_TO, Relation.TARGETS, Relation.SELECTS):
+            continue
+        if edge.name.group_kind != _SERVICE:
+            continue
+        for behind in graph.out_of(edge.target.uid):
+            selected = behind.target.uid if behind.relation is Relation.SELECTS and behind.target else ""
+            if selected not in phases or selected == uid:
+                continue
+            if phases[uid] < phases[selected]:
+                after[selected].add(uid)
+            elif phases[uid] > phases[selected]:
+                after[uid].add(selected)
 
 
-def _break_cycles(after: Waiting, holders: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Within a circle nobody waits for anybody of it; returns the circles."""
+def _scale_until_drained(after: Waiting, phases: Mapping[str, Phase]) -> None:
+    """What scales a workload stays as long as there are routes to it: there is traffic until then."""
+    for uid, phase in phases.items():
+        if phase is Phase.STOP:
+            routes = {other for other in after[uid] if phases[other] is Phase.DETACH}
+            for other in after[uid]:
+                if phases[other] is Phase.QUIESCE:
+                    after[other] |= routes
 
-    def waits_for(uid: str) -> set[str]:
-        holder = holders.get(uid)
-        return after[uid] if holder is None else after[uid] | {holder}
 
-    circles = [circle for circle in strongly_connected(after, waits_for) if len(circle) > 1]
-    for circle in circles:
-        members = set(circle)
-        for uid in circle:
-            after[uid] -= members
+def _through_accounts(after: Waiting, graph: Graph, uid: str, phases: Mapping[str, Phase]) -> None:
+    """Who gives a ServiceAccount its permissions stays until what runs under that account is gone."""
+    for edge in graph.out_of(uid):
+        if edge.relation is Relation.TARGETS and edge.name.group_kind == _ACCOUNT and edge.target is not None:
+            users = (each.source.uid for each in graph.into(edge.target.uid) if each.relation is Relation.MOUNTS)
+            after[uid].update(user for user in users if user in phases and user != uid)
+
+
+def break_cycles(after: Waiting, owners: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Let nobody wait within a circle; returns the circles. `owners`: whose part an object is, held or carried."""
+    points = [(uid, ends) for uid in after for ends in (False, True)]
+    circles = []
+    for circle in strongly_connected(points, _waiting(after, owners)):
+        gone = {uid for uid, ends in circle if ends}
+        waiting = [uid for uid, ends in circle if not ends and after[uid] & gone]
+        for uid in waiting:
+            after[uid] -= gone
+        if waiting:
+            circles.append(tuple(dict.fromkeys(uid for uid, _ in circle)))
     return circles
 
 
-def strongly_connected(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[tuple[str, ...]]:
+def needed_by(after: Waiting, owners: Mapping[str, str], uids: Iterable[str]) -> set[str]:
+    """All that has to begin or to be gone before these are gone, themselves included."""
+    waits_for = _waiting(after, owners)
+    open_ = [(uid, True) for uid in uids]
+    found = set(open_)
+    while open_:
+        for point in waits_for(open_.pop()):
+            if point not in found:
+                found.add(point)
+                open_.append(point)
+    return {uid for uid, _ in found}
+
+
+def _waiting(after: Waiting, owners: Mapping[str, str]) -> Callable[[Point], list[Point]]:
+    """What a point waits for.
+
+    An object begins to go and, later, is gone. What waits for it waits until it is gone with its parts; a part begins
+    when its owner has begun.
+    """
+    parts: dict[str, list[str]] = {}
+    for part, owner in owners.items():
+        if part in after and owner in after:
+            parts.setdefault(owner, []).append(part)
+
+    def waits_for(point: Point) -> list[Point]:
+        uid, ends = point
+        if ends:
+            return [(uid, False), *((part, True) for part in parts.get(uid, ()))]
+        begun = [(owners[uid], False)] if owners.get(uid) in after else []
+        return [*begun, *((other, True) for other in sorted(after[uid]))]
+
+    return waits_for
+
+
+def strongly_connected(nodes: Iterable[T], successors: Callable[[T], Iterable[T]]) -> list[tuple[T, ...]]:
     """The strongly connected components of a graph (Tarjan's algorithm, without recursion), sinks first."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[tuple[str, ...]] = []
+    index: dict[T, int] = {}
+    low: dict[T, int] = {}
+    stack: list[T] = []
+    on_stack: set[T] = set()
+    found: list[tuple[T, ...]] = []
     for root in nodes:
         if root in index:
             continue

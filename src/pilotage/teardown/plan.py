@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
 from pilotage.teardown.closure import Members, gather_members
-from pilotage.teardown.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.order import order
+from pilotage.teardown.graph import Relation
+from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
+from pilotage.teardown.order import break_cycles, needed_by, order
 from pilotage.teardown.phases import WORKLOADS, Phase, is_built_in, phase_of
 from pilotage.teardown.routers import settle_seconds
 
@@ -41,16 +42,18 @@ def make_ledger(
     named = list(targets)
     members = gather_members(world, graph, named, policy, adopt=adopt)
     carriers = _carriers(members)
-    holds = {uid for uid in members.going if _goes_in_parts(uid, members, carriers, adopt=adopt)}
+    holds = {uid for uid in members.going if _goes_in_parts(uid, members, carriers, graph, adopt=adopt)}
     for uid in holds:  # its parts are ours to delete, each in its turn
         for child in members.parts(uid):
             carriers.pop(child, None)
     phases = {uid: Phase.RELEASE if uid in holds else _phase(uid, members) for uid in members.going}
-    holders = {child: uid for uid in holds for child in members.parts(uid)}
+    holders = {child: uid for uid in members.going if uid in holds for child in members.parts(uid)}
     after, cycles = order(
         graph, phases, carriers=carriers, holders=holders, keepers=_keepers(world, members, keeper_of)
     )
-    _last_of_all(after, members, carriers)
+    owners = {**holders, **carriers}
+    last = _last_of_all(after, members, owners, carriers, phases)
+    cycles += break_cycles(after, owners)  # what is in a Namespace, or defined, may have closed another
     entries = [
         Entry(
             resource=item.resource,
@@ -60,8 +63,9 @@ def make_ledger(
             phase=phases[uid],
             disposition=Disposition.COLLECT if uid in carriers else Disposition.DELETE,
             reason=members.reasons[uid],
-            owner=carriers.get(uid) or holders.get(uid, ""),
+            owner=owners.get(uid, ""),
             after=tuple(sorted(after[uid])),
+            last=uid in last,
             hold=uid in holds and not item.terminating,
             propagation=_propagation(item, members),
             settle_seconds=(settle := settle_seconds(world, item, policy))[0],
@@ -115,16 +119,26 @@ def _chain(part: str, carriers: dict[str, str], start: str) -> set[str]:
     return {start} if start == part else set()
 
 
-def _goes_in_parts(uid: str, members: Members, carriers: dict[str, str], *, adopt: bool) -> bool:
-    """Whether an owner's parts go in more than one phase: deleted with it, they would go in any order.
+def _goes_in_parts(uid: str, members: Members, carriers: dict[str, str], graph: Graph, *, adopt: bool) -> bool:
+    """Whether an owner's parts have an order of their own: deleted with it, they would go in any.
 
-    The parts of one that is already being deleted are its controller's to take, unless we are asked to do it.
+    The parts of one that is already being deleted are its controller's to take, unless we are asked to do it, or it was
+    us who began: then our finalizer is on it.
     """
     item = members.going[uid]
-    if is_built_in(item.resource.group) or item.group_kind in WORKLOADS or (item.terminating and not adopt):
+    if is_built_in(item.resource.group):
         return False
-    phases = {_phase(part, members) for part in members.below(uid) if carriers.get(part) is not None}
-    return len(phases) > 1 or (item.terminating and bool(phases))
+    if item.terminating and not adopt and HOLD not in item.meta.finalizers:
+        return False
+    below = {part for part in members.below(uid) if part in carriers}
+    if item.terminating:
+        return bool(below)
+    phases = {phase_of(members.going[part].group_kind) for part in below}
+    return len(phases) > 1 or any(
+        edge.relation is not Relation.OWNS and edge.target is not None and edge.target.uid in below
+        for part in below
+        for edge in graph.out_of(part)
+    )
 
 
 def _phase(uid: str, members: Members) -> Phase:
@@ -159,20 +173,32 @@ def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list
     return pairs
 
 
-def _last_of_all(after: dict[str, set[str]], members: Members, carriers: dict[str, str]) -> None:
-    """Namespaces and definitions go after all that is in them; what has no relation to anything, after what runs."""
-    running: dict[str, set[str]] = {}
-    for uid, item in members.going.items():
-        if phase_of(item.group_kind) <= Phase.STOP and uid not in carriers:
-            running.setdefault(item.meta.namespace, set()).add(uid)
-    pointed_at = {other for waits in after.values() for other in waits}
+def _last_of_all(
+    after: dict[str, set[str]],
+    members: Members,
+    owners: dict[str, str],
+    carriers: dict[str, str],
+    phases: dict[str, Phase],
+) -> set[str]:
+    """Let Namespaces and definitions wait for all that is in them; returns what waits for all that runs.
+
+    That is what nothing is known about: a ConfigMap that no workload mounts may still be read by one. Custom resources
+    with finalizers do not wait: what runs may be what finalizes them.
+    """
+    running = {uid for uid in members.going if phases[uid] <= Phase.STOP}
+    beside: dict[str, set[str]] = {}
+    for uid in running & owners.keys() - carriers.keys():
+        beside.setdefault(owners[uid], set()).add(uid)
+    needed = needed_by(after, owners, running)
+    last = set()
     for uid, item in members.going.items():
         if uid in members.contents:
             after[uid] |= {part for part in members.contents[uid] if part in members.going and part not in carriers}
-        elif (
-            not after[uid]
-            and uid not in pointed_at
-            and uid not in carriers
-            and phase_of(item.group_kind) is Phase.REMOVE
-        ):
-            after[uid] |= running.get(item.meta.namespace, set())
+        elif uid in carriers or uid in needed or (item.meta.finalizers and not is_built_in(item.resource.group)):
+            continue
+        elif phases[uid] is Phase.REMOVE and not after[uid] & running:
+            if uid in owners:  # a part waits for what runs beside it
+                after[uid] |= beside.get(owners[uid], set())
+            else:
+                last.add(uid)
+    return last

@@ -1,7 +1,8 @@
 """The proof: everything in a ledger is read afresh, consistently, and by uid.
 
 Few objects of a kind are read one by one, many by a list of their kind. A read that fails proves nothing: what it was
-about is unread, and the proof does not hold.
+about is unread, and the proof does not hold. A kind that is not served proves nothing either, unless its definition
+was part of the ledger and is gone: then there is no such object.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import Absent, ApiError
+from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, Resource
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.ledger import Disposition
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable
 
-    from pilotage.kube import Client, Object, Resource
+    from pilotage.kube import Client, Object
     from pilotage.teardown.ledger import Entry, Ledger
 
 ONE_BY_ONE_MAX = 2
 """More objects of a kind in one namespace than this are read by one list."""
 AT_ONCE = 16
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
 
 
 class Read(NamedTuple):
@@ -45,6 +48,8 @@ class Proof(NamedTuple):
     """The uids that could not be read, with why."""
     kept: dict[str, bool]
     """Of what was to be kept: whether it is there."""
+    taken: dict[str, str]
+    """Of what is gone: the uid of another object that has its name now, and that is nobody's here."""
 
     @property
     def holds(self) -> bool:
@@ -60,7 +65,7 @@ class Proof(NamedTuple):
 
 async def prove(client: Client, ledger: Ledger) -> Proof:
     """Read all entries. Never raises an ApiError: what cannot be read is unread."""
-    proof = Proof({}, [], {}, {})
+    proof = Proof({}, [], {}, {}, {})
     gate = asyncio.Semaphore(AT_ONCE)
     places: dict[tuple[Resource, str], list[Entry]] = {}
     for entry in ledger.entries:
@@ -68,14 +73,14 @@ async def prove(client: Client, ledger: Ledger) -> Proof:
     reads = []
     for (resource, namespace), entries in places.items():
         if len(entries) > ONE_BY_ONE_MAX:
-            reads.append(_list(client, gate, proof, resource, namespace, entries))
+            reads.append(_list(client, gate, ledger, proof, resource, namespace, entries))
         else:
-            reads += (_get(client, gate, proof, entry) for entry in entries)
+            reads += (_get(client, gate, ledger, proof, entry) for entry in entries)
     await asyncio.gather(*reads)
     return proof
 
 
-async def _get(client: Client, gate: asyncio.Semaphore, proof: Proof, entry: Entry) -> None:
+async def _get(client: Client, gate: asyncio.Semaphore, ledger: Ledger, proof: Proof, entry: Entry) -> None:
     request = f"GET {entry.resource.path(entry.namespace, entry.name)}"
     try:
         async with gate:
@@ -83,31 +88,69 @@ async def _get(client: Client, gate: asyncio.Semaphore, proof: Proof, entry: Ent
     except Absent:
         _conclude(proof, entry, None, Read(request, utc_now()))
     except ApiError as error:
-        proof.unread[entry.uid] = error.message
+        await _without_its_kind(client, ledger, proof, [entry], error)
     else:
         # Another object of this name proves as much as none: the one that was meant is not there.
         same = found if found.meta.uid == entry.uid else None
+        if same is None:
+            proof.taken[entry.uid] = found.meta.uid
         _conclude(proof, entry, same, Read(request, utc_now(), found.meta.resource_version))
 
 
 async def _list(
     client: Client,
     gate: asyncio.Semaphore,
+    ledger: Ledger,
     proof: Proof,
     resource: Resource,
     namespace: str,
-    entries: Iterable[Entry],
+    entries: list[Entry],
 ) -> None:
     try:
         async with gate:
             page = await client.list(resource, namespace, metadata_only=True)
     except ApiError as error:
-        proof.unread.update((entry.uid, error.message) for entry in entries)
+        await _without_its_kind(client, ledger, proof, entries, error)
         return
     read = Read(f"LIST {resource.path(namespace)}", utc_now(), page.resource_version)
     by_uid = {obj.meta.uid: obj for obj in page.items}
+    by_key = {obj.key: obj.meta.uid for obj in page.items}
     for entry in entries:
+        if by_key.get(entry.key, entry.uid) != entry.uid:
+            proof.taken[entry.uid] = by_key[entry.key]
         _conclude(proof, entry, by_uid.get(entry.uid), read)
+
+
+async def _without_its_kind(
+    client: Client, ledger: Ledger, proof: Proof, entries: list[Entry], error: ApiError
+) -> None:
+    """What could not be read is unread, unless the whole kind is gone."""
+    resource = entries[0].resource
+    gone = isinstance(error, KindNotServed) and await kind_is_gone(client, ledger, resource)
+    read = Read(f"GET {DEFINITIONS.path('', _definition(resource))}", utc_now())
+    for entry in entries:
+        if gone:
+            _conclude(proof, entry, None, read)
+        else:
+            proof.unread[entry.uid] = error.message
+
+
+async def kind_is_gone(client: Client, ledger: Ledger, resource: Resource) -> bool:
+    """Whether a kind is not served because its definition, which is in the ledger, is gone: it outlives its objects."""
+    name = _definition(resource)
+    if not any(each.name == name and each.resource.kind == DEFINITIONS.kind for each in ledger.going):
+        return False
+    try:
+        await client.get(DEFINITIONS, ObjectKey("", name), metadata_only=True)
+    except Absent:
+        return True
+    except ApiError:
+        return False
+    return False
+
+
+def _definition(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}"
 
 
 def _conclude(proof: Proof, entry: Entry, found: Object | None, read: Read) -> None:

@@ -1,43 +1,47 @@
 """What deciding code may ask about a live cluster beyond what was gathered. Values only; `asking` answers them.
 
 None of them changes anything. The two dry runs are writes that the server checks, admission included, and does not do.
+
+Two questions of different kinds are never equal, which tuples with the same fields would be.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.kube.errors import ErrorClass
 
 
-class FullObject(NamedTuple):
+class FullObject(msgspec.Struct, frozen=True):
     """All of one object. The answer's `body`; the world's item is replaced as well."""
 
     uid: str
 
 
-class EventsAbout(NamedTuple):
+class EventsAbout(msgspec.Struct, frozen=True):
     """The Events that are about one object, newest last, in `items`."""
 
     uid: str
 
 
-class DryRunUpdate(NamedTuple):
+class DryRunUpdate(msgspec.Struct, frozen=True):
     """Would the API let go of this finalizer of this object? A server-side dry run of its removal."""
 
     uid: str
     finalizer: str
 
 
-class DryRunDelete(NamedTuple):
+class DryRunDelete(msgspec.Struct, frozen=True):
     """Would the API take the delete of this object? A server-side dry run, with its uid."""
 
     uid: str
 
 
-class MayI(NamedTuple):
+class MayI(msgspec.Struct, frozen=True):
     """Whether we may do this (SelfSubjectAccessReview): `allowed` of the answer."""
 
     verb: str
@@ -46,7 +50,7 @@ class MayI(NamedTuple):
     namespace: str
 
 
-class MayThey(NamedTuple):
+class MayThey(msgspec.Struct, frozen=True):
     """The same for somebody else (SubjectAccessReview), such as ``system:serviceaccount:kserve:manager``."""
 
     user: str

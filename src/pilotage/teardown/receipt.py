@@ -100,8 +100,17 @@ def conclude(outcome: Outcome, server: str, now: dt.datetime) -> Receipt:
         result="complete" if outcome.complete else "incomplete",
         ended=format_micro_time(now),
         objects=tuple(_record(entry, outcome, waits) for entry in ledger.entries),
-        notes=tuple(dict.fromkeys((*ledger.remarks, *outcome.notes))),
+        notes=tuple(dict.fromkeys((*ledger.remarks, *outcome.notes, *_names_taken(outcome)))),
     )
+
+
+def _names_taken(outcome: Outcome) -> list[str]:
+    taken = outcome.proof.taken if outcome.proof is not None else {}
+    return [
+        f"{entry} is gone; another object has its name now (uid {taken[entry.uid]}), and was not touched"
+        for entry in outcome.ledger.going
+        if entry.uid in taken
+    ]
 
 
 def _record(entry: Entry, outcome: Outcome, waits: dict[str, str]) -> ObjectRecord:

@@ -14,8 +14,6 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from pilotage.teardown.questions import FullObject
 
 if TYPE_CHECKING:
@@ -129,7 +127,7 @@ class Item:
         return f"<{self.name} uid={self.uid}>"
 
 
-class KindReading(msgspec.Struct, frozen=True):
+class KindReading(NamedTuple):
     """How reading one kind went."""
 
     resource: Resource

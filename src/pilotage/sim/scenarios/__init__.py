@@ -1,9 +1,29 @@
-"""The scenarios that `pilotage.runtime` itself is held to, each in its own file."""
+"""The stories that are played under faults, each in its own file: of `pilotage.runtime` itself, and of teardowns."""
 
 from pilotage.sim.scenarios.controller import ControllerScenario
 from pilotage.sim.scenarios.informer import InformerScenario
 from pilotage.sim.scenarios.leader import LeaderScenario
+from pilotage.sim.scenarios.teardown import SmallestTeardown
+from pilotage.sim.scenarios.teardown_endpoints import (
+    DeniedTeardown,
+    EndpointTeardown,
+    NamespaceTeardown,
+    RecreatedTeardown,
+    StuckTeardown,
+)
+from pilotage.sim.scenarios.teardown_owners import DefinitionTeardown, OperatorTeardown, OwnerTeardown
 
-SCENARIOS = {"informer": InformerScenario, "leader": LeaderScenario, "controller": ControllerScenario}
+TEARDOWNS = {
+    "teardown": SmallestTeardown,
+    "teardown-endpoint": EndpointTeardown,
+    "teardown-namespace": NamespaceTeardown,
+    "teardown-recreated": RecreatedTeardown,
+    "teardown-stuck": StuckTeardown,
+    "teardown-denied": DeniedTeardown,
+    "teardown-owner": OwnerTeardown,
+    "teardown-operator": OperatorTeardown,
+    "teardown-definition": DefinitionTeardown,
+}
+SCENARIOS = {"informer": InformerScenario, "leader": LeaderScenario, "controller": ControllerScenario, **TEARDOWNS}
 
-__all__ = ["SCENARIOS", "ControllerScenario", "InformerScenario", "LeaderScenario"]
+__all__ = ["SCENARIOS", "TEARDOWNS", "ControllerScenario", "InformerScenario", "LeaderScenario"]

@@ -1,0 +1,93 @@
+"""What commands that explain have in common: a world, the objects that are meant, colours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pilotage.cli.connecting import Connection
+    from pilotage.teardown.dump import Source
+    from pilotage.teardown.world import GroupKind, Item, World
+
+
+class Seen(NamedTuple):
+    """A world, and the objects in it that were named."""
+
+    world: World
+    items: list[Item]
+
+
+async def look(connection: Connection, words: Sequence[str], namespace: str, full: Iterable[GroupKind] = ()) -> Seen:
+    """The cluster, and the objects that were named, which must be there. Raises TargetError, ApiError."""
+    from pilotage.teardown.targets import resolve
+
+    found = (await resolve(connection.client, connection.discovery, words, namespace=namespace)).found
+    world = await look_around(connection, [place(item) for item in found], full)
+    for item in found:
+        if world.get(item.uid) is None:  # its kind could not be listed, or it is younger than the list
+            world.add(item)
+    return Seen(world, [world.get(item.uid) or item for item in found])
+
+
+async def look_around(
+    connection: Connection, namespaces: Iterable[str], full: Iterable[GroupKind] = (), *, everywhere: bool = True
+) -> World:
+    """All there is. `everywhere`: in all namespaces, because causes and references come from there as well; who may
+    not read those gets `namespaces` alone.
+    """
+    from pilotage.kube import ErrorClass
+    from pilotage.teardown.gather import gather
+    from pilotage.teardown.relations import full_kinds
+    from pilotage.teardown.world import GroupKind
+
+    client, discovery = connection.client, connection.discovery
+    surface = await discovery.surface()
+    in_full = full_kinds(served=surface.resources) | frozenset(full)
+    places = [each for each in dict.fromkeys(namespaces) if each]
+    if everywhere:
+        world = await gather(client, discovery, full=in_full)
+        pods = world.kinds.get(GroupKind("", "Pod"))
+        if not places or pods is None or pods.error_class is not ErrorClass.FORBIDDEN:
+            return world
+    return await gather(client, discovery, namespaces=places, full=in_full)
+
+
+def look_into(files: Iterable[Source], words: Sequence[str], namespace: str) -> Seen:
+    """The same from a dump. Raises DumpError, TargetError."""
+    from pilotage.teardown.dump import load_dump
+    from pilotage.teardown.targets import resolve_in
+
+    world = load_dump(files)
+    return Seen(world, resolve_in(world, words, namespace=namespace).found)
+
+
+def place(item: Item) -> str:
+    """The namespace that an object is in, or is."""
+    return item.meta.name if item.group_kind == ("", "Namespace") else item.meta.namespace
+
+
+def need_words(words: Sequence[str]) -> None:
+    """Refuse a command line without any object."""
+    if not words:
+        raise click.UsageError("Say which object is meant: KIND/NAME, such as deployment/web.")
+
+
+def in_colour() -> bool:
+    """Whether results are coloured: on a terminal, unless NO_COLOR is set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, **style: object) -> str:
+    """The text in colour, where colours are wanted."""
+    return click.style(text, **style) if in_colour() else text  # type: ignore[arg-type]
+
+
+def progress(text: str) -> None:
+    """A line about what is going on: to stderr, because stdout has results only."""
+    click.echo(text, err=True)

@@ -1,0 +1,152 @@
+"""``pilotage plan``: what a delete would take, in which order, and what would stand in its way. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors
+from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Literal
+
+    from pilotage.teardown.ledger import Entry
+
+
+@click.command()
+@target_options
+@cluster_options
+@output_option
+@plain_errors
+def plan(
+    words: tuple[str, ...],
+    namespace: str,
+    everything: bool,
+    files: tuple[Path | Literal["-"], ...],
+    selector: str,
+    keep: tuple[str, ...],
+    adopt: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Show what `pilotage delete` would do, and what would stand in its way. Changes nothing.
+
+    \b
+    pilotage plan deployment/web service/web -n shop
+    pilotage plan -f manifests/ --keep volumes
+    pilotage plan -n shop --all -o json
+
+    Exit codes: 0 nothing stands in the way, 1 something probably does, 2 bad usage, 3 the API could not be read.
+    """
+    asked = Asked(words, namespace, everything, files, selector, keep, adopt)
+    check(asked)
+    prepared = asyncio.run(_prepare(asked, kubeconfig, context))
+    if output == "json":
+        click.echo(json.dumps(plan_to_json(prepared), indent=2))
+    else:
+        click.echo("\n".join(plan_lines(prepared)))
+    sys.exit(1 if any(hazard.blocks for hazard in prepared.hazards) else 0)
+
+
+async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
+    async with connected(kubeconfig, context) as connection:
+        return await prepare(connection, asked)
+
+
+STEP_ROWS_MAX = 20
+
+
+def plan_lines(prepared: Prepared) -> list[str]:
+    """The plan, as a person reads it."""
+    from pilotage.teardown.phases import Phase
+
+    ledger = prepared.ledger
+    lines = [f"{name} is not there: nothing to do" for name in prepared.absent]
+    if not ledger.going:
+        return lines or ["Nothing to delete."]
+    lines.append(headline(prepared))
+    for phase in Phase:
+        entries = [entry for entry in ledger.going if entry.phase is phase]
+        if entries:
+            lines += ["", str(phase)]
+            lines += (f"  {_row(entry)}" for entry in entries[:STEP_ROWS_MAX])
+            if len(entries) > STEP_ROWS_MAX:
+                lines.append(f"  … and {len(entries) - STEP_ROWS_MAX} more")
+    if ledger.kept:
+        lines += ["", "kept"]
+        lines += (f"  {entry}  ({entry.reason})" for entry in ledger.kept[:STEP_ROWS_MAX])
+        if len(ledger.kept) > STEP_ROWS_MAX:
+            lines.append(f"  … and {len(ledger.kept) - STEP_ROWS_MAX} more")
+    by_uid = ledger.by_uid()
+    for circle in ledger.cycles:
+        names = ", ".join(str(by_uid[uid]) for uid in circle if uid in by_uid)
+        lines += ["", f"These wait for each other, so they go together: {names}"]
+    lines += ["", *ledger.remarks] if ledger.remarks else []
+    if prepared.hazards:
+        lines += ["", "Predicted"]
+        for hazard in sorted(prepared.hazards, key=lambda hazard: not hazard.blocks):
+            lines.append(f"  {'BLOCKS' if hazard.blocks else 'note'}  {hazard.text}")
+            if hazard.advice:
+                lines.append(f"          {hazard.advice}")
+    return lines
+
+
+def headline(prepared: Prepared) -> str:
+    """One line: how much, in how many steps, what stays, what stands in the way."""
+    ledger = prepared.ledger
+    steps = len({entry.phase for entry in ledger.going})
+    blockers = [hazard for hazard in prepared.hazards if hazard.blocks]
+    kept = ""
+    if ledger.kept:
+        names = ", ".join(f"{entry.resource.kind.lower()}/{entry.name}" for entry in ledger.kept[:3])
+        kept = f"; keeps {names}" + (f" and {len(ledger.kept) - 3} more" if len(ledger.kept) > 3 else "")
+    count = f"{len(ledger.going)} object{'s' if len(ledger.going) != 1 else ''}"
+    found = "none" if not blockers else str(len(blockers))
+    return f"Plan: {count} in {steps} step{'s' if steps != 1 else ''}{kept}. Predicted blockers: {found}."
+
+
+def plan_to_json(prepared: Prepared) -> dict[str, Any]:
+    """The plan, as scripts want it."""
+    from pilotage.cli.progress import identify
+
+    ledger = prepared.ledger
+    return {
+        "targets": list(ledger.targets),
+        "absent": [str(name) for name in prepared.absent],
+        "objects": [
+            identify(entry)
+            | {
+                "phase": str(entry.phase),
+                "how": entry.disposition.value,
+                "why": entry.reason,
+                "after": list(entry.after),
+                "held": entry.hold,
+            }
+            for entry in ledger.entries
+        ],
+        "cycles": [list(circle) for circle in ledger.cycles],
+        "remarks": list(ledger.remarks),
+        "hazards": [
+            {"code": str(each.code), "text": each.text, "blocks": each.blocks, "advice": each.advice}
+            for each in prepared.hazards
+        ],
+    }
+
+
+def _row(entry: Entry) -> str:
+    from pilotage.teardown.ledger import Disposition
+
+    if entry.disposition is Disposition.COLLECT:
+        how = f"goes with its owner; {entry.reason}"
+    elif entry.hold:
+        how = f"held until its parts are gone; {entry.reason}"
+    else:
+        how = entry.reason
+    return f"{entry}  ({how})"

@@ -1,0 +1,221 @@
+"""From what was typed to a ledger: what `plan` and `delete` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+
+import click
+
+from pilotage.cli.connecting import files_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+    from typing import Literal
+
+    from pilotage.cli.connecting import Connection
+    from pilotage.kube import Resource
+    from pilotage.teardown.hazards import Hazard
+    from pilotage.teardown.ledger import Ledger
+    from pilotage.teardown.policy import Policy
+    from pilotage.teardown.world import Item, Name, World
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Asked(NamedTuple):
+    """What a person wants to be gone, and how."""
+
+    words: tuple[str, ...]
+    namespace: str
+    everything: bool
+    files: tuple[Path | Literal["-"], ...]
+    selector: str
+    keep: tuple[str, ...]
+    adopt: bool
+    timeout: float = 600.0
+    drain: float = 0.0
+
+
+class Prepared(NamedTuple):
+    """What came of it."""
+
+    world: World
+    ledger: Ledger
+    hazards: list[Hazard]
+    absent: list[Name]
+    """What was named and is not there: it needs no deleting."""
+
+
+def target_options(command: Callable[P, R]) -> Callable[P, R]:
+    """KIND/NAME…, ``-n``, ``--all``, ``-f``, ``-l``, ``--keep`` and ``--adopt``."""
+    for option in (
+        click.option(
+            "--adopt",
+            is_flag=True,
+            help="Take along what refers to it and to nothing else (routes, Services, autoscalers, budgets), the "
+            "configuration that only it mounts, and the parts of an owner that is stuck in deletion.",
+        ),
+        click.option(
+            "--keep",
+            metavar="WHAT",
+            multiple=True,
+            help="What stays: volumes, secrets, configs, or KIND/NAME. Can be given several times.",
+        ),
+        click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),
+        files_option("All objects in these manifests: files, folders, or - for stdin."),
+        click.option("--all", "everything", is_flag=True, help="All objects of the namespace given with -n."),
+        click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's."),
+        click.argument("words", metavar="[KIND/NAME]...", nargs=-1),
+    ):
+        command = option(command)
+    return command
+
+
+def check(asked: Asked) -> None:
+    """Refuse what means nothing, or could mean too much."""
+    ways = [bool(asked.words) and not asked.selector, asked.everything, bool(asked.files), bool(asked.selector)]
+    if sum(ways) == 0:
+        raise click.UsageError("Say what is meant: KIND/NAME, -f FILE, -l SELECTOR, or -n NAMESPACE --all.")
+    if sum(ways) > 1 and (asked.everything or asked.selector):
+        raise click.UsageError("--all and -l stand alone: they cannot be mixed with names, files or each other.")
+    if asked.everything and not asked.namespace:
+        raise click.UsageError("--all needs -n NAMESPACE: it would be too easy to mean another one.")
+
+
+async def prepare(connection: Connection, asked: Asked) -> Prepared:
+    """Look at the cluster, find what is meant, and make the ledger. Changes nothing."""
+    from pilotage.teardown.asking import settle
+    from pilotage.teardown.gather import gather
+    from pilotage.teardown.hazards import FULL as FULL_FOR_HAZARDS
+    from pilotage.teardown.hazards import predict
+    from pilotage.teardown.keepers import keeper
+    from pilotage.teardown.plan import make_ledger
+    from pilotage.teardown.relations import full_kinds, relate
+
+    client, discovery = connection.client, connection.discovery
+    names, absent = await _names(connection, asked)
+    surface = await discovery.surface()
+    full = full_kinds(served=surface.resources) | FULL_FOR_HAZARDS
+    world = await gather(client, discovery, namespaces=_places(names, asked.namespace or client.namespace), full=full)
+    found, gone = await _find(connection, world, asked, names)
+    policy = await _policy(connection, world, asked)
+    graph = relate(world)
+
+    def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
+        return keeper(world, item, finalizer).workload
+
+    def plan(world: World) -> Ledger:
+        return make_ledger(world, graph, found, policy, adopt=asked.adopt, keeper_of=workload_of)
+
+    ledger = await settle(client, world, plan)
+    hazards = await settle(client, world, lambda world: predict(world, graph, ledger))
+    return Prepared(world, ledger, hazards, absent + gone)
+
+
+async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
+    """What was named, and of that what cannot be there, because its kind is not served."""
+    from pilotage.teardown.dump import manifests
+    from pilotage.teardown.targets import parse, served_kind
+    from pilotage.teardown.world import Name
+
+    client, discovery = connection.client, connection.discovery
+    here = asked.namespace or client.namespace
+    names: list[Name] = []
+    absent: list[Name] = []
+    if not asked.selector:
+        for word, name in parse(asked.words).named:
+            resource = await _resource(connection, word)
+            names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
+    for document in await asyncio.to_thread(manifests, asked.files) if asked.files else ():
+        meta, group = document["metadata"], document["apiVersion"].rpartition("/")[0]
+        resource_or_none = await served_kind(discovery, group, document["kind"])
+        if resource_or_none is None:
+            absent.append(Name(group, document["kind"], meta.get("namespace", ""), meta.get("name", "")))
+        else:
+            place = (meta.get("namespace") or here) if resource_or_none.namespaced else ""
+            names.append(Name(group, document["kind"], place, meta.get("name", "")))
+    return list(dict.fromkeys(names)), absent
+
+
+def _places(names: Iterable[Name], here: str) -> list[str]:
+    """Where to look; nowhere in particular, which is everywhere, if something without a namespace is meant."""
+    places = set()
+    for name in names:
+        place = name.name if name.group_kind == ("", "Namespace") else name.namespace
+        if not place:
+            return []
+        places.add(place)
+    return sorted(places) or [here]
+
+
+async def _find(
+    connection: Connection, world: World, asked: Asked, names: Iterable[Name]
+) -> tuple[list[Item], list[Name]]:
+    """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
+    from pilotage.teardown.targets import resolve, resolve_in
+
+    client, discovery = connection.client, connection.discovery
+    here = asked.namespace or client.namespace
+    if asked.selector:
+        selected = resolve_in(world, asked.words, namespace=here, selector=asked.selector).found
+        return [item for item in selected if item.meta.namespace == here], []
+    if asked.everything:
+        from pilotage.teardown.closure import contents
+
+        return contents(world, here), []
+    found: list[Item] = []
+    absent: list[Name] = []
+    for name in names:
+        item = world.find(*name)
+        if item is None and world.problem(name.group, name.kind, name.namespace):
+            word = f"{name.kind}.{name.group}/{name.name}" if name.group else f"{name.kind}/{name.name}"
+            read = await resolve(client, discovery, [word], namespace=name.namespace, absent_ok=True)
+            item = next(iter(read.found), None)
+            if item is not None:
+                world.add(item)
+        if item is None:
+            absent.append(name)
+        else:
+            found.append(item)
+    return found, absent
+
+
+async def _policy(connection: Connection, world: World, asked: Asked) -> Policy:
+    from pilotage.teardown.policy import Keep, Policy
+    from pilotage.teardown.targets import TargetError
+
+    families = {keep.value: keep for keep in Keep}
+    keep, uids = set(), set()
+    here = asked.namespace or connection.client.namespace
+    for word in asked.keep:
+        if word in families:
+            keep.add(families[word])
+        elif "/" in word:
+            kind, name = word.split("/", 1)
+            resource = await _resource(connection, kind)
+            item = world.find(resource.group, resource.kind, here if resource.namespaced else "", name)
+            if item is None:
+                raise TargetError(f"--keep {word}: there is no such object. Nothing was done.")
+            uids.add(item.uid)
+        else:
+            raise click.UsageError(f"--keep {word}: say {', '.join(families)}, or KIND/NAME.")
+    return Policy(
+        keep=frozenset(keep),
+        keep_uids=frozenset(uids),
+        timeout_seconds=asked.timeout,
+        drain_seconds=asked.drain,
+    )
+
+
+async def _resource(connection: Connection, word: str) -> Resource:
+    """The kind a word means."""
+    from pilotage.kube import UnknownKind
+    from pilotage.teardown.targets import TargetError, unknown_kind
+
+    try:
+        return (await connection.discovery.find(word)).resource
+    except UnknownKind:
+        raise TargetError(unknown_kind(word, await connection.discovery.surface())) from None

@@ -1,0 +1,121 @@
+"""A ledger, decided in parts: only what something has happened to is decided again.
+
+Parts do not wait for each other: a thousand endpoints are a thousand small ledgers, and a decision about one costs as
+much as if it were alone. Who owns whom and who waits for whom is in the same part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.teardown.decide import Decision, decide, is_over, runs
+from pilotage.teardown.phases import Phase
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+    from pilotage.teardown.decide import Refusal, Sight
+    from pilotage.teardown.ledger import Entry, Ledger
+
+_NOT_DECIDED = Decision(Phase.CORDON, (), ())
+
+
+class Agenda:
+    """See the module."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._parts = split(ledger)
+        self._part_of = {entry.uid: number for number, part in enumerate(self._parts) for entry in part.entries}
+        self._decisions = [_NOT_DECIDED] * len(self._parts)
+        self._again: dict[int, dt.datetime] = {}
+        self._due = set(range(len(self._parts)))
+        self._unfinished = set(self._due)
+        self._entries = ledger.by_uid()
+        self._running: dict[str, set[str]] = {}
+        """By namespace, what runs and is not known to be gone."""
+        self._last: dict[str, set[int]] = {}
+        """By namespace, the parts that wait until nothing runs there."""
+        for entry in ledger.entries:
+            if runs(entry):
+                self._running.setdefault(entry.namespace, set()).add(entry.uid)
+            if entry.last:
+                self._last.setdefault(entry.namespace, set()).add(self._part_of[entry.uid])
+
+    @property
+    def finished(self) -> bool:
+        """Whether all parts are, as of their last decisions."""
+        return not self._unfinished and not self._due
+
+    def touch(self, uid: str, sight: Sight | None) -> None:
+        """Something has happened to an object, or to an attempt at it."""
+        if uid not in self._part_of:
+            return
+        self._due.add(self._part_of[uid])
+        entry = self._entries[uid]
+        if runs(entry):
+            running = self._running[entry.namespace]
+            if not is_over(sight):
+                running.add(uid)
+            elif uid in running:
+                running.discard(uid)
+                if not running:
+                    self._due |= self._last.get(entry.namespace, set())
+
+    def decide(self, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> list[Decision]:
+        """Decide the parts that it is time for; returns their decisions."""
+        self._due |= {number for number, moment in self._again.items() if moment <= now}
+        running = {namespace for namespace, uids in self._running.items() if uids}
+        decided = []
+        for number in sorted(self._due):
+            decision = decide(self._parts[number], sights, refusals, now, running=running)
+            self._decisions[number] = decision
+            decided.append(decision)
+            moments = [wait.again for wait in decision.waits if wait.again is not None]
+            if moments:
+                self._again[number] = min(moments)
+            else:
+                self._again.pop(number, None)
+            if decision.finished:
+                self._unfinished.discard(number)
+            else:
+                self._unfinished.add(number)
+        self._due.clear()
+        return decided
+
+    def again(self) -> dt.datetime | None:
+        """When a part has to be decided again, though nothing may have happened."""
+        return min(self._again.values(), default=None)
+
+    def whole(self) -> Decision:
+        """The last decisions, as one."""
+        left = [self._decisions[number] for number in sorted(self._unfinished)]
+        return Decision(
+            min((decision.phase for decision in left), default=Phase.PROVE),
+            tuple(action for decision in left for action in decision.actions),
+            tuple(wait for decision in left for wait in decision.waits),
+            tuple(note for decision in self._decisions for note in decision.notes),
+            bool(left) and all(decision.hopeless for decision in left if decision.blockers or decision.actions),
+        )
+
+
+def split(ledger: Ledger) -> list[Ledger]:
+    """The parts of a ledger, in the order in which they first appear."""
+    above: dict[str, str] = {entry.uid: entry.uid for entry in ledger.entries}
+
+    def top(uid: str) -> str:
+        while above[uid] != uid:
+            above[uid] = above[above[uid]]
+            uid = above[uid]
+        return uid
+
+    for entry in ledger.entries:
+        for other in (entry.owner, *entry.after):
+            if other in above:
+                above[top(entry.uid)] = top(other)
+    together: dict[str, list[Entry]] = {}
+    for entry in ledger.entries:
+        together.setdefault(top(entry.uid), []).append(entry)
+    return [msgspec.structs.replace(ledger, entries=tuple(entries)) for entries in together.values()]

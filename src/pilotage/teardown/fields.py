@@ -1,0 +1,84 @@
+"""Reading decoded objects that may hold anything: a wrong type counts as a field that is not there.
+
+What comes from a cluster is well-formed, what comes from a dump or from a kind without a schema need not be. Code that
+explains must not fall over either.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from pilotage.kube.wire import parse_time
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+
+
+def dig(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """The value at a path of field names, or None."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def text(value: object, *path: str) -> str:
+    """The text at a path, or an empty one."""
+    found = dig(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def number(value: object, *path: str, default: int = 0) -> int:
+    """The whole number at a path, or the default."""
+    found = dig(value, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else default
+
+
+def mapping(value: object, *path: str) -> Json:
+    """The object at a path, or an empty one."""
+    found = dig(value, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def entries(value: object, *path: str) -> list[Json]:
+    """The objects in the list at a path; whatever else is in it is left out."""
+    found = dig(value, *path)
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def texts(value: object, *path: str) -> list[str]:
+    """The texts in the list at a path; whatever else is in it is left out."""
+    found = dig(value, *path)
+    return [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
+
+
+def moment(value: object, *path: str) -> dt.datetime | None:
+    """The time at a path, or None where there is none that can be read."""
+    try:
+        found = parse_time(text(value, *path))
+    except ValueError:
+        return None
+    if not 1970 <= found.year < 9999:  # the zero of Go stands for no time at all
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+
+
+def seconds_since(now: dt.datetime, when: dt.datetime | str | None) -> float | None:
+    """How long ago that was; negative for what is to come. None where the time cannot be read."""
+    if isinstance(when, str):
+        when = moment(when)
+    return None if when is None else (now - when).total_seconds()
+
+
+def span(seconds: float) -> str:
+    """A duration as a person says it: ``12 s``, ``14m``, ``2h``, ``3d``."""
+    whole = int(abs(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 2 * 3600:
+        return f"{whole // 60}m"
+    if whole < 48 * 3600:
+        return f"{whole // 3600}h"
+    return f"{whole // 86400}d"

@@ -1,0 +1,46 @@
+"""What holds nothing up, and is worth knowing before: circles, what is kept, volumes that stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.fields import text
+from pilotage.teardown.graph import Relation
+from pilotage.teardown.hazards.model import Code, Hazard, Outlook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.world import Item
+
+
+def hazards(outlook: Outlook) -> Iterator[Hazard]:
+    """Notes on a plan."""
+    entries = outlook.ledger.by_uid()
+    for circle in outlook.ledger.cycles:
+        names = [str(entries[uid]) for uid in circle if uid in entries]
+        if names:
+            words = f"waits for itself over {', '.join(names[1:]) or 'itself'}: these go together, in no order"
+            yield Hazard(Code.CYCLE, entries[circle[0]].full_name, words, False, "")
+    for entry in outlook.ledger.kept:
+        owner = entries.get(entry.owner)
+        if owner is not None:
+            words = f"is owned by {owner}, which goes: the reference is taken off it, so that it stays ({entry.reason})"
+            yield Hazard(Code.KEPT_FROM_OWNER, entry.full_name, words, False, "")
+    for claim in outlook.of("", "PersistentVolumeClaim"):
+        yield from _retained(outlook, claim)
+
+
+def _retained(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
+    for edge in outlook.graph.out_of(claim.uid):
+        volume = edge.target
+        if edge.relation is not Relation.CLAIMS or volume is None or outlook.goes(volume):
+            continue
+        if text(outlook.world.body(volume), "spec", "persistentVolumeReclaimPolicy") == "Retain":
+            yield Hazard(
+                Code.VOLUME_RETAINED,
+                volume,
+                f"stays when {claim} goes, with its data: its reclaim policy is Retain",
+                False,
+                "Delete it, and the storage behind it, once its data is saved or not needed.",
+            )

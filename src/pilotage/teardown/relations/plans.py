@@ -1,0 +1,196 @@
+"""Rows compiled by kind: all fields of a kind are found in one walk, and only the parts that they name are decoded."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+
+from pilotage.teardown.relations.families import TEMPLATES
+from pilotage.teardown.world import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.kube import ApiResource, Json
+    from pilotage.teardown.relations.rows import Row
+    from pilotage.teardown.world import Item
+
+_STEP = re.compile(r"\[\]|\[([^\]]+)\]|\*|[^.\[\]*]+")
+_PATH = re.compile(r"[^.\[\]*]+(\[\]|\[[^\]]+\])*(\.([^.\[\]*]+|\*)(\[\]|\[[^\]]+\])*)*")
+_EACH = "[]"
+_EVERY = "*"
+
+Trail = tuple[Any, ...]
+"""The way to a value, innermost last, as nested pairs: cheap to extend, and spelled out only if something is found."""
+
+
+def steps(path: str) -> list[str]:
+    """The steps of a path: names, ``[]`` for each of a list, ``*`` for each of a map. ValueError if it is none."""
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is not a path such as spec.rules[].backendRefs[]")
+    return [match[1] or match[0] for match in _STEP.finditer(path)]
+
+
+def below(value: object, path: str) -> object:
+    """What stands at a path of plain names below a value; None where there is nothing."""
+    if "." not in path:
+        return value.get(path) if type(value) is dict else None
+    for name in path.split("."):
+        if type(value) is not dict:
+            return None
+        value = value.get(name)
+    return value
+
+
+@functools.lru_cache(maxsize=4096)
+def spell(trail: Trail) -> str:
+    """The path of a value, with the places in lists: ``spec.rules[0].backendRefs[1]``."""
+    parts: list[str] = []
+    while trail:
+        trail, part = trail
+        parts.append(f"[{part}]" if isinstance(part, int) or "." in part else f".{part}")
+    return "".join(reversed(parts)).removeprefix(".")
+
+
+Found = tuple["Row | None", object, Trail]
+"""A value that a row is about, and the way to it. Without a row: the labels of the kind's pod template."""
+
+
+class _Node:
+    """One step further into an object."""
+
+    __slots__ = ("each", "every", "keys", "rows")
+
+    def __init__(self) -> None:
+        self.keys: dict[str, _Node] = {}
+        self.each: _Node | None = None
+        self.every: _Node | None = None
+        self.rows: list[Row | None] = []
+
+    def add(self, path: str, row: Row | None) -> None:
+        node = self
+        for step in steps(path):
+            if step == _EACH:
+                node.each = node.each or _Node()
+                node = node.each
+            elif step == _EVERY:
+                node.every = node.every or _Node()
+                node = node.every
+            else:
+                node = node.keys.setdefault(step, _Node())
+        node.rows.append(row)
+
+    def walk(self, value: object, trail: Trail, found: list[Found]) -> None:
+        if self.rows:
+            found += [(row, value, trail) for row in self.rows]
+        if type(value) is dict:
+            keys = self.keys
+            # By the shorter of the two: a pod template has many fields that could be there, and few that are.
+            for key in keys if len(keys) < len(value) else value:
+                if key in keys and (inner := value.get(key)) is not None:
+                    keys[key].walk(inner, (trail, key), found)
+            if self.every is not None:
+                for key, inner in value.items():
+                    self.every.walk(inner, (trail, key), found)
+        elif self.each is not None and type(value) is list:
+            for i, inner in enumerate(value):
+                self.each.walk(inner, (trail, i), found)
+
+
+class Plan:
+    """All rows of one kind."""
+
+    def __init__(self, rows: Iterable[Row], template: str | None) -> None:
+        self._metadata, self._body = _Node(), _Node()
+        tops: dict[str, None] = {}
+        for row in rows:
+            (self._metadata if row.from_metadata else self._body).add(row.field, row)
+            if not row.from_metadata:
+                tops.update(dict.fromkeys(_tops(row)))
+        if template:
+            self._body.add(template, None)
+            tops[steps(template)[0]] = None
+        # Decoding a few fields and skipping the rest takes a third of decoding everything: metadata alone, with its
+        # managedFields, is often more than half of an object.
+        self._decode = msgspec.json.Decoder(TypedDict("Parts", dict.fromkeys(tops, Any), total=False)).decode  # type: ignore[operator]
+        self._full = bool(tops)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to look for."""
+        return not self._full and not self._metadata.keys
+
+    def find(self, item: Item) -> list[Found]:
+        """All values that rows are about, as far as the item was read."""
+        found: list[Found] = []
+        if self._metadata.keys:
+            meta = item.meta
+            known: Json = {"name": meta.name, "labels": meta.labels, "annotations": meta.annotations}
+            self._metadata.walk({"metadata": known}, (), found)
+        if self._full and item.full:
+            self._body.walk(self.parts(item), (), found)
+        return found
+
+    def parts(self, item: Item) -> Json:
+        """The fields at the top that rows begin with."""
+        if item.decoded is not None:
+            return item.decoded
+        parts: Json = self._decode(item.object.raw)
+        return parts
+
+
+def _tops(row: Row) -> list[str]:
+    namespaces = getattr(row.target, "namespaces", "")
+    paths = [row.field, *([namespaces] if namespaces not in ("", _EVERY) else [])]
+    return [steps(path)[0] for path in paths]
+
+
+class Plans:
+    """The plans of a table of rows, made when a kind is first met."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._rows: dict[tuple[str, str], list[Row]] = {}
+        self._patterns: list[Row] = []
+        for row in rows:
+            if row.pattern:
+                self._patterns.append(row)
+            else:
+                self._rows.setdefault((row.group, row.kind), []).append(row)
+        self._plans: dict[tuple[str, str], Plan | None] = {}
+
+    def of(self, group: str, kind: str) -> Plan | None:
+        """The plan of a kind; None if no row is about it."""
+        key = (group, kind)
+        if key not in self._plans:
+            rows = [*self._rows.get(key, ()), *(row for row in self._patterns if row.applies_to(group, kind))]
+            plan = Plan(rows, TEMPLATES.get(GroupKind(group, kind)))
+            self._plans[key] = None if plan.empty else plan
+        return self._plans[key]
+
+
+@functools.lru_cache(maxsize=8)
+def plans(rows: tuple[Row, ...]) -> Plans:
+    """The compiled table, kept."""
+    return Plans(rows)
+
+
+def full_kinds(rows: tuple[Row, ...], served: Iterable[ApiResource] = ()) -> frozenset[GroupKind]:
+    """The kinds that have to be read in full, so that `relate` sees all there is.
+
+    Rows with a pattern, such as those for all managed resources of Crossplane, ask for no kind by themselves: of the
+    `served` kinds, as discovery lists them, those count that match the pattern and carry the row's category. Without
+    `served` there are none.
+    """
+    asking = [row for row in rows if row.demand and not row.from_metadata]
+    kinds = {GroupKind(row.group, row.kind) for row in asking if not row.pattern}
+    patterns = [row for row in asking if row.pattern]
+    for api in served:
+        group, kind = api.resource.group, api.resource.kind
+        if any(
+            (not row.category or row.category in api.categories) and row.applies_to(group, kind) for row in patterns
+        ):
+            kinds.add(GroupKind(group, kind))
+    return frozenset(kinds)

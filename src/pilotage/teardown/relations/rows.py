@@ -1,0 +1,157 @@
+"""What a row of the table is: one field of one kind, what it says about its target, and how the target is named there.
+
+Rows are data. `plans` compiles them, `naming` and `labels` find what they point at, `edges` makes the graph.
+
+A field is a path from the top of the object: ``spec.rules[].backendRefs[]`` goes through lists,
+``spec.nodes.*.steps[]`` through all values of a map, and ``metadata.labels[kubernetes.io/service-name]`` takes a key
+that has dots of its own. Of the metadata there are the name, the labels and the annotations.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from pilotage.teardown.graph import Relation
+
+__all__ = [
+    "ANY_NAMESPACE",
+    "OWN_GROUP",
+    "Form",
+    "Kind",
+    "Named",
+    "Reference",
+    "Relation",
+    "Row",
+    "Selected",
+    "Target",
+    "When",
+]
+
+OWN_GROUP = "."
+"""As the group of a target: the group of the source, or the nearest domain above it that has the kind.
+
+A bucket of ``s3.aws.upbound.io`` is configured by a ProviderConfig of ``aws.upbound.io``.
+"""
+
+ANY_NAMESPACE = "*"
+"""As the namespaces of a selector: all of them."""
+
+
+class Kind(NamedTuple):
+    """The kind of a target, with its scope: a cluster-scoped target has no namespace, wherever it is named from."""
+
+    group: str
+    kind: str
+    namespaced: bool = True
+
+
+class Form(enum.StrEnum):
+    """How a name is written."""
+
+    PLAIN = "plain"
+    SLASHED = "namespace/name"
+    """The namespace may stand before the name, with a slash."""
+    HOST = "host"
+    """A host name as seen from inside the cluster: ``web``, ``web.shop.svc``, ``http://web.shop.svc.cluster.local:80``."""
+    VOLUME_URI = "pvc://"
+    """The claim in a URI such as ``pvc://models/llama``. Other URIs point at nothing in the cluster."""
+    NUMBERED = "numbered"
+    """The field, the source's own name and a number, joined by dashes: the claims of a StatefulSet."""
+
+
+class Named(NamedTuple):
+    """The kind is fixed, the field gives the name: as text, or in an object with the name below it."""
+
+    kinds: tuple[Kind, ...]
+    """Where more than one: the first of them that has an object of this name."""
+    name: str = "name"
+    """Where the name stands below the field, if the field is an object."""
+    namespace: str = ""
+    """Where the namespace stands below the field, if it may be another one; else it is the source's own."""
+    form: Form = Form.PLAIN
+
+
+class Reference(NamedTuple):
+    """The field is an object that says group, kind and name itself; here is where each stands below the field."""
+
+    group: str = "apiVersion"
+    """Of a path that ends in ``apiVersion``, the version is cut off. Empty: always that of `default`."""
+    kind: str = "kind"
+    name: str = "name"
+    namespace: str = ""
+    """Empty: the target is in the source's own namespace, or cluster-scoped."""
+    default: Kind | None = None
+    """What is meant where group or kind are left out. Without a default, such a reference points at nothing."""
+
+
+class Selected(NamedTuple):
+    """The field is a label selector over the objects of some kinds."""
+
+    kinds: tuple[Kind, ...] = ()
+    """With ``Pod`` among them, workloads whose pod template has such labels are selected as well."""
+    plain: bool = False
+    """Whether it is a map of labels, which selects nothing when empty; else it has matchLabels and matchExpressions."""
+    namespaces: str = ""
+    """Empty: the source's own. `ANY_NAMESPACE`: all. Else the path, from the top, of an object with any, matchNames."""
+    reference: Reference | None = None
+    """Where group and kind of what is selected stand in an object, and the selector below it at `selector`."""
+    selector: str = ""
+
+
+Target = Named | Reference | Selected
+
+
+class When(NamedTuple):
+    """A row holds only where the value below the field is one of these; None stands for a value that is not there."""
+
+    field: str
+    values: tuple[str | bool | None, ...]
+
+
+class Row(NamedTuple):
+    """One field of one kind that points somewhere."""
+
+    group: str
+    """May be a pattern: ``*.example.com`` for all groups of a domain, ``*`` for all that are not Kubernetes' own."""
+    kind: str
+    """``*``: all kinds of the group."""
+    relation: Relation
+    field: str
+    target: Target
+    when: When | None = None
+    note: str = ""
+    """The name of a value below the field that is worth saying with the edge: ``weight``."""
+    back: bool = False
+    """Whether it is the named object that has the relation to this one: the edge runs back, from there to here.
+
+    A volume names the claim that claims it. Where the named object is not there, the edge runs forward, to nothing.
+    """
+    demand: bool = True
+    """Whether the kind is worth reading in full for this row.
+
+    Not for what a controller makes by the thousand from a template that is read anyway, and not for what is huge. Where
+    such an object was read in full, its rows count all the same.
+    """
+    category: str = ""
+    """Of a row with a pattern: the discovery category of the kinds that are worth reading in full for it."""
+
+    @property
+    def from_metadata(self) -> bool:
+        """Whether the metadata alone is enough."""
+        return self.field.startswith("metadata.")
+
+    @property
+    def pattern(self) -> bool:
+        """Whether it is for more than one kind."""
+        return self.kind == "*" or self.group.startswith("*")
+
+    def applies_to(self, group: str, kind: str) -> bool:
+        """Whether it is about objects of this kind."""
+        if self.kind not in ("*", kind):
+            return False
+        if self.group == "*":
+            return "." in group and not group.endswith(".k8s.io")
+        if self.group.startswith("*."):
+            return group.endswith(self.group[1:]) or group == self.group[2:]
+        return group == self.group

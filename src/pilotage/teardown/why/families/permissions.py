@@ -1,0 +1,82 @@
+"""Permissions that we lack: to delete the object itself, or to read what would explain it.
+
+Only the object that was asked about: what is below it is deleted by the garbage collector, which may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.kube.errors import ErrorClass
+from pilotage.teardown.questions import MayI
+from pilotage.teardown.remedies import REPAIR
+from pilotage.teardown.why.codes import Code
+from pilotage.teardown.why.model import Cause, Remedy
+from pilotage.teardown.why.reading import counted, few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.kube import Resource
+    from pilotage.teardown.why.context import Context
+    from pilotage.teardown.world import Item
+
+
+def causes(context: Context, item: Item) -> Iterator[Cause]:
+    """What we may not do, and what to ask for."""
+    if not context.asked_about(item):
+        return
+    resource, namespace = item.resource, item.meta.namespace
+    if not item.terminating:
+        answer = context.world.ask(MayI("delete", resource.group, resource.plural, namespace))
+        if answer is not None and answer.error_class is None and not answer.allowed:
+            yield _may_not_delete(item, answer.message)
+    if item.group_kind == ("", "Namespace") and item.terminating:
+        yield from _may_not_list(context, item)
+
+
+def _may_not_delete(item: Item, reason: str) -> Cause:
+    resource, namespace = item.resource, item.meta.namespace
+    where = f"in namespace {namespace}" if namespace else "cluster-wide"
+    evidence = [f"the API says that you may not delete {resource} {where}"]
+    if reason:
+        evidence.append(f"its reason: {reason}")
+    return Cause(
+        Code.MAY_NOT_DELETE,
+        item,
+        "you may not delete it",
+        tuple(evidence),
+        remedies=(_ask_for([resource], namespace, "delete,get,list,watch", item),),
+    )
+
+
+def _may_not_list(context: Context, item: Item) -> Iterator[Cause]:
+    """Kinds whose objects in this namespace are hidden from us: what holds it may be among them."""
+    hidden = [
+        reading.resource
+        for reading in context.world.kinds.values()
+        if reading.error_class is ErrorClass.FORBIDDEN and reading.resource.namespaced
+    ]
+    if hidden:
+        yield Cause(
+            Code.MAY_NOT_LIST,
+            item,
+            f"you may not list {counted(len(hidden), 'kind')} in it: what holds it may be among them",
+            (f"forbidden: {few([str(each) for each in hidden], 8)}",),
+            remedies=(_ask_for(hidden, item.meta.name, "get,list,watch", item),),
+        )
+
+
+def _ask_for(resources: list[Resource], namespace: str, verbs: str, item: Item) -> Remedy:
+    """The Role that an administrator would have to make, as the command that makes it."""
+    kind = f"role pilotage-teardown -n {namespace}" if namespace else "clusterrole pilotage-teardown"
+    names = ",".join(str(each) for each in resources)
+    what = "Role in that namespace" if namespace else "ClusterRole (it has no namespace)"
+    return Remedy(
+        "",
+        f"Ask an administrator for a {what} with {verbs.replace(',', ', ')}, and its binding to you",
+        f"kubectl create {kind} --verb={verbs} --resource={names}",
+        "Nothing leaks.",
+        REPAIR,
+        item,
+    )
