@@ -21,7 +21,7 @@ COMMANDS = {
     "tree": "Show what an object is made of and what refers to it, with the state of each.",
     "version": "Print the version of Pilotage and of the API server.",
     "wait": "Wait until objects are proven gone.",
-    "why": "Explain why something does not go away, and what to do about it.",
+    "why": "Explain why something does not go away: the root cause, its evidence, and what to do.",
 }
 """Each command's module, which has a function of the same name, and the line that ``pilotage --help`` has for it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 import signal
 import sys
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connecting import BadTarget, cluster_options, connected, output_option, plain_errors
+from pilotage.cli.connecting import BadTarget, cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.plan import headline, plan_lines, plan_to_json
 from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
 
@@ -92,7 +93,7 @@ def delete(
     elif words or everything or files or selector:
         raise click.UsageError("--resume stands alone: the receipt says what is meant.")
     options = _Options(dry_run, yes, receipt_file, resume, output == "json")
-    sys.exit(asyncio.run(_delete(asked, options, kubeconfig, context)))
+    sys.exit(run_briefly(_delete(asked, options, kubeconfig, context)))
 
 
 class _Options:
@@ -167,6 +168,7 @@ async def _run(connection: Connection, ledger: Ledger, world: World | None, opti
     from pilotage.teardown.drive import Drive
     from pilotage.teardown.receipt import begin, conclude, save
 
+    gc.enable()  # from here on it may take a while
     path = options.receipt or default_receipt(ledger)
     server = connection.server
     save(begin(ledger, server), path)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors
+from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def plan(
     """
     asked = Asked(words, namespace, everything, files, selector, keep, adopt)
     check(asked)
-    prepared = asyncio.run(_prepare(asked, kubeconfig, context))
+    prepared = run_briefly(_prepare(asked, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps(plan_to_json(prepared), indent=2))
     else:

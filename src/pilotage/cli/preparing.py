@@ -101,6 +101,7 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
     full = full_kinds(served=surface.resources) | FULL_FOR_HAZARDS
     world = await gather(client, discovery, namespaces=_places(names, asked.namespace or client.namespace), full=full)
     found, gone = await _find(connection, world, asked, names)
+    await _see_keepers(connection, world)
     policy = await _policy(connection, world, asked)
     graph = relate(world)
 
@@ -181,6 +182,22 @@ async def _find(
         else:
             found.append(item)
     return found, absent
+
+
+async def _see_keepers(connection: Connection, world: World) -> None:
+    """Who keeps the finalizers of custom resources usually lives in another namespace: see what runs there, too."""
+    from pilotage.teardown.gather import gather
+    from pilotage.teardown.keepers import FULL
+    from pilotage.teardown.phases import WORKLOADS, is_built_in
+    from pilotage.teardown.world import GroupKind
+
+    kept = any(item.meta.finalizers and not is_built_in(item.resource.group) for item in world)
+    if world.namespaces and kept:
+        for item in await gather(
+            connection.client, connection.discovery, kinds=WORKLOADS | FULL, full=WORKLOADS | FULL
+        ):
+            if world.get(item.uid) is None:
+                world.add(item)
 
 
 async def _policy(connection: Connection, world: World, asked: Asked) -> Policy:

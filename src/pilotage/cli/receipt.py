@@ -52,7 +52,7 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
     if output == "json":
         click.echo(json.dumps(verification.to_json(), indent=2))
     else:
-        click.echo("\n".join(_lines(loaded, verification)))
+        click.echo("\n".join(_lines(file, loaded, verification)))
     sys.exit(EXIT_CODES[verification.verdict])
 
 
@@ -63,7 +63,7 @@ async def _verify(loaded: Receipt, kubeconfig: str | None, context: str | None) 
         return await verify_receipt(connection.client, loaded, server=connection.server)
 
 
-def _lines(loaded: Receipt, found: Verification) -> list[str]:
+def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
     going = len(loaded.ledger.going)
     counts = f"{len(found.gone)} of {going} gone by uid, {len(found.kept)} of {len(loaded.ledger.kept)} kept"
     colour = {"holds": "green", "does not hold": "red", "unknown": "yellow"}[found.verdict]
@@ -74,7 +74,7 @@ def _lines(loaded: Receipt, found: Verification) -> list[str]:
     }[found.verdict]
     lines = [f"{paint(verdict, fg=colour, bold=True)}: {counts}."]
     if found.incomplete:
-        lines.append(f"It is incomplete: {found.incomplete}. Go on with: pilotage delete --resume FILE")
+        lines.append(f"It is incomplete: {found.incomplete}. Go on with: pilotage delete --resume {file}")
     if found.elsewhere:
         lines.append(f"Is this the right cluster? It says that {found.elsewhere}. Choose with --context.")
     lines += _listed("There again, or still", found.back)

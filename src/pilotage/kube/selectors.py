@@ -69,7 +69,8 @@ class LabelSelector:
             path = f"matchExpressions[{i}]"
             _check(isinstance(expression, Mapping), f"{path} is not a mapping")
             name = expression.get("operator")
-            _check(name in _EXPRESSION_OPERATORS, f"{path}: {name!r} is none of {', '.join(_EXPRESSION_OPERATORS)}")
+            known = isinstance(name, str) and name in _EXPRESSION_OPERATORS
+            _check(known, f"{path}: {name!r} is none of {', '.join(_EXPRESSION_OPERATORS)}")
             values = expression.get("values") or []
             _check(isinstance(values, list | tuple), f"{path}.values is not a list")
             requirements.append(_from_object(path, expression.get("key"), _EXPRESSION_OPERATORS[name], values))

@@ -41,15 +41,18 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
                 yield _left_without(keeper, group)
 
 
-def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind, str], Group]:
-    """The finalizers that somebody besides Kubernetes itself and us has to remove, with an object for each."""
-    found: dict[tuple[GroupKind, str], Group] = {}
+def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Group]:
+    """The finalizers that somebody besides Kubernetes itself and us has to remove, with an object for each.
+
+    One that is in the table has the same keeper on all kinds; of others each kind may have its own.
+    """
+    found: dict[tuple[GroupKind | None, str], Group] = {}
     for item in items:
         for finalizer in item.meta.finalizers:
             row = find_row(finalizer) if finalizer != HOLD else None
             if finalizer == HOLD or (row is not None and row.builtin):
                 continue
-            key = item.group_kind, finalizer
+            key = None if row else item.group_kind, finalizer
             known = found.get(key)
             found[key] = Group(item, 1) if known is None else known._replace(size=known.size + 1)
     return found
@@ -80,7 +83,7 @@ def _dead(keeper: Keeper, group: Group) -> Hazard:
         group.example,
         f"will hang on finalizer {keeper.finalizer}{_more(group)}: {_who(keeper)} does not run"
         + (f", {keeper.trouble}" if keeper.trouble else ""),
-        True,
+        not keeper.guessed,
         f"Bring it back first: {look}",
         keeper.evidence,
     )

@@ -20,7 +20,6 @@ BUDGET = GroupKind("policy", "PodDisruptionBudget")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
 POD = GroupKind("", "Pod")
 _USAGES = ("Usage", "ClusterUsage")
-_CROSSPLANE = (("protection.crossplane.io", "Usage"), ("protection.crossplane.io", "ClusterUsage"))
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
@@ -34,11 +33,12 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
                 continue
             if source.group_kind == BUDGET:
                 budgets[source.uid] = source
-            elif source.resource.kind in _USAGES and not outlook.goes(source) and _can_protect(source, item):
+            elif source.resource.kind in _USAGES and _can_protect(source, item):
                 used.add(item.uid)
-                yield _in_use(source, item)
+                if not outlook.goes(source):
+                    yield _in_use(source, item)
         if item.meta.labels.get(IN_USE) == "true" and item.uid not in used:
-            yield _labelled(outlook, item)
+            yield _labelled(item)
         if item.group_kind == CLAIM:
             yield from _claim(outlook, item)
     for budget in budgets.values():
@@ -67,11 +67,9 @@ def _in_use(usage: Item, item: Item) -> Hazard:
     )
 
 
-def _labelled(outlook: Outlook, item: Item) -> Hazard:
+def _labelled(item: Item) -> Hazard:
     """Crossplane checks the delete of whatever has its label. Where no usage stands behind it, the delete passes."""
-    unread = next((why for group, kind in _CROSSPLANE if (why := outlook.world.problem(group, kind))), "")
-    seen = f"usages could not be read ({unread})" if unread else "no usage that protects it was seen"
-    words = f"has the label {IN_USE}, so that its delete is checked; {seen}"
+    words = f"has the label {IN_USE}, so that its delete is checked; no usage that protects it was seen"
     return Hazard(Code.IN_USE, item, words, False, "")
 
 

@@ -151,6 +151,9 @@ class Keepers:
             problem = self._world.problem(group, kind)
             if problem:
                 yield f"{GroupKind(group, kind)} could not be read: {problem}."
+        if self._world.namespaces:
+            read = ", ".join(sorted(self._world.namespaces))
+            yield f"Controllers in other namespaces than {read} were not looked for."
 
 
 def keeper(world: World, item: Item, finalizer: str) -> Keeper:

@@ -95,11 +95,8 @@ def _of_a_gone_stateful_set(looking: Looking, claim: Item) -> bool:
 
 
 def _mounted(looking: Looking, claim: Item) -> bool:
-    """Whether a pod may use it: one whose template was not read is looked at itself."""
-    stem = claim.meta.name.rpartition("-")
+    """Whether a pod mounts it, or may: pods of controllers whose templates are not known are looked at themselves."""
     for pod in looking.world.of("", "Pod", claim.meta.namespace):
-        if not pod.meta.name.endswith(f"-{stem[2]}"):
-            continue
         body = looking.world.body(pod)
         volumes = entries(body, "spec", "volumes")
         if body is None or any(text(each, "persistentVolumeClaim", "claimName") == claim.meta.name for each in volumes):

@@ -219,6 +219,8 @@ class Code(enum.StrEnum):
     """We may not delete it."""
     MAY_NOT_LIST = "may-not-list"
     """We may not see what could hold it."""
+    MAY_NOT_PATCH = "may-not-patch"
+    """We could not remove a finalizer of it. A note: whoever keeps it can."""
 
     # budgets
     BUDGET_REFUSES_EVICTION = "budget-refuses-eviction"
@@ -273,6 +275,7 @@ NOTES: frozenset[str] = frozenset(
         Code.MADE_BY_CONTROLLER,
         Code.BUDGET_REFUSES_EVICTION,
         Code.JOB_MADE_BY_CRONJOB,
+        Code.MAY_NOT_PATCH,
         Code.JOB_POD_ORPHANED,
         Code.JOB_PODS_NOT_OWNED,
     }

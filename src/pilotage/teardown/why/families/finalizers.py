@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.fields import span
 from pilotage.teardown.keepers import Liveness
 from pilotage.teardown.questions import MayThey
-from pilotage.teardown.remedies import DELETE, LOOK, REPAIR, look_at, place, strip_finalizer
+from pilotage.teardown.remedies import LOOK, REPAIR, look_at, place
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.complaints import complaints, refusal_in
 from pilotage.teardown.why.context import PATIENCE_SECONDS
+from pilotage.teardown.why.controllers import bring_back, grant, last_resort, read_log, restart, take_down_children
 from pilotage.teardown.why.model import Cause, Confidence, Remedy
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.why.complaints import Complaint, Refusal
     from pilotage.teardown.why.context import Context
     from pilotage.teardown.world import Item
-
-CHILDREN_NAMED_MAX = 8
 
 
 def causes(context: Context, item: Item) -> Iterator[Cause]:
@@ -64,6 +63,8 @@ def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
         return _working(item, keeper, age) if age < PATIENCE_SECONDS else _silent(item, keeper, age)
     if keeper.builtin or keeper.workload:
         return _working(item, keeper, age) if age < PATIENCE_SECONDS and keeper.builtin else _unclear(item, keeper)
+    if context.world.namespaces or context.world.problem("apps", "Deployment"):
+        return _unclear(item, keeper)  # not found where nobody looked
     return _missing(item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
@@ -91,7 +92,7 @@ def _dead(context: Context, item: Item, keeper: Keeper) -> Cause:
         keeper.workload or keeper.lease or item,
         f"NOT RUNNING: {keeper.trouble}",
         keeper.evidence,
-        remedies=(*_bring_back(keeper), *_take_down_children(context, item), *_last_resort(item, keeper)),
+        remedies=(*bring_back(keeper), *take_down_children(context, item), *last_resort(item, keeper)),
     )
 
 
@@ -110,7 +111,7 @@ def _went_first(item: Item, keeper: Keeper, workload: Item) -> Cause:
         workload,
         f"WENT FIRST: it lives in the namespace that is being deleted ({keeper.trouble}), and no pod can start there",
         (*keeper.evidence, "Pods go first when a namespace is deleted, and none is created in it any more."),
-        remedies=(elsewhere, *_last_resort(item, keeper)),
+        remedies=(elsewhere, *last_resort(item, keeper)),
     )
 
 
@@ -123,10 +124,10 @@ def _forbidden(context: Context, item: Item, keeper: Keeper, complaint: Complain
     if answer is not None and answer.error_class is None:
         confidence = Confidence.MEDIUM if answer.allowed else Confidence.HIGH
         now = "It may by now: the controller tries again." if answer.allowed else "The server confirms that it may not."
-    grant = Remedy(
+    permit = Remedy(
         "",
         f"Give {refusal.user} the permission",
-        _grant(refusal),
+        grant(refusal),
         "Its controller tries again and finishes the deletion by itself. Nothing leaks.",
         REPAIR,
         item,
@@ -137,7 +138,7 @@ def _forbidden(context: Context, item: Item, keeper: Keeper, complaint: Complain
         f"FORBIDDEN: {refusal.user} may not {refusal}",
         (str(complaint), *([now] if now else []), *keeper.evidence),
         confidence,
-        remedies=(grant, *_last_resort(item, keeper)),
+        remedies=(permit, *last_resort(item, keeper)),
         since=complaint.when,
     )
 
@@ -155,14 +156,14 @@ def _erroring(item: Item, keeper: Keeper, said: list[Complaint]) -> Cause:
         )
     ]
     if keeper.workload:
-        remedies.append(_logs(keeper.workload))
+        remedies.append(read_log(keeper.workload))
     return Cause(
         Code.FINALIZER_CONTROLLER_ERRORING,
         keeper.workload or item,
         f"FAILS: {first.message}",
         (*(str(each) for each in said), *keeper.evidence),
         Confidence.HIGH if first.fresh else Confidence.MEDIUM,
-        remedies=(*remedies, *_last_resort(item, keeper)),
+        remedies=(*remedies, *last_resort(item, keeper)),
         since=first.when,
     )
 
@@ -181,14 +182,14 @@ def _working(item: Item, keeper: Keeper, age: float) -> Cause:
 def _silent(item: Item, keeper: Keeper, age: float) -> Cause:
     remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
     if keeper.workload:
-        remedies = [_logs(keeper.workload), _restart(keeper.workload)]
+        remedies = [read_log(keeper.workload), restart(keeper.workload)]
     return Cause(
         Code.FINALIZER_CONTROLLER_SILENT,
         keeper.workload or item,
         f"runs, but has not let go for {span(age)}, and says nothing about it here",
         keeper.evidence,
         Confidence.MEDIUM,
-        remedies=(*remedies, *_last_resort(item, keeper)),
+        remedies=(*remedies, *last_resort(item, keeper)),
     )
 
 
@@ -202,7 +203,7 @@ def _unclear(item: Item, keeper: Keeper) -> Cause:
         Confidence.LOW,
         remedies=(
             look_at(target, f"Look whether {keeper.who or target} runs", "Nothing changes."),
-            *_last_resort(item, keeper),
+            *last_resort(item, keeper),
         ),
     )
 
@@ -221,7 +222,7 @@ def _missing(item: Item, keeper: Keeper) -> Cause:
         "NOT FOUND: nothing in this cluster looks like it; it was uninstalled, or runs elsewhere",
         keeper.evidence,
         Confidence.MEDIUM,
-        remedies=(install, *_last_resort(item, keeper)),
+        remedies=(install, *last_resort(item, keeper)),
     )
 
 
@@ -234,7 +235,7 @@ def _unclaimed(item: Item, keeper: Keeper) -> Cause:
         Confidence.MEDIUM,
         remedies=(
             look_at(item, "Find out who put it there", "Whoever did knows what it is for. Nothing changes."),
-            *_last_resort(item, keeper),
+            *last_resort(item, keeper),
         ),
     )
 
@@ -242,85 +243,3 @@ def _unclaimed(item: Item, keeper: Keeper) -> Cause:
 def _namespace_goes(context: Context, item: Item) -> bool:
     namespace = context.world.find("", "Namespace", "", item.meta.namespace)
     return namespace is not None and namespace.terminating
-
-
-# Remedies
-
-
-def _bring_back(keeper: Keeper) -> Iterator[Remedy]:
-    workload = keeper.workload
-    effect = "It finishes the deletion by itself. Nothing leaks."
-    if workload is None:
-        yield Remedy("", f"Start {keeper.who} again", "kubectl get leases -A", effect, REPAIR, keeper.lease)
-    elif keeper.trouble.startswith("scaled to 0") and workload.group_kind.kind in ("Deployment", "StatefulSet"):
-        scale = f"kubectl scale {place(workload)} --replicas=1"
-        yield Remedy("", "Bring the controller back", scale, effect, REPAIR, workload)
-    else:
-        yield Remedy("", "Bring the controller back", f"kubectl describe {place(workload)}", effect, REPAIR, workload)
-
-
-def _logs(workload: Item) -> Remedy:
-    return Remedy(
-        "",
-        "Read the controller's log",
-        f"kubectl logs {place(workload)} --tail=100",
-        "Nothing changes.",
-        LOOK,
-        workload,
-    )
-
-
-def _restart(workload: Item) -> Remedy:
-    return Remedy(
-        "",
-        "Restart the controller",
-        f"kubectl rollout restart {place(workload)}",
-        "It looks at everything again when it starts. Nothing leaks.",
-        REPAIR,
-        workload,
-    )
-
-
-def _last_resort(item: Item, keeper: Keeper) -> Iterator[Remedy]:
-    """Removing the finalizer. What belongs to Kubernetes itself has better ways, or is not to be touched."""
-    if item.terminating and not keeper.builtin:
-        yield strip_finalizer(item, keeper.finalizer, keeper.leaks)
-
-
-def _take_down_children(context: Context, item: Item) -> Iterator[Remedy]:
-    """Delete what the object owns and its controller would have deleted, in order."""
-    if not item.terminating:
-        return
-    children = [each for each in context.world.children(item.uid) if not each.terminating]
-    if 0 < len(children) <= CHILDREN_NAMED_MAX and len({each.meta.namespace for each in children}) == 1:
-        words = " ".join(place(each).partition(" ")[0] for each in children)
-        where = f" -n {children[0].meta.namespace}" if children[0].meta.namespace else ""
-        yield Remedy(
-            "",
-            "Take down what it would have taken down, in order",
-            f"pilotage delete {words}{where}",
-            f"Would delete {len(children)} objects and what they own. {item} itself still waits.",
-            DELETE,
-            item,
-        )
-
-
-def _grant(refusal: Refusal) -> str:
-    """The two commands that give the permission, in one line."""
-    what = f"{refusal.plural}.{refusal.group}" if refusal.group else refusal.plural
-    what += f"/{refusal.subresource}" if refusal.subresource else ""
-    name = f"let-{refusal.verb}-{refusal.plural}"
-    subject = f"--user={refusal.user}"
-    parts = refusal.user.split(":")
-    if len(parts) == 4 and parts[:2] == ["system", "serviceaccount"]:
-        subject = f"--serviceaccount={parts[2]}:{parts[3]}"
-    if refusal.namespace:
-        where = f" -n {refusal.namespace}"
-        return (
-            f"kubectl create role {name} --verb={refusal.verb} --resource={what}{where} && "
-            f"kubectl create rolebinding {name} --role={name} {subject}{where}"
-        )
-    return (
-        f"kubectl create clusterrole {name} --verb={refusal.verb} --resource={what} && "
-        f"kubectl create clusterrolebinding {name} --clusterrole={name} {subject}"
-    )

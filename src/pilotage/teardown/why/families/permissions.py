@@ -1,4 +1,4 @@
-"""Permissions that we lack: to delete the object itself, or to read what would explain it.
+"""Permissions that we lack: to delete the object itself, to let go of it, or to read what would explain it.
 
 Only the object that was asked about: what is below it is deleted by the garbage collector, which may.
 """
@@ -30,24 +30,24 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
     if not item.terminating:
         answer = context.world.ask(MayI("delete", resource.group, resource.plural, namespace))
         if answer is not None and answer.error_class is None and not answer.allowed:
-            yield _may_not_delete(item, answer.message)
+            yield _may_not(Code.MAY_NOT_DELETE, item, "delete", answer.message)
+    elif item.meta.finalizers:
+        answer = context.world.ask(MayI("patch", resource.group, resource.plural, namespace))
+        if answer is not None and answer.error_class is None and not answer.allowed:
+            yield _may_not(Code.MAY_NOT_PATCH, item, "patch", answer.message)
     if item.group_kind == ("", "Namespace") and item.terminating:
         yield from _may_not_list(context, item)
 
 
-def _may_not_delete(item: Item, reason: str) -> Cause:
+def _may_not(code: Code, item: Item, verb: str, reason: str) -> Cause:
     resource, namespace = item.resource, item.meta.namespace
     where = f"in namespace {namespace}" if namespace else "cluster-wide"
-    evidence = [f"the API says that you may not delete {resource} {where}"]
+    evidence = [f"the API says that you may not {verb} {resource} {where}"]
     if reason:
         evidence.append(f"its reason: {reason}")
-    return Cause(
-        Code.MAY_NOT_DELETE,
-        item,
-        "you may not delete it",
-        tuple(evidence),
-        remedies=(_ask_for([resource], namespace, "delete,get,list,watch", item),),
-    )
+    held = "" if verb == "delete" else ", and so cannot remove a finalizer of it yourself"
+    remedy = _ask_for([resource], namespace, f"{verb},get,list,watch", item)
+    return Cause(code, item, f"you may not {verb} it{held}", tuple(evidence), remedies=(remedy,))
 
 
 def _may_not_list(context: Context, item: Item) -> Iterator[Cause]:

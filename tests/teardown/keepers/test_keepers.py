@@ -1,0 +1,233 @@
+"""Who keeps a finalizer, and whether they run: decided from worlds made by hand."""
+
+import pytest
+
+from pilotage.kube import Json, Resource
+from pilotage.teardown.keepers import Liveness, keeper
+from pilotage.teardown.keepers.rows import find_row, table
+from pilotage.teardown.world import Item
+from tests.support import kinds
+from tests.teardown.why.worlds import LEASES, PODS, REPLICA_SETS, WIDGETS, ago, going, item, world
+
+MUTATING = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False
+)
+HOUR = 3600
+
+
+def held(finalizer: str, **metadata: object) -> Item:
+    return item(WIDGETS, "held", metadata={**going(600, finalizer), **metadata})
+
+
+def deployment(name: str, namespace: str, replicas: int = 1, available: int = 0, **metadata: object) -> Item:
+    status: Json = {"availableReplicas": available} if available else {}
+    return item(
+        kinds.DEPLOYMENTS,
+        name,
+        namespace,
+        metadata=metadata,
+        spec={"replicas": replicas},
+        status={"replicas": 0, **status},
+    )
+
+
+def lease(name: str, namespace: str, renewed_seconds_ago: float, holder: str = "pod_1") -> Item:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": ago(renewed_seconds_ago)}
+    return item(LEASES, name, namespace, spec=spec)
+
+
+def owned_by(owner: Item) -> Json:
+    api, kind = owner.resource.api_version, owner.resource.kind
+    reference = {"apiVersion": api, "kind": kind, "name": owner.meta.name, "uid": owner.uid, "controller": True}
+    return {"ownerReferences": [reference]}
+
+
+@pytest.mark.parametrize(
+    ("finalizer", "who"),
+    [
+        ("kubernetes.io/pvc-protection", "PVC protection controller (kube-controller-manager)"),
+        ("foregroundDeletion", "garbage collector (kube-controller-manager)"),
+        ("service.kubernetes.io/load-balancer-cleanup", "service controller (cloud-controller-manager)"),
+        ("batch.kubernetes.io/job-tracking", "job controller (kube-controller-manager)"),
+        ("external-attacher/ebs-csi-aws-com", "CSI external-attacher"),
+        ("customresourcecleanup.apiextensions.k8s.io", "kube-apiserver"),
+        ("inferenceservice.finalizers", "KServe controller"),
+        ("resources-finalizer.argocd.argoproj.io", "Argo CD application controller"),
+        ("resources-finalizer.argocd.argoproj.io/background", "Argo CD application controller"),
+        ("finalizers.fluxcd.io", "Flux controller"),
+        ("finalizer.managedresource.crossplane.io", "Crossplane provider"),
+        ("composite.apiextensions.crossplane.io", "Crossplane"),
+        ("usage.apiextensions.crossplane.io", "Crossplane"),
+        ("finalizer.keda.sh", "KEDA operator"),
+        ("finalizer.acme.cert-manager.io", "cert-manager"),
+        ("acme.cert-manager.io/finalizer", "cert-manager"),
+        ("routes.serving.knative.dev", "Knative Serving"),
+        ("istio-finalizer.install.istio.io", "Istio operator"),
+        ("machine.cluster.x-k8s.io", "Cluster API"),
+        ("awscluster.infrastructure.cluster.x-k8s.io", "Cluster API infrastructure provider"),
+        ("controller.cattle.io/namespace-auth", "Rancher"),
+        ("monitoring.coreos.com/status-cleanup", "Prometheus operator"),
+        ("teardown.pilotage.dev/order", "Pilotage operator"),
+    ],
+)
+def test_known_finalizers_have_a_keeper(finalizer: str, who: str) -> None:
+    found = keeper(world(), held(finalizer), finalizer)
+    assert found.who == who
+    assert found.leaks.endswith(".")
+    assert found.does
+
+
+def test_every_row_says_what_it_does_and_what_leaks() -> None:
+    for row in table():
+        assert row.who
+        assert row.does
+        assert row.leaks.endswith("."), row
+        assert find_row(row.patterns[0].replace("*", "x")) is not None
+
+
+def test_a_part_of_kubernetes_is_alive_while_its_lease_is_fresh_and_unknown_otherwise() -> None:
+    obj = held("foregroundDeletion")
+    fresh = lease("kube-controller-manager", "kube-system", 2)
+    assert keeper(world(fresh), obj, "foregroundDeletion").alive is Liveness.ALIVE
+    late = lease("kube-controller-manager", "kube-system", HOUR)
+    assert keeper(world(late), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
+    assert keeper(world(), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
+    assert keeper(world(), obj, "foregroundDeletion").builtin
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("ImagePullBackOff", "image cannot be pulled"),
+        ("CrashLoopBackOff", "crashes again and again"),
+        ("CreateContainerConfigError", "its configuration cannot be read"),
+    ],
+)
+def test_why_its_pods_do_not_run_is_said(reason: str, said: str) -> None:
+    manager = deployment("kserve-controller-manager", "kserve")
+    replicas = item(REPLICA_SETS, "rs", "kserve", metadata=owned_by(manager))
+    waiting = {"containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
+    pod = item(PODS, "pod", "kserve", metadata=owned_by(replicas), status=waiting)
+    found = keeper(world(manager, replicas, pod), held("inferenceservice.finalizers"), "inferenceservice.finalizers")
+    assert (found.alive, found.workload) == (Liveness.DEAD, manager)
+    assert found.trouble == f"0 of 1 replicas available, {said}"
+
+
+def test_since_when_it_does_not_run_is_said() -> None:
+    condition = {"type": "Available", "status": "False", "lastTransitionTime": ago(2 * HOUR)}
+    manager = item(
+        kinds.DEPLOYMENTS, "keda-operator", "keda", spec={}, status={"replicas": 1, "conditions": [condition]}
+    )
+    found = keeper(world(manager), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert found.trouble == "0 of 1 replicas available, it has no pods (since 2h)"
+
+
+def test_a_lease_that_is_renewed_wins_over_pods_that_are_not_ready() -> None:
+    manager = deployment("keda-operator", "keda")
+    running = lease("operator.keda.sh", "keda", 3)
+    found = keeper(world(manager, running), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert (found.alive, found.lease) == (Liveness.ALIVE, running)
+
+
+def test_ready_pods_whose_lease_expired_are_dead_if_one_of_them_holds_it() -> None:
+    manager = deployment("keda-operator", "keda", available=1)
+    replicas = item(REPLICA_SETS, "rs", "keda", metadata=owned_by(manager))
+    pod = item(PODS, "keda-operator-1", "keda", metadata=owned_by(replicas))
+    theirs = lease("operator.keda.sh", "keda", HOUR, holder="keda-operator-1_abc")
+    found = keeper(world(manager, replicas, pod, theirs), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert found.alive is Liveness.DEAD
+    old = lease("operator.keda.sh", "keda", HOUR, holder="keda-operator-of-last-year_abc")
+    found = keeper(world(manager, replicas, pod, old), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert found.alive is Liveness.ALIVE
+
+
+def test_no_trace_of_a_controller_is_no_proof_that_it_is_dead() -> None:
+    found = keeper(world(), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert (found.alive, found.workload) == (Liveness.UNKNOWN, None)
+    assert found.evidence == ("No workload named keda-operator was found.",)
+
+
+def test_kinds_that_could_not_be_read_are_named() -> None:
+    made = world(unread={kinds.DEPLOYMENTS: "forbidden"})
+    found = keeper(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert "Deployment.apps could not be read: forbidden." in found.evidence
+
+
+def test_the_writer_of_a_finalizer_is_read_from_managed_fields() -> None:
+    fields = [
+        {"manager": "kubectl-create", "time": ago(9 * HOUR), "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+        {
+            "manager": "manager",
+            "time": ago(72 * HOUR),
+            "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"finalizer.keda.sh"': {}}}},
+        },
+    ]
+    found = keeper(world(), held("finalizer.keda.sh", managedFields=fields), "finalizer.keda.sh")
+    assert 'The finalizer was last written by "manager" 3d ago.' in found.evidence
+
+
+def test_an_unknown_one_is_found_by_the_webhook_of_its_api_group() -> None:
+    crd = item(kinds.CRDS, "widgets.gadgets.example.com")
+    hooks = {
+        "clientConfig": {"service": {"namespace": "ops", "name": "hooks"}},
+        "rules": [{"apiGroups": ["gadgets.example.com"]}],
+    }
+    configuration = item(MUTATING, "gadget-hooks", webhooks=[hooks])
+    service = item(kinds.SERVICES, "hooks", "ops", spec={"selector": {"app": "gadgetry"}})
+    one = deployment("other", "ops", available=1, labels={"app": "other"})
+    two = deployment("gadgetry", "ops", replicas=0, labels={"app": "gadgetry"})
+    made = world(crd, configuration, service, one, two)
+    found = keeper(made, held("gadgets.example.com/clean-up"), "gadgets.example.com/clean-up")
+    assert (found.workload, found.alive, found.trouble) == (two, Liveness.DEAD, "scaled to 0")
+    assert not found.guessed
+
+
+def test_an_unknown_one_is_found_by_the_release_that_brought_its_definition() -> None:
+    notes = {"meta.helm.sh/release-name": "gadgets", "meta.helm.sh/release-namespace": "ops"}
+    crd = item(kinds.CRDS, "widgets.gadgets.example.com", metadata={"annotations": notes})
+    runs = deployment("gg-controller", "ops", available=1, annotations=notes)
+    other = deployment("other", "ops", available=1)
+    found = keeper(world(crd, other, runs), held("finalizer.gadgets.example.com"), "finalizer.gadgets.example.com")
+    assert (found.workload, found.alive) == (runs, Liveness.ALIVE)
+
+
+def test_an_unknown_one_is_found_by_its_lease() -> None:
+    theirs = lease("8f2a.gadgets.example.com", "ops", HOUR)
+    finalizer = "8f2a.gadgets.example.com/clean-up"
+    found = keeper(world(theirs), held(finalizer), finalizer)
+    assert (found.lease, found.alive) == (theirs, Liveness.DEAD)
+    assert found.who == "the holder of lease/8f2a.gadgets.example.com -n ops"
+
+
+def test_a_likeness_of_names_is_a_guess() -> None:
+    runs = deployment("gadgetry-operator", "ops", available=1)
+    found = keeper(world(runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
+    assert (found.workload, found.guessed) == (runs, True)
+
+
+def test_a_known_name_in_its_usual_namespace_comes_first() -> None:
+    here = deployment("crossplane", "crossplane-system", available=1)
+    elsewhere = deployment("crossplane", "playground", replicas=0)
+    finalizer = "composite.apiextensions.crossplane.io"
+    assert keeper(world(elsewhere, here), held(finalizer), finalizer).workload is here
+
+
+def test_a_name_that_many_have_is_not_enough() -> None:
+    somebody = deployment("controller", "unrelated", replicas=0)
+    finalizer = "routes.serving.knative.dev"
+    assert keeper(world(somebody), held(finalizer), finalizer).workload is None
+
+
+def test_nothing_known_gives_an_empty_name_and_says_what_may_leak() -> None:
+    found = keeper(world(), held("hold.test/x"), "hold.test/x")
+    assert (found.who, found.alive) == ("", Liveness.UNKNOWN)
+    assert "nothing here tells what that is" in found.leaks
+
+
+def test_what_was_read_by_metadata_alone_is_asked_for() -> None:
+    body = {"metadata": {"uid": "d1"}}
+    thin = item(kinds.DEPLOYMENTS, "keda-operator", "keda", full=False, **body)
+    made = world(thin, live=True)
+    found = keeper(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert found.alive is Liveness.UNKNOWN
+    assert {question.uid for question in made.wanted} == {"d1"}  # type: ignore[union-attr]

@@ -1,0 +1,52 @@
+"""Stages for situations: objects of a test, made on the real API server, explained, and taken away again."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from controlplane import Access, ApiError, Cluster
+from controlplane.access import wait_for
+from pilotage.kube import Client, Resource, load_config
+from tests.support import kinds
+from tests.teardown.why.staging import Stage, controllers_paused
+
+
+@pytest.fixture
+async def client(cluster: Access) -> AsyncIterator[Client]:
+    """The administrator's client."""
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def stage(client: Client, namespace: str) -> AsyncIterator[Stage]:
+    """A namespace of one's own, and what the test makes there or elsewhere with `stage.make`: all gone at the end."""
+    staged = Stage(client, namespace)
+    yield staged
+    await staged.clear()
+
+
+@pytest.fixture(scope="session")
+def widgets(cluster: Access) -> Iterator[Resource]:
+    """A kind of our own, in a group of its own, known to the server and its controllers as any other is."""
+    if not isinstance(cluster, Cluster):
+        pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
+    resource = kinds.widgets()
+    cluster.request("POST", kinds.CRDS.path(), kinds.definition(resource))
+
+    def is_served() -> bool:
+        try:
+            return bool(cluster.request("GET", resource.path()))
+        except ApiError:
+            return False
+
+    wait_for(f"list of {resource}", is_served)
+    yield resource
+    cluster.request("DELETE", kinds.CRDS.path("", str(resource)))
+
+
+@pytest.fixture
+def paused_controllers(own_cluster: Cluster) -> Iterator[None]:
+    """kube-controller-manager stands still for the test: nothing is collected, and conditions stay as they are set."""
+    with controllers_paused(own_cluster):
+        yield
