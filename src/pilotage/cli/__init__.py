@@ -5,7 +5,9 @@ A command is a module of this package, imported when it is called. What a comman
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 
 import click
@@ -15,7 +17,7 @@ from pilotage import __version__
 COMMANDS = {
     "delete": "Take things down in order, wait until they are proven gone, and write a receipt.",
     "harbor": "Serve the Kubernetes API on this machine until SIGTERM.",
-    "leaks": "Find what was left behind, what it costs, and how to be rid of it.",
+    "leaks": "Find what was left behind: objects that nobody cleans up, and references to what is not there.",
     "plan": "Show what `pilotage delete` would do, and what would stand in its way.",
     "receipt": "Look at the receipts that `pilotage delete` writes.",
     "tree": "Show what an object is made of and what refers to it, with the state of each.",
@@ -54,5 +56,15 @@ def pilotage() -> None:
 
 
 def main() -> None:
-    """The console script."""
-    sys.exit(pilotage(standalone_mode=True))
+    """The console script. All is done when a command ends: taking the interpreter apart would only take time."""
+    code: object = 1
+    try:
+        pilotage(standalone_mode=True)
+    except SystemExit as end:
+        code = end.code
+    if code is not None and not isinstance(code, int):
+        sys.exit(str(code))
+    with contextlib.suppress(OSError):  # nobody reads any more
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code or 0)

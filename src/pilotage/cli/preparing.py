@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 import click
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from pilotage.cli.connecting import Connection
-    from pilotage.kube import Resource
+    from pilotage.kube import Resource, Surface
     from pilotage.teardown.hazards import Hazard
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.policy import Policy
-    from pilotage.teardown.world import Item, Name, World
+    from pilotage.teardown.world import GroupKind, Item, Name, World
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,21 +86,43 @@ def check(asked: Asked) -> None:
         raise click.UsageError("--all needs -n NAMESPACE: it would be too easy to mean another one.")
 
 
+_FOR_READING = ("pilotage.teardown.gather", "pilotage.teardown.relations", "pilotage.teardown.hazards")
+_FOR_PLANNING = (
+    "pilotage.teardown.asking",
+    "pilotage.teardown.keepers",
+    "pilotage.teardown.plan",
+    "pilotage.teardown.targets",
+    "pilotage.teardown.drive",
+    "pilotage.teardown.receipt",
+    "pilotage.cli.progress",
+)
+
+
 async def prepare(connection: Connection, asked: Asked) -> Prepared:
     """Look at the cluster, find what is meant, and make the ledger. Changes nothing."""
-    from pilotage.teardown.asking import settle
+    client, discovery = connection.client, connection.discovery
+    async with asyncio.TaskGroup() as group:  # what is to be imported is, while the server answers
+        finding = group.create_task(discovery.surface())
+        await _import(_FOR_READING)
+    surface = finding.result()
+    names, absent = await _names(connection, asked)
+    places = _places(names, asked.namespace or client.namespace)
+
     from pilotage.teardown.gather import gather
-    from pilotage.teardown.hazards import FULL as FULL_FOR_HAZARDS
-    from pilotage.teardown.hazards import predict
-    from pilotage.teardown.keepers import keeper
-    from pilotage.teardown.plan import make_ledger
+    from pilotage.teardown.hazards import FULL, predict
     from pilotage.teardown.relations import full_kinds, relate
 
-    client, discovery = connection.client, connection.discovery
-    names, absent = await _names(connection, asked)
-    surface = await discovery.surface()
-    full = full_kinds(served=surface.resources) | FULL_FOR_HAZARDS
-    world = await gather(client, discovery, namespaces=_places(names, asked.namespace or client.namespace), full=full)
+    full = full_kinds(served=surface.resources) | FULL
+    kinds = _kinds(surface, full) if places else None
+    async with asyncio.TaskGroup() as group:
+        reading = group.create_task(gather(client, discovery, namespaces=places, full=full, kinds=kinds))
+        await _import(_FOR_PLANNING)
+    world = reading.result()
+
+    from pilotage.teardown.asking import settle
+    from pilotage.teardown.keepers import keeper
+    from pilotage.teardown.plan import make_ledger
+
     found, gone = await _find(connection, world, asked, names)
     await _see_keepers(connection, world)
     policy = await _policy(connection, world, asked)
@@ -114,6 +137,28 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
     ledger = await settle(client, world, plan)
     hazards = await settle(client, world, lambda world: predict(world, graph, ledger))
     return Prepared(world, ledger, hazards, absent + gone)
+
+
+async def _import(modules: Iterable[str]) -> None:
+    """Import modules one by one, and let what is under way go on in between: a start costs as much as a few reads."""
+    for module in modules:
+        await asyncio.sleep(0)
+        importlib.import_module(module)
+
+
+def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]:
+    """The kinds to read for targets with a namespace: all that have one, and of the others those that point somewhere.
+
+    What has a namespace cannot own what has none.
+    """
+    from pilotage.teardown.gather import readable
+    from pilotage.teardown.world import GroupKind
+
+    listed = readable(surface, None, full)
+    kinds = {GroupKind(each.group, each.kind): each.namespaced for each in listed}
+    return frozenset(kind for kind, namespaced in kinds.items() if namespaced or kind in full) | {
+        GroupKind("", "Namespace")
+    }
 
 
 async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
@@ -193,9 +238,8 @@ async def _see_keepers(connection: Connection, world: World) -> None:
 
     kept = any(item.meta.finalizers and not is_built_in(item.resource.group) for item in world)
     if world.namespaces and kept:
-        for item in await gather(
-            connection.client, connection.discovery, kinds=WORKLOADS | FULL, full=WORKLOADS | FULL
-        ):
+        kinds = (WORKLOADS - {GroupKind("", "Pod")}) | FULL
+        for item in await gather(connection.client, connection.discovery, kinds=kinds, full=kinds):
             if world.get(item.uid) is None:
                 world.add(item)
 

@@ -7,6 +7,7 @@ are remembered with the reason: their kinds are unknown, which is not the same a
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,8 +70,7 @@ class Discovery:
 
     async def refresh(self) -> Surface:
         """All resources, read now."""
-        core = await _read(self._client, "/api")
-        named = await _read(self._client, "/apis")
+        core, named = await asyncio.gather(_read(self._client, "/api"), _read(self._client, "/apis"))
         self._surface = Surface(core.resources + named.resources, core.unreadable | named.unreadable)
         return self._surface
 

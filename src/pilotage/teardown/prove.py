@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ONE_BY_ONE_MAX = 2
 """More objects of a kind in one namespace than this are read by one list."""
-AT_ONCE = 16
+AT_ONCE = 8
+"""More connections than there are already cost more than they bring."""
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )

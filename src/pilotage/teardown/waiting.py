@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import Absent, ApiError, ErrorClass, Expired, Forbidden
+from pilotage.kube import Absent, ApiError, ErrorClass, Expired, Forbidden, KindNotServed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,7 +77,7 @@ class _Place:
             except Expired:
                 continue
             except ApiError as error:
-                if error.error_class not in _PASSING:
+                if error.error_class not in _PASSING or isinstance(error, KindNotServed):
                     raise
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)

@@ -23,9 +23,9 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             words = f"waits for itself over {', '.join(names[1:]) or 'itself'}: these go together, in no order"
             yield Hazard(Code.CYCLE, entries[circle[0]].full_name, words, False, "")
     for entry in outlook.ledger.kept:
-        owner = entries.get(entry.owner)
-        if owner is not None:
-            words = f"is owned by {owner}, which goes: the reference is taken off it, so that it stays ({entry.reason})"
+        owners = [str(entries[uid]) for uid in entry.disown if uid in entries]
+        if owners:
+            words = f"is owned by {', '.join(owners)}: the reference to what goes is taken off, so that it stays"
             yield Hazard(Code.KEPT_FROM_OWNER, entry.full_name, words, False, "")
     for claim in outlook.of("", "PersistentVolumeClaim"):
         yield from _retained(outlook, claim)

@@ -63,7 +63,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
 
 def _verbs(entry: Entry) -> Iterator[str]:
     if entry.disposition is Disposition.KEEP:
-        if entry.owner:
+        if entry.disown:
             yield "patch"
         return
     yield "list"

@@ -1,0 +1,146 @@
+"""``pilotage leaks``: from a dump, from a real cluster, and against a receipt."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controlplane import Access
+from pilotage.cli import leaks as command
+from pilotage.kube import Resource
+from pilotage.teardown.leaks import looking
+from pilotage.teardown.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.phases import Phase
+from pilotage.teardown.policy import Policy
+from pilotage.teardown.receipt import Receipt, save
+from tests.cli.running import run
+
+DUMP = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: networking.k8s.io/v1
+  kind: Ingress
+  metadata: {name: web, namespace: shop, uid: i1, creationTimestamp: "2026-11-01T10:00:00Z"}
+  spec: {defaultBackend: {service: {name: web}}}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: %s, namespace: shop, uid: s1, creationTimestamp: "2026-11-01T10:00:00Z"}
+"""
+
+
+def dump(folder: Path, service: str) -> Path:
+    path = folder / "dump.yaml"
+    path.write_text(DUMP % service)
+    return path
+
+
+def receipt(folder: Path, uid: str, namespace: str = "shop", server: str = "") -> Path:
+    entry = Entry(
+        resource=Resource("", "v1", "services", "Service"),
+        namespace=namespace,
+        name="web",
+        uid=uid,
+        phase=Phase.REMOVE,
+        disposition=Disposition.DELETE,
+        reason="named",
+    )
+    started = "2026-11-15T10:00:00Z"
+    ledger = Ledger(targets=("service/web",), started=started, policy=Policy(), entries=(entry,))
+    path = folder / "receipt.json"
+    save(Receipt(("service/web",), server, started, ledger, result="complete"), path)
+    return path
+
+
+def test_a_leak_in_a_dump_ends_with_1_and_says_how_to_be_rid_of_it(tmp_path: Path):
+    ran = run("leaks", "-f", dump(tmp_path, "other"))
+    assert (ran.code, ran.err) == (1, "")
+    assert "high  ingress/web -n shop  routes to service/web -n shop, which does not exist" in ran.out
+    assert "remove: pilotage delete ingress/web -n shop" in ran.out
+    assert ran.out.endswith("1 leak.\n")
+
+
+def test_a_dump_without_leaks_ends_with_0(tmp_path: Path):
+    assert run("leaks", "-f", dump(tmp_path, "web")) == (0, "No leaks.\n", "")
+
+
+def test_only_one_namespace_if_one_is_named(tmp_path: Path):
+    path = dump(tmp_path, "other")
+    assert run("leaks", "-n", "shop", "-f", path).code == 1
+    assert run("leaks", "-n", "elsewhere", "-f", path).code == 0
+    both = run("leaks", "-n", "shop", "-A", "-f", path)
+    assert both.code == 2
+    assert "exclude each other" in both.err
+
+
+def test_the_same_as_json(tmp_path: Path):
+    (leak,) = json.loads(run("leaks", "-f", dump(tmp_path, "other"), "-o", "json").out)["leaks"]
+    assert (leak["code"], leak["severity"], leak["uid"]) == ("route-to-nothing", "high", "i1")
+    assert leak["remedy"]["command"] == "pilotage delete ingress/web -n shop"
+
+
+def test_a_receipt_against_a_dump(tmp_path: Path):
+    path = dump(tmp_path, "web")
+    alive = run("leaks", "--receipt", receipt(tmp_path, "s1"), "-f", path)
+    assert alive.code == 1
+    assert "stands in the receipt" in alive.out
+    assert run("leaks", "--receipt", receipt(tmp_path, "s0"), "-f", path).code == 0  # a successor is no leak
+    unread = run("leaks", "--receipt", receipt(tmp_path, "s0", "elsewhere"), "-f", path)
+    assert unread.code == 3
+    assert "service/web -n elsewhere" in unread.out
+
+
+def test_a_file_that_is_no_receipt(tmp_path: Path):
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    ran = run("leaks", "--receipt", path)
+    assert ran.code == 2
+    assert "not a receipt" in ran.err
+
+
+def test_a_real_namespace_is_looked_at_twice(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):
+    backend = {"service": {"name": "lost", "port": {"number": 80}}}
+    body = {"metadata": {"name": "web"}, "spec": {"defaultBackend": backend}}
+    cluster.request("POST", f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses", body)
+    young = run("leaks", "-n", namespace, kubeconfig=cluster.kubeconfig)
+    assert (young.code, young.out) == (0, "No leaks.\n")
+    monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
+    monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
+    old = run("leaks", "-n", namespace, kubeconfig=cluster.kubeconfig)
+    assert old.code == 1
+    assert "route" in old.out
+    assert "looking again" in old.err
+
+
+def test_only_what_both_looks_show_is_a_leak(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):
+    """Between them one ends, and another begins."""
+    backend = {"service": {"name": "lost", "port": {"number": 80}}}
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses"
+
+    def make(name: str) -> None:
+        cluster.request("POST", path, {"metadata": {"name": name}, "spec": {"defaultBackend": backend}})
+
+    def meanwhile(_: str) -> None:
+        cluster.request("DELETE", f"{path}/over")
+        make("new")
+
+    make("over")
+    monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
+    monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(command, "progress", meanwhile)
+    assert run("leaks", "-n", namespace, kubeconfig=cluster.kubeconfig)[:2] == (0, "No leaks.\n")
+
+
+def test_a_receipt_against_a_real_cluster(cluster: Access, namespace: str, tmp_path: Path):
+    path = f"/api/v1/namespaces/{namespace}/services"
+    body = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+    uid = cluster.request("POST", path, body)["metadata"]["uid"]
+    config = cluster.kubeconfig
+    alive = run("leaks", "--receipt", receipt(tmp_path, uid, namespace), kubeconfig=config)
+    assert alive.code == 1
+    assert f"service/web -n {namespace}" in alive.out
+    cluster.request("DELETE", f"{path}/web")
+    assert run("leaks", "--receipt", receipt(tmp_path, uid, namespace), kubeconfig=config).code == 0
+    elsewhere = run("leaks", "--receipt", receipt(tmp_path, uid, namespace, "https://x:1"), kubeconfig=config)
+    assert elsewhere.code == 3
+    assert "--context" in elsewhere.err
