@@ -108,7 +108,8 @@ class _Options:
 async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, context: str | None) -> int:
     async with connected(kubeconfig, context) as connection:
         if options.resume is not None:
-            ledger, world = _resumed(options.resume, asked.timeout), None
+            ledger = _resumed(options.resume, asked.timeout)
+            world = await _look_again(connection, ledger)
             options.receipt = options.receipt or options.resume
         else:
             prepared = await prepare(connection, asked)
@@ -138,6 +139,15 @@ def _resumed(path: Path, timeout: float) -> Ledger:
     return msgspec.structs.replace(ledger, started=format_time(utc_now()), policy=policy)
 
 
+async def _look_again(connection: Connection, ledger: Ledger) -> World:
+    """What there is of the kinds in a ledger."""
+    from pilotage.teardown.gather import gather
+
+    kinds = frozenset(entry.group_kind for entry in ledger.entries)
+    namespaces = sorted({entry.namespace for entry in ledger.entries} - {""})
+    return await gather(connection.client, connection.discovery, namespaces=namespaces, kinds=kinds)
+
+
 def _show(prepared: Prepared, options: _Options) -> int | None:
     """Show the plan and ask; an exit code if that is all."""
     if options.json:
@@ -161,7 +171,7 @@ def _show(prepared: Prepared, options: _Options) -> int | None:
     return None
 
 
-async def _run(connection: Connection, ledger: Ledger, world: World | None, options: _Options) -> int:
+async def _run(connection: Connection, ledger: Ledger, world: World, options: _Options) -> int:
     import random
 
     from pilotage.runtime.clock import utc_now

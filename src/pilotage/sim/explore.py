@@ -145,7 +145,10 @@ async def _play(scenario: type[Scenario], plan: Plan, seed: int, baseline: Outco
     async with World(seed) as world:
         story = scenario(world)
         await story.prepare()
-        story.running = {name: Process(world, main, name=name, plan=plan) for name, main in story.processes().items()}
+        story.running = {
+            name: Process(world, main, name=name, plan=plan, lies=scenario.lies)
+            for name, main in story.processes().items()
+        }
         problems: list[str] = []
         for process in story.running.values():
             process.start()

@@ -17,7 +17,7 @@ from pilotage.harbor import errors
 from pilotage.harbor.access.attributes import Attributes, attributes_of
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, TransportError
 from pilotage.sim.disturbed_watch import DisturbedWatch
-from pilotage.sim.plan import SUBJECT, Counts, Failure, Fault, Kind, Plan
+from pilotage.sim.plan import LIES, SUBJECT, Counts, Failure, Fault, Kind, Plan
 from pilotage.sim.transport import Whole
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ _REFUSALS = (
 class Disturbance:
     """What goes wrong for one process, and what it did so far."""
 
-    def __init__(self, world: World, plan: Plan = (), process: str = SUBJECT) -> None:
+    def __init__(self, world: World, plan: Plan = (), process: str = SUBJECT, *, lies: bool = True) -> None:
         self.process = process
+        self.lies = lies
+        """Whether an answer may be untrue. An earlier fault may have moved one to a call where it would be."""
         self.counts = Counts()
         self.done: list[Fault] = []
         """The faults that have happened, in their order."""
@@ -124,8 +126,9 @@ class FaultyTransport:
             return await self._inner.send(request)
         disturbance, verb = self._disturbance, _verb(wanted)
         counts = disturbance.counts
-        reading, watching = verb in ("get", "list"), verb == "watch"
-        counts.called(verb, cached=reading and "resourceVersion" in options)
+        reading, watching, reading_many = verb in ("get", "list"), verb == "watch", verb in ("list", "watch")
+        cached = reading and "resourceVersion" in options
+        counts.called(verb, cached=cached)
         writing = not reading and not watching
         if writing and disturbance.due(Kind.CRASH_BEFORE_WRITE, counts.writes):
             await self._die()
@@ -137,9 +140,13 @@ class FaultyTransport:
             disturbance.part(float(partition.detail))
         if not disturbance.reaches(path):
             raise TransportError("the API server cannot be reached", sent=False)
-        if failure is not None:
+        if failure is not None and (disturbance.lies or reading_many or failure.detail not in LIES):
             return await self._fail(request, wanted, Failure(failure.detail))
-        if stale is not None and (old := disturbance.stale_version(wanted, int(stale.detail))):
+        if (
+            stale is not None
+            and (disturbance.lies or cached)
+            and (old := disturbance.stale_version(wanted, int(stale.detail)))
+        ):
             return await self._stale(request, wanted, old)
         if watching:
             return await self._watch(request, path)

@@ -25,9 +25,9 @@ Main = Callable[[Client], Awaitable[None]]
 class Process:
     """Runs `main` again and again until `stop`: after a crash, and after it ended by itself, as a kubelet would."""
 
-    def __init__(self, world: World, main: Main, *, name: str = SUBJECT, plan: Plan = ()) -> None:
+    def __init__(self, world: World, main: Main, *, name: str = SUBJECT, plan: Plan = (), lies: bool = True) -> None:
         self.name = name
-        self.disturbance = Disturbance(world, plan, name)
+        self.disturbance = Disturbance(world, plan, name, lies=lies)
         self.disturbance.crash = self._crash
         self.incarnation = 0
         self.ends: list[BaseException | None] = []

@@ -65,7 +65,7 @@ def _patch(act: Act, found: Object, entry: Entry) -> Patch | None:
         return _change_metadata(found, {"finalizers": [*meta.finalizers, HOLD]})
     if act is Act.RELEASE:
         return without_finalizer(found, HOLD)
-    kept = [owner for owner in meta.owner_references if owner.uid != entry.owner]
+    kept = [owner for owner in meta.owner_references if owner.uid not in entry.disown]
     if len(kept) == len(meta.owner_references):
         return None
     return _change_metadata(found, {"ownerReferences": [msgspec.to_builtins(owner) for owner in kept] or None})

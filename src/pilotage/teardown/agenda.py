@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.teardown.decide import Decision, decide, is_over, runs
+from pilotage.teardown.frame import Frame
+from pilotage.teardown.ledger import Disposition
 from pilotage.teardown.phases import Phase
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.decide import Refusal, Sight
     from pilotage.teardown.ledger import Entry, Ledger
 
+LARGE = 16
 _NOT_DECIDED = Decision(Phase.CORDON, (), ())
 
 
@@ -27,13 +30,15 @@ class Agenda:
     """See the module."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._parts = split(ledger)
-        self._part_of = {entry.uid: number for number, part in enumerate(self._parts) for entry in part.entries}
+        self._parts = [Frame(part) for part in split(ledger)]
+        self._part_of = {uid: number for number, part in enumerate(self._parts) for uid in part.entries}
         self._decisions = [_NOT_DECIDED] * len(self._parts)
         self._again: dict[int, dt.datetime] = {}
         self._due = set(range(len(self._parts)))
         self._unfinished = set(self._due)
         self._entries = ledger.by_uid()
+        self._collected: dt.datetime | None = None
+        """When the garbage collector was last seen at work."""
         self._running: dict[str, set[str]] = {}
         """By namespace, what runs and is not known to be gone."""
         self._last: dict[str, set[int]] = {}
@@ -49,12 +54,19 @@ class Agenda:
         """Whether all parts are, as of their last decisions."""
         return not self._unfinished and not self._due
 
+    @property
+    def is_large(self) -> bool:
+        """Whether there are many parts."""
+        return len(self._parts) > LARGE
+
     def touch(self, uid: str, sight: Sight | None) -> None:
         """Something has happened to an object, or to an attempt at it."""
         if uid not in self._part_of:
             return
         self._due.add(self._part_of[uid])
         entry = self._entries[uid]
+        if entry.disposition is Disposition.COLLECT and sight is not None and sight.gone_at is not None:
+            self._collected = max(self._collected or sight.gone_at, sight.gone_at)
         if runs(entry):
             running = self._running[entry.namespace]
             if not is_over(sight):
@@ -70,7 +82,7 @@ class Agenda:
         running = {namespace for namespace, uids in self._running.items() if uids}
         decided = []
         for number in sorted(self._due):
-            decision = decide(self._parts[number], sights, refusals, now, running=running)
+            decision = decide(self._parts[number], sights, refusals, now, running=running, collected=self._collected)
             self._decisions[number] = decision
             decided.append(decision)
             moments = [wait.again for wait in decision.waits if wait.again is not None]
@@ -112,7 +124,7 @@ def split(ledger: Ledger) -> list[Ledger]:
         return uid
 
     for entry in ledger.entries:
-        for other in (entry.owner, *entry.after):
+        for other in (entry.owner, *entry.after, *entry.disown):
             if other in above:
                 above[top(entry.uid)] = top(other)
     together: dict[str, list[Entry]] = {}

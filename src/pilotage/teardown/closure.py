@@ -20,6 +20,7 @@ DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 SERVICE = GroupKind("", "Service")
 SERVICE_NAME = "kubernetes.io/service-name"
 _OWNED = "owned by "
+_NAMED = "named"
 
 _ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS, Relation.PROTECTS, Relation.TARGETS})
 _MADE_BY_THE_CLUSTER = frozenset(
@@ -88,7 +89,7 @@ def gather_members(world: World, graph: Graph, targets: Iterable[Item], policy: 
     """All members of a teardown of these targets."""
     members = Members(world)
     for target in targets:
-        _take(members, world, target, "named", policy)
+        _take(members, world, target, _NAMED, policy)
     _spare_what_others_own(members, world)
     while adopt and _adopt(members, world, graph, policy):
         _spare_what_others_own(members, world)
@@ -103,10 +104,14 @@ def _take(members: Members, world: World, first: Item, reason: str, policy: Poli
     while open_:
         item, why = open_.pop()
         if item.uid in members.going or item.uid in members.kept:
+            if why == _NAMED and item.uid in members.going:
+                members.reasons[item.uid] = why  # not just because of its owner
             continue
         if policy.keeps(item.group_kind, item.uid):
             members.kept[item.uid] = item
             members.reasons[item.uid] = f"kept as asked; {why}"
+            if item.terminating:
+                members.remarks.append(f"{item} cannot be kept: its deletion has begun already")
             continue
         members.going[item.uid] = item
         members.reasons[item.uid] = why

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.options import Propagation
 from pilotage.kube.wire import parse_time
+from pilotage.teardown.frame import Frame
 from pilotage.teardown.ledger import HOLD, Disposition
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.world import State
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+BUSY_PATIENCE = 12
+"""A collector that is at work has so many times as long as one that is not."""
 READ_AGAIN = dt.timedelta(seconds=2)
 HOPELESS_SECONDS = 3.0
 """Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
@@ -150,21 +153,24 @@ class Decision(NamedTuple):
 
 
 def decide(
-    ledger: Ledger,
+    ledger: Ledger | Frame,
     sights: Mapping[str, Sight],
     refusals: Mapping[str, Refusal],
     now: dt.datetime,
     *,
     running: Collection[str] | None = None,
+    collected: dt.datetime | None = None,
 ) -> Decision:
     """See the module. An entry that `sights` does not have is unknown.
 
-    A ledger can be decided in parts that do not wait for each other (`parts.split`). Then `running` says in which
-    namespaces something of the whole still runs (`still_running` of the whole).
+    A ledger can be decided in parts that do not wait for each other (`agenda.split`). Then `running` says in which
+    namespaces something of the whole still runs (`still_running` of the whole), and `collected` when the garbage
+    collector was last seen at work: as long as it works, nobody has to do its work.
     """
+    frame = ledger if isinstance(ledger, Frame) else Frame(ledger)
     if running is None:
-        running = still_running(ledger, sights)
-    return _Deciding(ledger, sights, refusals, now, running).decision()
+        running = still_running(frame.ledger, sights)
+    return _Deciding(frame, sights, refusals, now, running, collected).decision()
 
 
 def still_running(ledger: Ledger, sights: Mapping[str, Sight]) -> set[str]:
@@ -192,28 +198,26 @@ class _Deciding:
 
     def __init__(
         self,
-        ledger: Ledger,
+        frame: Frame,
         sights: Mapping[str, Sight],
         refusals: Mapping[str, Refusal],
         now: dt.datetime,
         running: Collection[str],
+        collected: dt.datetime | None,
     ) -> None:
-        self.ledger = ledger
         self.sights = sights
         self.refusals = refusals
         self.now = now
         self.running = running
-        self.entries = ledger.by_uid()
-        self.started = parse_time(ledger.started)
-        self.until = self.started + dt.timedelta(seconds=ledger.policy.timeout_seconds)
-        self.stalled = dt.timedelta(seconds=ledger.policy.stalled_seconds)
-        self.parts: dict[str, list[Entry]] = {}
-        self.keepsakes: dict[str, list[Entry]] = {}
-        """What an entry owns and what stays."""
-        for entry in ledger.entries:
-            if entry.owner:
-                owned = self.keepsakes if entry.disposition is Disposition.KEEP else self.parts
-                owned.setdefault(entry.owner, []).append(entry)
+        self.last_collected = collected
+        self.frame = frame
+        self.entries = frame.entries
+        self.labels = frame.labels
+        self.started = frame.started
+        self.until = frame.until
+        self.stalled = frame.stalled
+        self.parts = frame.parts
+        self.keepsakes = frame.keepsakes
         self.actions: list[Action] = []
         self.waits: list[Wait] = []
         self.notes: list[str] = []
@@ -221,7 +225,7 @@ class _Deciding:
 
     def decision(self) -> Decision:
         phases = []
-        for entry in self.ledger.entries:
+        for entry in self.frame.ledger.entries:
             if entry.disposition is Disposition.KEEP:
                 if self.keep(entry):
                     phases.append(entry.phase)
@@ -256,7 +260,7 @@ class _Deciding:
     def present(self, entry: Entry, sight: Sight) -> Phase:
         holder = self.entries.get(entry.owner)
         if holder is not None and self.sight(holder).state not in (State.TERMINATING, *_OVER):
-            self.wait(entry, Cause.ORDER, str(holder), f"{holder} is marked first")
+            self.wait(entry, Cause.ORDER, self.labels[holder.uid], f"{self.labels[holder.uid]} is marked first")
             return entry.phase
         if blocker := self.first_unsettled(entry):
             return self.wait_for(entry, blocker)
@@ -278,7 +282,8 @@ class _Deciding:
             self.wait(entry, Cause.ROUTER, "the router", text, since=gone_at, until=settled_at, again=settled_at)
             return Phase.DRAIN
         first = "is let go" if blocker.disposition is Disposition.KEEP else "goes"
-        self.wait(entry, Cause.ORDER, str(blocker), f"{blocker} {first} first")
+        label = self.labels[blocker.uid]
+        self.wait(entry, Cause.ORDER, label, f"{label} {first} first")
         return entry.phase
 
     def collected(self, entry: Entry) -> None:
@@ -286,17 +291,23 @@ class _Deciding:
         owner = self.entries.get(entry.owner)
         sight = self.sight(owner) if owner is not None else Sight(State.GONE)
         if owner is not None and sight.state in (State.PRESENT, State.UNKNOWN):
-            self.wait(entry, Cause.ORDER, str(owner), f"goes with {owner}")
+            label = self.labels[owner.uid]
+            self.wait(entry, Cause.ORDER, label, f"goes with {label}")
             return
         left = sight.gone_at or (parse_time(sight.deletion) if sight.deletion else self.started)
         waits_in_background = sight.state is State.TERMINATING and FOREGROUND not in sight.finalizers
         if waits_in_background:
             self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
-        elif self.now - left >= self.stalled:
+        elif self.now >= (due := self.collection_due(left)):
             self.act(Act.DELETE, entry)
         else:
             text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
-            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=left + self.stalled)
+            self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=due)
+
+    def collection_due(self, since: dt.datetime) -> dt.datetime:
+        """Until when the collector may take its time over something: longer, while it is seen at work elsewhere."""
+        busy = max(since, self.last_collected or since)
+        return min(busy + self.stalled, since + BUSY_PATIENCE * self.stalled)
 
     def terminating(self, entry: Entry, sight: Sight) -> None:
         since = parse_time(sight.deletion) if sight.deletion else self.now
@@ -332,25 +343,27 @@ class _Deciding:
         part = next((part for part in self.parts.get(entry.uid, ()) if not self.over(part)), None)
         if part is not None:
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", f"{part} goes first", since=since)
-        elif self.now - since >= self.stalled:
+        elif self.now >= (pushed := self.collection_due(since)):
             self.act(Act.REDRIVE, entry)
         else:
             text = "its foreground deletion ends"
-            pushed = since + self.stalled
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since, until=pushed, again=pushed)
 
     def keep(self, entry: Entry) -> bool:
         """What stays must not be owned by what goes; returns whether that is still to be seen to."""
         sight = self.sight(entry)
-        if entry.owner not in self.entries:
-            return False
-        if sight.state is State.UNKNOWN:
+        if entry.disown and sight.state is State.UNKNOWN:
             self.unreadable(entry, sight)
             return True
-        if sight.state is State.PRESENT and entry.owner in sight.owners:
+        if self.is_owned(entry):
             self.act(Act.DISOWN, entry)
             return True
         return False
+
+    def is_owned(self, kept: Entry) -> bool:
+        """Whether what stays still has an owner that goes. What is going already cannot be kept."""
+        sight = self.sight(kept)
+        return sight.state is State.PRESENT and any(uid in sight.owners for uid in kept.disown)
 
     def unreadable(self, entry: Entry, sight: Sight) -> None:
         again = self.now + READ_AGAIN
@@ -382,7 +395,7 @@ class _Deciding:
     def first_unsettled(self, entry: Entry) -> Entry | None:
         """What it has to wait for, if anything: also that which stays and would be taken along."""
         for kept in self.keepsakes.get(entry.uid, ()):
-            if entry.uid in self.sight(kept).owners or self.sight(kept).state is State.UNKNOWN:
+            if self.is_owned(kept) or self.sight(kept).state is State.UNKNOWN:
                 return kept
         waited = (self.entries.get(uid) for uid in entry.after)
         return next((each for each in waited if each is not None and not self.settled(each)), None)

@@ -19,6 +19,7 @@ from pilotage.runtime.informer import Informer
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.agenda import Agenda
 from pilotage.teardown.decide import Cause
+from pilotage.teardown.gate import Gate
 from pilotage.teardown.ledger import Disposition, Entry, extend
 from pilotage.teardown.phases import Phase, phase_of
 from pilotage.teardown.prove import Proof, kind_is_gone, prove
@@ -41,6 +42,8 @@ POLL_SECONDS = 2.0
 """How often an object is read that cannot be watched."""
 NAMESPACES_ONE_BY_ONE_MAX = 3
 """A kind in more namespaces than this is watched in all of them at once."""
+GATHER_SECONDS = 0.02
+"""In a large ledger news come all the time: so long they are gathered, and then decided upon together."""
 SHOW_EVERY = dt.timedelta(seconds=0.1)
 SHOW_AGAIN = dt.timedelta(seconds=1)
 """How often, at most and at least, who shows the progress is told what is waited for."""
@@ -99,9 +102,10 @@ class Drive:
         self._agenda = Agenda(ledger)
         self._on_ledger = on_ledger or (lambda _: None)
         self._entries = ledger.by_uid()
+        self._parts = _by_owner(ledger)
         self._refusals: dict[str, Refusal] = {}
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._gate = Gate(AT_ONCE)
         self._changed = asyncio.Event()
         self._stopping = False
         self._watched: dict[tuple[GroupKind, str], Informer] = {}
@@ -179,6 +183,8 @@ class Drive:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)):
                 await self._changed.wait()
+        if self._agenda.is_large:
+            await asyncio.sleep(GATHER_SECONDS)
 
     def _changed_is(self, uid: str) -> None:
         """Something is new about an object: its part is decided again."""
@@ -204,7 +210,7 @@ class Drive:
     async def _read(self, entry: Entry) -> None:
         """One entry, from the API itself."""
         try:
-            async with self._gate:
+            async with self._gate.passing(Phase.PROVE):
                 found = await self._client.get(entry.resource, entry.key, metadata_only=True)
         except ApiError as error:
             kindless = isinstance(error, KindNotServed)
@@ -241,10 +247,11 @@ class Drive:
         """Watch the kinds of all that is waited for and that is under way."""
         for wait in decision.waits:
             entry = wait.entry
+            if wait.cause is Cause.ORDER and (entry.group_kind, entry.namespace) in self._watched:
+                continue
             if wait.cause is Cause.HELD:  # a controller that has not noticed yet may make its parts again
-                for part in self.ledger.going:
-                    if part.owner == entry.uid:
-                        self._watch_kind(part)
+                for part in self._parts.get(entry.uid, ()):
+                    self._watch_kind(part)
             if wait.cause in (Cause.ROUTER, Cause.HELD):
                 continue
             if wait.cause is Cause.UNREADABLE and entry.uid not in self._busy:
@@ -338,6 +345,7 @@ class Drive:
         )
         self.ledger = extend(self.ledger, [entry], {each.uid for each in siblings if each.phase > phase})
         self._entries = self.ledger.by_uid()
+        self._parts = _by_owner(self.ledger)
         self._agenda = Agenda(self.ledger)
         for uid, sight in self.sights.all.items():
             self._agenda.touch(uid, sight)
@@ -352,13 +360,12 @@ class Drive:
         for action in actions:
             uid = action.entry.uid
             if uid not in self._busy:
-                task = asyncio.create_task(self._perform(action), name=f"{action.act} {action.entry}")
-                self._busy[uid] = task
+                self._busy[uid] = asyncio.create_task(self._perform(action))
 
     async def _perform(self, action: Action) -> None:
         entry = action.entry
         try:
-            async with self._gate:
+            async with self._gate.passing(_rank(entry)):
                 if self._stopping:
                     return
                 self._asked.setdefault(entry.uid, utc_now())
@@ -405,3 +412,20 @@ class Drive:
 
     def _note(self, notes: Iterable[str]) -> None:
         self._notes += (note for note in notes if note not in self._notes)
+
+
+def _rank(entry: Entry) -> int:
+    """What runs goes first, and what has to go before it, each endpoint through all its phases: pods take the longest.
+
+    So kubelets and the garbage collector have something to do from the start. What comes after has time until then.
+    """
+    return int(entry.phase) if entry.phase <= Phase.STOP else 0
+
+
+def _by_owner(ledger: Ledger) -> dict[str, list[Entry]]:
+    """What goes, by the uid of what it is a part of."""
+    found: dict[str, list[Entry]] = {}
+    for entry in ledger.going:
+        if entry.owner:
+            found.setdefault(entry.owner, []).append(entry)
+    return found

@@ -50,6 +50,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """The uids that have to be gone, with all they own, before this one is deleted."""
     last: bool = False
     """It goes when nothing of the ledger runs in its namespace any more: nobody knows who uses it."""
+    disown: tuple[str, ...] = ()
+    """Of what stays: the uids of those of its owners that go."""
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
     propagation: Propagation = Propagation.BACKGROUND
@@ -139,7 +141,11 @@ def merge(saved: Ledger, planned: Ledger) -> Ledger:
             owner, hold = entry.owner or new.owner, entry.hold or new.hold
             entry = msgspec.structs.replace(entry, after=after, disposition=disposition, owner=owner, hold=hold)
         entries.append(entry)
-    entries += (entry for entry in planned.entries if entry.uid not in known)
+    one_by_one = {entry.owner for entry in saved.entries if entry.disposition is Disposition.DELETE}
+    for entry in planned.entries:
+        if entry.uid not in known:
+            ours = entry.disposition is Disposition.COLLECT and entry.owner in one_by_one
+            entries.append(msgspec.structs.replace(entry, disposition=Disposition.DELETE) if ours else entry)
     return msgspec.structs.replace(
         saved,
         started=planned.started,

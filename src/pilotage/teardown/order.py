@@ -240,8 +240,9 @@ def strongly_connected(nodes: Iterable[T], successors: Callable[[T], Iterable[T]
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[node])
                 if low[node] == index[node]:
-                    cut = stack.index(node)
-                    found.append(tuple(stack[cut:]))
-                    on_stack.difference_update(stack[cut:])
-                    del stack[cut:]
+                    component = [stack.pop()]
+                    while component[-1] != node:
+                        component.append(stack.pop())
+                    on_stack.difference_update(component)
+                    found.append(tuple(reversed(component)))
     return found

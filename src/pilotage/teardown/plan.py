@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
 from pilotage.teardown.closure import Members, gather_members
 from pilotage.teardown.graph import Relation
@@ -46,11 +45,12 @@ def make_ledger(
     for uid in holds:  # its parts are ours to delete, each in its turn
         for child in members.parts(uid):
             carriers.pop(child, None)
+    # One that is itself owned by something that cannot be held goes before that, and not along with it.
+    wrapped = [(carriers.pop(uid), uid) for uid in members.going if uid in holds and uid in carriers]
     phases = {uid: Phase.RELEASE if uid in holds else _phase(uid, members) for uid in members.going}
     holders = {child: uid for uid in members.going if uid in holds for child in members.parts(uid)}
-    after, cycles = order(
-        graph, phases, carriers=carriers, holders=holders, keepers=_keepers(world, members, keeper_of)
-    )
+    keepers = [*_keepers(world, members, keeper_of), *wrapped]
+    after, cycles = order(graph, phases, carriers=carriers, holders=holders, keepers=keepers)
     owners = {**holders, **carriers}
     last = _last_of_all(after, members, owners, carriers, phases)
     cycles += break_cycles(after, owners)  # what is in a Namespace, or defined, may have closed another
@@ -67,7 +67,6 @@ def make_ledger(
             after=tuple(sorted(after[uid])),
             last=uid in last,
             hold=uid in holds and not item.terminating,
-            propagation=_propagation(item, members),
             settle_seconds=(settle := settle_seconds(world, item, policy))[0],
             unverified=settle[1],
         )
@@ -82,7 +81,7 @@ def make_ledger(
             phase=Phase.REMOVE,
             disposition=Disposition.KEEP,
             reason=members.reasons[uid],
-            owner=next((owner.uid for owner in item.meta.owner_references if owner.uid in members.going), ""),
+            disown=tuple(owner.uid for owner in item.meta.owner_references if owner.uid in members.going),
         )
         for uid, item in members.kept.items()
     )
@@ -151,11 +150,6 @@ def _phase(uid: str, members: Members) -> Phase:
     if len(below) > 1:
         return Phase.RELEASE
     return Phase.STOP if below == {Phase.STOP} else phase
-
-
-def _propagation(item: Item, members: Members) -> Propagation:
-    in_foreground = item.group_kind in WORKLOADS or phase_of(item.group_kind) is Phase.QUIESCE
-    return Propagation.FOREGROUND if in_foreground and members.parts(item.uid) else Propagation.BACKGROUND
 
 
 def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list[tuple[str, str]]:

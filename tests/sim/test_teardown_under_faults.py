@@ -1,0 +1,60 @@
+"""Teardowns under faults. All stories under a sample of single faults, the smallest under every one, and under pairs.
+
+The samples are always the same. ``python -m pilotage.sim explore teardown-owner`` plays every single fault of a story,
+``python -m pilotage.sim explore teardown --pairs`` every pair on the smallest.
+"""
+
+import sys
+
+import pytest
+
+from pilotage.sim.explore import Report, explore, run_plan
+from pilotage.sim.plan import parse_plan
+from pilotage.sim.scenarios import TEARDOWNS
+from pilotage.sim.scenarios.teardown import SmallestTeardown
+from pilotage.sim.scenarios.teardown_owners import OwnerTeardown
+
+SAMPLE = 25
+PAIRS = 40
+
+
+def show(report: Report) -> None:
+    """How many plans were played, for who runs the tests with ``-rP``."""
+    sys.stdout.write(f"{report}\n")
+
+
+def test_the_smallest_survives_every_single_fault():
+    report = explore(SmallestTeardown)
+    show(report)
+    assert report.played == report.possible > 150, str(report)
+    assert report.failures == [], str(report)
+
+
+@pytest.mark.parametrize("name", [name for name in TEARDOWNS if name != "teardown"])
+def test_single_faults_are_survived(name):
+    report = explore(TEARDOWNS[name], plans_max=SAMPLE)
+    show(report)
+    assert report.played == SAMPLE < report.possible, str(report)
+    assert report.failures == [], str(report)
+
+
+def test_the_smallest_survives_pairs_of_faults():
+    report = explore(SmallestTeardown, with_pairs=True, plans_max=PAIRS)
+    show(report)
+    assert report.played == PAIRS, str(report)
+    assert report.failures == [], str(report)
+
+
+def test_what_a_controller_makes_again_after_its_owner_was_marked_goes_in_its_turn():
+    outcome = run_plan(OwnerTeardown)
+    assert outcome.problems == []
+    writes = [line for line in outcome.trace.splitlines() if " subject " in line]
+    assert sum("delete  ingresses" in line for line in writes) == 2, outcome.trace
+    assert "patch   apps.sim.pilotage.dev" in writes[-1], outcome.trace
+
+
+@pytest.mark.parametrize("plan", ["crash-after-write:2", "crash-after-write:3", "crash-before-write:3"])
+def test_an_owner_that_was_held_before_a_crash_is_let_go_after_it(plan):
+    """Between the hold and the mark, and between the mark and the first part."""
+    outcome = run_plan(OwnerTeardown, parse_plan(plan), baseline=run_plan(OwnerTeardown))
+    assert outcome.problems == []

@@ -1,0 +1,36 @@
+"""Entries of objects that exist: for tests of the parts that speak to an API server, which is harbor here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotage.kube import Client, Object, Propagation, Resource
+from pilotage.teardown.ledger import Disposition, Entry
+from pilotage.teardown.phases import Phase
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+async def config_map(client: Client, name: str = "one", **metadata: Any) -> Object:
+    return await client.create(CONFIG_MAPS, {"metadata": {"namespace": "default", "name": name, **metadata}})
+
+
+def entry_of(obj: Object, resource: Resource = CONFIG_MAPS, **more: Any) -> Entry:
+    defaults: dict[str, Any] = {
+        "resource": resource,
+        "namespace": obj.meta.namespace,
+        "name": obj.meta.name,
+        "uid": obj.meta.uid,
+        "phase": Phase.REMOVE,
+        "disposition": Disposition.DELETE,
+        "reason": "named",
+    }
+    return Entry(**(defaults | more))
+
+
+async def unmake(client: Client, obj: Object, resource: Resource = CONFIG_MAPS) -> None:
+    await client.delete(resource, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
+
+
+def reference(owner: Object) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": owner.meta.name, "uid": owner.meta.uid}

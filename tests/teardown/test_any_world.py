@@ -1,0 +1,199 @@
+"""Any graph of objects, owners, references and finalizers: the order holds, it is explained, and it ends."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from pilotage.teardown.decide import Act, Decision, Sight
+from pilotage.teardown.graph import Edge, Graph, Relation
+from pilotage.teardown.ledger import Disposition, Ledger
+from pilotage.teardown.phases import Phase
+from pilotage.teardown.plan import make_ledger
+from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.world import Item, State, World
+from tests.teardown.building import NOW, item, world_of
+from tests.teardown.model import Cluster, run
+
+SOURCE_FIRST = (Relation.ROUTES_TO, Relation.SCALES, Relation.MOUNTS, Relation.CLAIMS, Relation.TARGETS, Relation.NEEDS)
+RELATIONS = (*SOURCE_FIRST, Relation.SELECTS, Relation.PROTECTS)
+EXAMPLES = 500
+WHAT = (
+    "Deployment",
+    "ReplicaSet",
+    "Pod",
+    "Service",
+    "ConfigMap",
+    "Secret",
+    "Ingress",
+    "HorizontalPodAutoscaler",
+    "PodDisruptionBudget",
+    "App",
+    "App",
+    "Stage",
+)
+
+
+class Story(NamedTuple):
+    """What is there, how it is related, and what is asked for."""
+
+    world: World
+    graph: Graph
+    targets: list[Item]
+    policy: Policy
+    adopt: bool
+    keepers: dict[str, Item]
+    hidden: dict[str, int]
+    edges: list[Edge]
+
+    def ledger(self) -> Ledger:
+        return make_ledger(
+            self.world,
+            self.graph,
+            self.targets,
+            self.policy,
+            adopt=self.adopt,
+            keeper_of=lambda _, item, finalizer: self.keepers.get(item.uid) if finalizer == "kept" else None,
+        )
+
+
+def story_of(seed: int) -> Story:
+    """A story for each number; the size grows with the number, so that small failures come first."""
+    rng = random.Random(seed)
+    items: list[Item] = []
+    if rng.random() < 0.3:
+        items.append(item("Namespace", "shop"))
+    if rng.random() < 0.3:
+        items.append(item("CustomResourceDefinition", "apps.test.dev"))
+    for number in range(rng.randint(1, 2 + seed % 8)):
+        possible = [each for each in items if each.meta.namespace]
+        owners = rng.sample(possible, min(rng.choice((0, 0, 1, 1, 2)), len(possible)))
+        finalizers = tuple(rng.sample(["kept", "other"], rng.choice((0, 0, 1, 2))))
+        going = bool(finalizers) and rng.random() < 0.2
+        items.append(
+            item(rng.choice(WHAT), f"x{number}", owners=tuple(owners), finalizers=finalizers, terminating=going)
+        )
+    things = [each for each in items if each.meta.namespace]
+    world = world_of(*items)
+    owned = [
+        Edge(owner, Relation.OWNS, each.name, each, "metadata.ownerReferences")
+        for each in items
+        for reference in each.meta.owner_references
+        if (owner := world.get(reference.uid)) is not None
+    ]
+    edges = []
+    for _ in range(rng.randint(0, 2 + seed % 7)):
+        source, target = rng.choice(things), rng.choice(things)
+        if source is not target:
+            edges.append(Edge(source, rng.choice(RELATIONS), target.name, target, "spec"))
+    workloads = [each for each in items if each.resource.kind == "Deployment"]
+    return Story(
+        world,
+        Graph([*owned, *edges]),
+        rng.sample(items, min(rng.randint(1, 4), len(items))),
+        Policy(keep=frozenset(rng.choice(((), (), (Keep.SECRETS,), (Keep.CONFIGS,)))), timeout_seconds=10_000.0),
+        rng.random() < 0.5,
+        {each.uid: rng.choice(workloads) for each in things if workloads and rng.random() < 0.5},
+        {each.uid: rng.randint(1, 5) for each in things if rng.random() < 0.2},
+        edges,
+    )
+
+
+stories = st.integers(0, 1_000_000).map(story_of)
+
+
+def is_explained(ledger: Ledger, decision: Decision, sights: Mapping[str, Sight]) -> None:
+    """Each that is not over is acted on or waited for, and what is unknown is only waited for."""
+    acted = {action.entry.uid for action in decision.actions}
+    waited = {wait.entry.uid for wait in decision.waits}
+    for entry in ledger.going:
+        state = sights[entry.uid].state
+        if state is State.GONE:
+            assert entry.uid not in acted | waited
+        else:
+            assert entry.uid in acted | waited, f"nothing about {entry}"
+        if state is State.UNKNOWN:
+            assert entry.uid not in acted, f"{entry} is unknown, and acted on"
+    for wait in decision.waits:
+        assert all((wait.cause, wait.actor, wait.text)), wait
+        assert wait.since <= wait.until
+    assert decision.finished or decision.actions or decision.blockers, "nothing is done, and nothing is a reason"
+
+
+@given(stories)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_any_teardown_is_explained_and_ends_with_all_gone_and_the_rest_there(story):
+    ledger = story.ledger()
+    note("\n".join(map(repr, ledger.entries)))
+    cluster = Cluster.of(story.world, NOW)
+    run(ledger, cluster, hidden=story.hidden, look=lambda decision, sights: is_explained(ledger, decision, sights))
+    assert [str(entry) for entry in ledger.going if entry.uid in cluster.things] == []
+    doomed = set()  # what goes already cannot be kept, nor can what it takes along meanwhile
+    for each in story.world:  # owners come before what they own
+        if each.terminating or doomed & {owner.uid for owner in each.meta.owner_references}:
+            doomed.add(each.uid)
+    assert [str(entry) for entry in ledger.kept if entry.uid not in {*cluster.things, *doomed}] == []
+
+
+def above(ledger: Ledger, uid: str) -> list[str]:
+    """An entry, and those whose part it is."""
+    entries = ledger.by_uid()
+    chain = [uid]
+    while (owner := entries[chain[-1]].owner) in entries and owner not in chain:
+        chain.append(owner)
+    return chain
+
+
+def asked_for(ledger: Ledger, uid: str) -> str:
+    """Who is deleted so that this one goes."""
+    entries = ledger.by_uid()
+    return next(each for each in above(ledger, uid) if entries[each].disposition is Disposition.DELETE)
+
+
+@given(stories)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_the_order_never_violates_a_relation(story):
+    ledger = story.ledger()
+    note("\n".join(map(repr, ledger.entries)))
+    cluster = Cluster.of(story.world, NOW)
+    run(ledger, cluster)
+    entries = ledger.by_uid()
+    going = {entry.uid for entry in ledger.going}
+    kept_by = {(keeper.uid, uid) for uid, keeper in story.keepers.items()}
+    holders = {entry.owner for entry in ledger.going if entry.disposition is Disposition.DELETE}
+    circles = [set(circle) for circle in ledger.cycles]
+    for edge in story.edges:
+        assert edge.target is not None
+        first, then = edge.source.uid, edge.target.uid
+        if edge.relation not in SOURCE_FIRST or edge.source.resource.kind == "PodDisruptionBudget":
+            continue
+        if not {first, then} <= going or any((each, then) in kept_by for each in above(ledger, first)):
+            continue  # who keeps a finalizer goes after it, with all it takes along
+        if entries[then].phase is Phase.DETACH and entries[first].phase > Phase.DETACH:
+            first, then = then, first  # routes go first, whoever has them
+        one, other = asked_for(ledger, first), asked_for(ledger, then)
+        related = {*above(ledger, first)} & {*above(ledger, then)}
+        if one == other or related & {first, then, one, other}:
+            continue  # they go together, or as a part and its owner
+        if any({one, other} <= circle or {first, then} <= circle for circle in circles):
+            continue
+        began = cluster.deleted_at.get(other)
+        if began is None or {other, then} & holders:
+            continue  # it was on its way before, or is marked first: what its parts wait for is another matter
+        assert cluster.gone_at[first] <= began, f"{edge}: {entries[other]} began while {entries[first]} was there"
+
+
+@given(stories)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_nothing_is_done_to_what_stays_but_to_take_it_off_its_owner(story):
+    ledger = story.ledger()
+    kept = {entry.uid for entry in ledger.kept}
+    cluster = Cluster.of(story.world, NOW)
+    for decision in run(ledger, cluster):
+        for action in decision.actions:
+            assert action.entry.uid not in kept or action.act is Act.DISOWN
+            assert action.act is not Act.HOLD or action.entry.hold

@@ -1,0 +1,204 @@
+"""From what was named to a ledger: who is deleted, who is collected, who holds whom, and in which order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from pilotage.teardown.graph import Edge, Graph, Relation
+from pilotage.teardown.ledger import HOLD, Disposition, Entry
+from pilotage.teardown.phases import Phase
+from pilotage.teardown.plan import make_ledger
+from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.relations import relate
+from pilotage.teardown.world import Item
+from tests.teardown.building import entry, item, uid, world_of
+
+COLLECT = Disposition.COLLECT
+LABELS = {"app": "web"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"volumes": [{"name": "c", "configMap": {"name": "web"}}]}}
+SELECTOR = {"matchLabels": LABELS}
+BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
+
+DEPLOYMENT = item("Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
+REPLICA_SET = item("ReplicaSet", owners=(DEPLOYMENT,), labels=LABELS)
+POD = item("Pod", owners=(REPLICA_SET,), labels=LABELS)
+SERVICE = item("Service", spec={"selector": LABELS})
+INGRESS = item("Ingress", spec={"rules": [{"http": {"paths": [{"path": "/", "backend": BACKEND}]}}]}, status={})
+SERVED = item(
+    "Ingress",
+    spec={"rules": [{"http": {"paths": [{"path": "/", "backend": BACKEND}]}}]},
+    status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
+)
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+AUTOSCALER = item("HorizontalPodAutoscaler", spec={"scaleTargetRef": TARGET})
+CONFIG = item("ConfigMap")
+LONELY = item("ConfigMap", "lonely")
+NAMESPACE = item("Namespace", "shop")
+
+RUNS = (DEPLOYMENT, REPLICA_SET, POD)
+RUNNING = {
+    uid("Deployment"): {"reason": "named"},
+    uid("ReplicaSet"): {
+        "disposition": COLLECT,
+        "owner": uid("Deployment"),
+        "reason": "owned by deployment/web -n shop",
+    },
+    uid("Pod"): {"disposition": COLLECT, "owner": uid("ReplicaSet"), "reason": "owned by replicaset/web -n shop"},
+}
+PROXY = "no proxy was asked whether it still has the route; 5 s were waited"
+
+
+def made(*items: Item, policy: Policy | None = None, named: tuple[Item, ...] = (), adopt: bool = False):
+    world = world_of(*items)
+    return make_ledger(world, relate(world), named or items, policy or Policy(), adopt=adopt)
+
+
+def short(each: Entry) -> tuple[str, str, str, set[str]]:
+    return each.uid, str(each.phase), each.disposition.value, {*each.after}
+
+
+def test_an_endpoint_from_its_route_to_its_configuration():
+    ledger = made(*RUNS, SERVICE, INGRESS, AUTOSCALER, CONFIG)
+    d, s, i, h = uid("Deployment"), uid("Service"), uid("Ingress"), uid("HorizontalPodAutoscaler")
+    waits = {each.uid: {*each.after} for each in ledger.entries}
+    assert [short(each)[:3] for each in ledger.entries] == [
+        (i, "detach", "delete"),
+        (h, "quiesce", "delete"),
+        (d, "stop", "delete"),
+        (uid("Pod"), "stop", "collect"),
+        (uid("ReplicaSet"), "stop", "collect"),
+        (uid("ConfigMap"), "remove", "delete"),
+        (s, "remove", "delete"),
+    ]
+    assert waits[i] == set()
+    assert waits[d] >= {i, h}
+    assert waits[s] >= {i, d}
+    assert d in waits[uid("ConfigMap")]
+    assert ledger.cycles == ()
+
+
+def test_each_entry_as_a_whole():
+    ledger = made(*RUNS, named=(DEPLOYMENT,))
+    want = {
+        uid_: entry({"deployment": "Deployment", "replicaset": "ReplicaSet", "pod": "Pod"}[uid_[:-4]], **fields)
+        for uid_, fields in RUNNING.items()
+    }
+    assert ledger.by_uid() == want
+    assert (ledger.targets, ledger.started) == (("deployment/web -n shop",), "2026-01-01T12:00:00Z")
+
+
+class Route(NamedTuple):
+    name: str
+    ingress: Item
+    policy: Policy
+    want: tuple[float, str]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Route("a route that no router has taken up needs no time", INGRESS, Policy(), (0.0, "")),
+        Route("but what is under way does", INGRESS, Policy(drain_seconds=30.0), (30.0, "")),
+        Route("one that a proxy has is given time, unverified", SERVED, Policy(), (5.0, PROXY)),
+    ],
+    ids=lambda case: case.name,
+)
+def test_how_long_a_route_takes_to_settle(case):
+    found = made(case.ingress, policy=case.policy).entries[0]
+    assert (found.settle_seconds, found.unverified) == case.want
+
+
+def test_an_owner_with_parts_in_several_phases_is_held_and_goes_last():
+    app = item("App", finalizers=("test.dev/app",))
+    parts = (item("Service", owners=(app,)), item("Deployment", owners=(app,)), item("ConfigMap", owners=(app,)))
+    ledger = made(app, *parts, named=(app,))
+    found = ledger.by_uid()
+    assert (found[app.uid].hold, found[app.uid].phase, found[app.uid].after) == (True, Phase.RELEASE, ())
+    for part in parts:
+        assert (found[part.uid].disposition, found[part.uid].owner) == (Disposition.DELETE, app.uid)
+    assert uid("Deployment") in found[uid("ConfigMap")].after  # nothing is known about it: it may be read by what runs
+
+
+def test_one_that_is_owned_by_what_cannot_be_held_goes_before_it():
+    """The collector would take it, and its parts in any order."""
+    anchor = item("ConfigMap", "anchor")
+    app = item("App", owners=(anchor,))
+    parts = (item("Service", owners=(app,)), item("Deployment", owners=(app,)))
+    found = made(anchor, app, *parts, named=(anchor,)).by_uid()
+    assert (found[app.uid].disposition, found[app.uid].hold) == (Disposition.DELETE, True)
+    assert found[anchor.uid].after == (app.uid,)
+
+
+def test_an_owner_of_one_phase_takes_its_parts_along():
+    app = item("App")
+    ledger = made(app, item("Deployment", owners=(app,)), named=(app,))
+    found = ledger.by_uid()
+    assert (found[app.uid].hold, found[app.uid].phase) == (False, Phase.STOP)
+    assert found[uid("Deployment")].disposition is COLLECT
+
+
+def test_what_another_is_deleting_is_left_to_its_controller_unless_it_was_us():
+    """A plan that is made anew after a crash finds our hold, and goes on with the parts."""
+    for finalizers, disposition in (("test.dev/app",), COLLECT), (("test.dev/app", HOLD), Disposition.DELETE):
+        app = item("App", finalizers=finalizers, terminating=True)
+        parts = (item("Service", owners=(app,)), item("Deployment", owners=(app,)))
+        found = made(app, *parts, named=(app,)).by_uid()
+        assert {found[part.uid].disposition for part in parts} == {disposition}
+        assert not found[app.uid].hold  # nothing can be put on it any more
+
+
+def test_a_namespace_goes_after_all_that_is_in_it():
+    ledger = made(NAMESPACE, *RUNS, SERVICE, LONELY, named=(NAMESPACE,))
+    found = ledger.by_uid()
+    assert {*found[NAMESPACE.uid].after} == {uid("Deployment"), uid("Service"), LONELY.uid}
+    assert found[LONELY.uid].last
+
+
+def test_what_owns_something_that_runs_does_not_wait_for_it():
+    """An owner that is nothing to look at: a ConfigMap that a controller hangs its pods on."""
+    anchor = item("ConfigMap", "anchor")
+    ledger = made(anchor, item("Pod", owners=(anchor,)), named=(anchor,))
+    assert not ledger.by_uid()[anchor.uid].last
+
+
+def test_what_stays_is_taken_off_all_its_owners_that_go():
+    one, two, three = item("App", "one"), item("App", "two"), item("App", "three")
+    config = item("ConfigMap", owners=(one, two, three))
+    ledger = made(one, two, three, config, named=(one, two), policy=Policy(keep=frozenset({Keep.CONFIGS})))
+    assert [(each.uid, each.disown) for each in ledger.kept] == [(config.uid, (one.uid, two.uid))]
+
+
+def test_who_keeps_a_finalizer_goes_after_what_it_is_on():
+    app = item("App", finalizers=("test.dev/app",))
+    world = world_of(DEPLOYMENT, REPLICA_SET, POD, app)
+    ledger = make_ledger(
+        world, relate(world), [DEPLOYMENT, app], Policy(), keeper_of=lambda world, item, finalizer: DEPLOYMENT
+    )
+    assert app.uid in ledger.by_uid()[DEPLOYMENT.uid].after
+    assert not ledger.by_uid()[app.uid].last
+
+
+def test_a_circle_is_reported_and_goes_together():
+    one, two = item("App", "one"), item("App", "two")
+    edges = [
+        Edge(one, Relation.NEEDS, two.name, two, "spec.needs"),
+        Edge(two, Relation.NEEDS, one.name, one, "spec.needs"),
+    ]
+    world = world_of(one, two)
+    ledger = make_ledger(world, Graph(edges), [one, two], Policy())
+    assert [{*circle} for circle in ledger.cycles] == [{one.uid, two.uid}]
+    assert [each.after for each in ledger.entries] == [(), ()]
+
+
+def test_a_circle_that_a_definition_closes_is_reported_as_well():
+    """The definition waits for its objects, and one of them for a Service that the definition needs."""
+    definition = item("CustomResourceDefinition", "apps.test.dev")
+    app = item("App")
+    edges = [
+        Edge(definition, Relation.TARGETS, SERVICE.name, SERVICE, "spec.conversion"),
+        Edge(SERVICE, Relation.NEEDS, app.name, app, "spec"),
+    ]
+    ledger = make_ledger(world_of(definition, app, SERVICE), Graph(edges), [definition, SERVICE], Policy())
+    assert [{*circle} for circle in ledger.cycles] == [{definition.uid, app.uid, SERVICE.uid}]

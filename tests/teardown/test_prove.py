@@ -1,0 +1,113 @@
+"""The proof: read afresh, by uid; what could not be read proves nothing."""
+
+from __future__ import annotations
+
+from pilotage.kube import ObjectKey, Propagation
+from pilotage.sim.adversaries import dead_api
+from pilotage.sim.loop import virtual
+from pilotage.sim.scenarios import teardown_parts as parts
+from pilotage.sim.world import World
+from pilotage.teardown.ledger import Disposition
+from pilotage.teardown.prove import prove
+from tests.teardown.building import ledger
+from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
+
+APPS = "/apis/sim.pilotage.dev/v1/namespaces/default/apps"
+
+
+@virtual
+async def test_what_is_gone_is_proven_by_a_read_of_its_own():
+    async with World() as world:
+        client = world.client("me")
+        mine, stays = await config_map(client), await config_map(client, "stays")
+        await unmake(client, mine)
+        proof = await prove(client, ledger(entry_of(mine), entry_of(stays, disposition=Disposition.KEEP)))
+        assert proof.holds
+        assert proof.gone[mine.meta.uid].request == "GET /api/v1/namespaces/default/configmaps/one"
+        assert proof.kept == {stays.meta.uid: True}
+        assert (proof.there, proof.unread, proof.taken) == ([], {}, {})
+
+
+@virtual
+async def test_many_of_a_kind_are_proven_by_one_list_of_which_the_version_is_known():
+    async with World() as world:
+        client = world.client("me")
+        made = [await config_map(client, f"x{number}") for number in range(3)]
+        for each in made[:2]:
+            await unmake(client, each)
+        proof = await prove(client, ledger(*map(entry_of, made)))
+        assert not proof.holds
+        assert {read.request for read in proof.gone.values()} == {"LIST /api/v1/namespaces/default/configmaps"}
+        assert [obj.meta.uid for obj in proof.there] == [made[2].meta.uid]
+        assert proof.resource_version.isdigit()
+
+
+@virtual
+async def test_another_of_its_name_is_not_the_one_that_was_meant_and_is_reported():
+    async with World() as world:
+        client = world.client("me")
+        for count in (1, 3):  # by a get, and by a list
+            made = [await config_map(client, f"x{number}") for number in range(count)]
+            for each in made:
+                await unmake(client, each)
+            other = await config_map(client, "x0")
+            proof = await prove(client, ledger(*map(entry_of, made)))
+            assert proof.holds
+            assert proof.taken == {made[0].meta.uid: other.meta.uid}
+            await unmake(client, other)
+
+
+@virtual
+async def test_what_was_to_stay_and_is_not_there_is_said():
+    async with World() as world:
+        client = world.client("me")
+        mine = await config_map(client)
+        await unmake(client, mine)
+        proof = await prove(client, ledger(entry_of(mine, disposition=Disposition.KEEP)))
+        assert proof.kept == {mine.meta.uid: False}
+
+
+@virtual
+async def test_a_kind_that_is_not_served_proves_nothing():
+    async with World() as world:
+        client = world.client("me")
+        definition = await client.create(*parts.definition())
+        app = await client.create(*parts.app("one"))
+        end = dead_api(world, "sim.pilotage.dev")
+        proof = await prove(client, ledger(entry_of(app, parts.APPS)))
+        assert (proof.holds, list(proof.unread)) == (False, [app.meta.uid])
+        end()
+        await client.delete(
+            parts.DEFINITIONS, definition.key, uid=definition.meta.uid, propagation=Propagation.BACKGROUND
+        )
+        await world.until(lambda: world.find(parts.DEFINITIONS, ObjectKey("", definition.meta.name)) is None)
+        proof = await prove(client, ledger(entry_of(app, parts.APPS)))
+        assert (proof.holds, list(proof.unread)) == (False, [app.meta.uid])
+
+
+@virtual
+async def test_a_kind_whose_definition_went_with_it_has_no_objects():
+    async with World() as world:
+        client = world.client("me")
+        definition = await client.create(*parts.definition())
+        apps = [await client.create(*parts.app(f"x{number}")) for number in range(3)]
+        all_of_it = ledger(entry_of(definition, parts.DEFINITIONS), *(entry_of(app, parts.APPS) for app in apps))
+        assert len((await prove(client, all_of_it)).there) == 4
+        await client.delete(
+            parts.DEFINITIONS, definition.key, uid=definition.meta.uid, propagation=Propagation.BACKGROUND
+        )
+        await world.until(lambda: world.find(parts.DEFINITIONS, ObjectKey("", definition.meta.name)) is None)
+        proof = await prove(client, all_of_it)
+        assert proof.holds
+        assert len(proof.gone) == 4
+
+
+@virtual
+async def test_who_may_not_read_has_no_proof():
+    async with World() as world:
+        mine = await config_map(world.client("me"))
+        await unmake(world.client("me"), mine)
+        proof = await prove(world.client("nobody", groups=()), ledger(entry_of(mine)))
+        assert not proof.holds
+        assert "cannot get resource" in proof.unread[mine.meta.uid]
+        assert world.find(CONFIG_MAPS, mine.key) is None
