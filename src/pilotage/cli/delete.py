@@ -178,7 +178,9 @@ async def _run(connection: Connection, ledger: Ledger, world: World, options: _O
     from pilotage.teardown.drive import Drive
     from pilotage.teardown.receipt import begin, conclude, save
 
-    gc.enable()  # from here on it may take a while
+    gc.freeze()  # from here on it may take a while; what there is by now stays to the end
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
     path = options.receipt or default_receipt(ledger)
     server = connection.server
     save(begin(ledger, server), path)

@@ -6,6 +6,7 @@ much as if it were alone. Who owns whom and who waits for whom is in the same pa
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,6 +35,8 @@ class Agenda:
         self._part_of = {uid: number for number, part in enumerate(self._parts) for uid in part.entries}
         self._decisions = [_NOT_DECIDED] * len(self._parts)
         self._again: dict[int, dt.datetime] = {}
+        self._moments: list[tuple[dt.datetime, int]] = []
+        """A heap of all that was ever in `_again`; what is not there any more is passed over."""
         self._due = set(range(len(self._parts)))
         self._unfinished = set(self._due)
         self._entries = ledger.by_uid()
@@ -78,7 +81,10 @@ class Agenda:
 
     def decide(self, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> list[Decision]:
         """Decide the parts that it is time for; returns their decisions."""
-        self._due |= {number for number, moment in self._again.items() if moment <= now}
+        while (moment := self.again()) is not None and moment <= now:
+            number = self._moments[0][1]
+            del self._again[number]
+            self._due.add(number)
         running = {namespace for namespace, uids in self._running.items() if uids}
         decided = []
         for number in sorted(self._due):
@@ -86,10 +92,10 @@ class Agenda:
             self._decisions[number] = decision
             decided.append(decision)
             moments = [wait.again for wait in decision.waits if wait.again is not None]
+            self._again.pop(number, None)
             if moments:
                 self._again[number] = min(moments)
-            else:
-                self._again.pop(number, None)
+                heapq.heappush(self._moments, (self._again[number], number))
             if decision.finished:
                 self._unfinished.discard(number)
             else:
@@ -99,7 +105,9 @@ class Agenda:
 
     def again(self) -> dt.datetime | None:
         """When a part has to be decided again, though nothing may have happened."""
-        return min(self._again.values(), default=None)
+        while self._moments and self._again.get(self._moments[0][1]) != self._moments[0][0]:
+            heapq.heappop(self._moments)
+        return self._moments[0][0] if self._moments else None
 
     def whole(self) -> Decision:
         """The last decisions, as one."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import Absent, ApiError, Conflict, Forbidden, KindNotServed
 from pilotage.kube.wire import parse_time
-from pilotage.runtime.clock import utc_now
+from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.runtime.informer import Informer
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.agenda import Agenda
@@ -45,6 +45,8 @@ NAMESPACES_ONE_BY_ONE_MAX = 3
 GATHER_SECONDS = 0.02
 """In a large ledger news come all the time: so long they are gathered, and then decided upon together."""
 SHOW_EVERY = dt.timedelta(seconds=0.1)
+SHOW_SHARE = 50
+"""Showing takes no more than one in so many parts of the time."""
 SHOW_AGAIN = dt.timedelta(seconds=1)
 """How often, at most and at least, who shows the progress is told what is waited for."""
 
@@ -169,10 +171,11 @@ class Drive:
         return Outcome(self.ledger, self._agenda.whole(), proof, self._gone, self._asked, tuple(self._notes))
 
     def _show(self, now: dt.datetime) -> None:
-        """Tell who shows it what is done and waited for, but not more often than anybody can read."""
+        """Tell who shows it what is done and waited for, but not more often than anybody can read, or than is cheap."""
         if self._on_decision is not None and (now >= self._show_next or self._agenda.finished):
-            self._show_next = now + SHOW_EVERY
+            began = monotonic()
             self._on_decision(self._agenda.whole())
+            self._show_next = now + max(SHOW_EVERY, SHOW_SHARE * dt.timedelta(seconds=monotonic() - began))
 
     async def _news(self, now: dt.datetime, deadline: dt.datetime) -> None:
         """Wait until something has changed, or a wait has to be looked at again, or shown."""
