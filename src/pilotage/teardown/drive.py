@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.world import World
 
-AT_ONCE = 16
+AT_ONCE = 32
 """How many requests are under way at the same time."""
 POLL_SECONDS = 2.0
 """How often an object is read that cannot be watched."""
