@@ -48,7 +48,7 @@ def receipt(folder: Path, uid: str, namespace: str = "shop", server: str = "") -
     started = "2026-11-15T10:00:00Z"
     ledger = Ledger(targets=("service/web",), started=started, policy=Policy(), entries=(entry,))
     path = folder / "receipt.json"
-    save(Receipt(("service/web",), server, started, ledger, result="complete"), path)
+    save(Receipt(("service/web",), server, "", started, ledger, result="complete"), path)
     return path
 
 

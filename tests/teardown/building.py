@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pilotage.kube import Object, Propagation, Resource
+from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.decide import Sight
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
@@ -27,12 +27,21 @@ KINDS = {
         Resource("", "v1", "configmaps", "ConfigMap"),
         Resource("", "v1", "secrets", "Secret"),
         Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+        Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False),
         Resource("", "v1", "namespaces", "Namespace", namespaced=False),
         Resource("", "v1", "endpoints", "Endpoints"),
         Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
         Resource("networking.k8s.io", "v1", "ingresses", "Ingress"),
         Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
         Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+        Resource("protection.crossplane.io", "v1beta1", "usages", "Usage"),
+        Resource(
+            "admissionregistration.k8s.io",
+            "v1",
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+            namespaced=False,
+        ),
         Resource("test.dev", "v1", "apps", "App"),
         Resource("test.dev", "v1", "stages", "Stage"),
         Resource(
@@ -145,7 +154,6 @@ __all__ = [
     "UNKNOWN",
     "UNTIL",
     "Phase",
-    "Propagation",
     "ago",
     "entry",
     "item",

@@ -71,7 +71,7 @@ class Cluster:
             return
         if action.act is Act.DELETE:
             self.deleted_at.setdefault(action.entry.uid, self.now)
-            self.delete(action.entry.uid, action.propagation)
+            self.delete(action.entry.uid)
         elif action.act is Act.REDRIVE:
             thing.finalizers = [each for each in thing.finalizers if each != FOREGROUND]
         elif action.act is Act.HOLD and not thing.deletion:

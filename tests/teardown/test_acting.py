@@ -107,7 +107,7 @@ async def test_a_foreground_deletion_that_nobody_goes_on_with_ends_when_it_is_dr
         owner = await config_map(client)
         reference_ = {**reference(owner), "blockOwnerDeletion": True}
         child = await config_map(client, "child", ownerReferences=[reference_], finalizers=["test.dev/x"])
-        waiting = await perform(client, Action(Act.DELETE, entry_of(owner), Propagation.FOREGROUND))
+        waiting = await client.delete(CONFIG_MAPS, owner.key, uid=owner.meta.uid, propagation=Propagation.FOREGROUND)
         assert waiting is not None
         assert waiting.meta.finalizers == ("foregroundDeletion",)
         assert await perform(client, Action(Act.REDRIVE, entry_of(owner))) is None

@@ -9,8 +9,9 @@ import pytest
 from pilotage.teardown.closure import gather_members
 from pilotage.teardown.graph import Edge, Graph, Relation
 from pilotage.teardown.policy import Keep, Policy
-from pilotage.teardown.world import Item
-from tests.teardown.building import item, world_of
+from pilotage.teardown.questions import FullObject
+from pilotage.teardown.world import Item, KindReading
+from tests.teardown.building import KINDS, item, world_of
 
 DEPLOYMENT = item("Deployment")
 REPLICA_SET = item("ReplicaSet", owners=(DEPLOYMENT,))
@@ -26,11 +27,25 @@ ROOT_CA = item("ConfigMap", "kube-root-ca.crt")
 DEFINITION = item("CustomResourceDefinition", "apps.test.dev")
 APP = item("App")
 OWNED_CONFIG = item("ConfigMap", "owned", owners=(DEPLOYMENT,))
+BUDGET, USAGE, WEBHOOK = item("PodDisruptionBudget"), item("Usage"), item("ValidatingWebhookConfiguration")
+SCALER = item("HorizontalPodAutoscaler")
+OWN_SLICE = item("EndpointSlice", "web-1", owners=(SERVICE,))
 EVERYTHING = (DEPLOYMENT, REPLICA_SET, POD, SERVICE, INGRESS, CONFIG, SECRET, CLAIM, APP)
 
 
 def edge(source: Item, relation: Relation, target: Item) -> Edge:
     return Edge(source, relation, target.name, target, "spec")
+
+
+def dangling(source: Item, relation: Relation, target: Item) -> Edge:
+    return Edge(source, relation, target.name, None, "spec")
+
+
+def volume(policy: str, *, full: bool = True, claimed_by: str = CLAIM.uid) -> Item:
+    read = item(
+        "PersistentVolume", "disk", spec={"persistentVolumeReclaimPolicy": policy, "claimRef": {"uid": claimed_by}}
+    )
+    return read if full else Item(read.resource, read.object, full=False)
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,22 @@ CASES = [
     Case("one that also serves another stays", (*EVERYTHING, item("Service", "other")), [SERVICE],
          {SERVICE: "named"}, edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE),
                                     edge(INGRESS, Relation.ROUTES_TO, item("Service", "other"))], adopt=True),
+    Case("one that also is about another in any way stays", (*EVERYTHING, SCALER), [DEPLOYMENT],
+         {DEPLOYMENT: "named", REPLICA_SET: "owned by deployment/web -n shop", POD: "owned by replicaset/web -n shop"},
+         edges=[edge(SCALER, Relation.SCALES, DEPLOYMENT), edge(SCALER, Relation.TARGETS, APP)], adopt=True),
+    Case("and so does one that is about something that was not seen", EVERYTHING, [SERVICE], {SERVICE: "named"},
+         edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE), dangling(INGRESS, Relation.TARGETS, APP)], adopt=True),
+    Case("what it mounts, needs or owns does not keep it", (DEPLOYMENT, SERVICE, OWN_SLICE, SECRET), [DEPLOYMENT],
+         {DEPLOYMENT: "named", SERVICE: "selects deployment/web -n shop, and nothing else",
+          OWN_SLICE: "owned by service/web -n shop"},
+         {SECRET: "not asked for; service/web -n shop mounts it"},
+         edges=[edge(SERVICE, Relation.SELECTS, DEPLOYMENT), edge(SERVICE, Relation.OWNS, OWN_SLICE),
+                edge(SERVICE, Relation.MOUNTS, SECRET), dangling(SERVICE, Relation.NEEDS, APP)], adopt=True),
+    Case("a budget is adopted, and a usage is not: it belongs to its user", (APP, BUDGET, USAGE), [APP],
+         {APP: "named", BUDGET: "protects app/web -n shop, and nothing else"},
+         edges=[edge(BUDGET, Relation.PROTECTS, APP), edge(USAGE, Relation.PROTECTS, APP)], adopt=True),
+    Case("what is about it in another way is not adopted: it may serve others", (SERVICE, WEBHOOK), [SERVICE],
+         {SERVICE: "named"}, edges=[edge(WEBHOOK, Relation.TARGETS, SERVICE)], adopt=True),
     Case("configuration that only it mounts is adopted, and volumes are not, but listed", (DEPLOYMENT, CONFIG, CLAIM),
          [DEPLOYMENT], {DEPLOYMENT: "named", CONFIG: "mounted by deployment/web -n shop, and by nothing else"},
          {CLAIM: "not asked for; deployment/web -n shop mounts it"},
@@ -110,3 +141,57 @@ def test_parts_are_owned_and_in_the_same_namespace():
     )
     assert members.parts(DEPLOYMENT.uid) == [REPLICA_SET.uid]
     assert members.below(DEPLOYMENT.uid) == {REPLICA_SET.uid, POD.uid}
+
+
+@pytest.mark.parametrize(
+    ("disk", "kept", "remarks"),
+    [
+        pytest.param(volume("Retain"), "its reclaim policy is Retain", [], id="one that is retained is kept"),
+        pytest.param(
+            volume("Delete"),
+            None,
+            ["persistentvolume/disk goes with its claim (reclaim policy Delete): its data is lost"],
+            id="one that is deleted goes",
+        ),
+        pytest.param(
+            volume("Recycle"),
+            None,
+            ["persistentvolume/disk is emptied once its claim is gone (reclaim policy Recycle): its data is lost"],
+            id="one that is recycled is emptied",
+        ),
+        pytest.param(
+            volume("Delete", full=False),
+            None,
+            ["persistentvolume/disk: whether it goes with its claim is not known, its reclaim policy was not read"],
+            id="of one that was not read it is not known",
+        ),
+        pytest.param(
+            volume("Delete", claimed_by="another"),
+            "not asked for; persistentvolumeclaim/web -n shop claims it",
+            [],
+            id="one that another claim has stays with that",
+        ),
+    ],
+)
+def test_what_becomes_of_the_volume_of_a_claim_that_goes(disk: Item, kept: str | None, remarks: list[str]):
+    edges = [edge(CLAIM, Relation.CLAIMS, disk), edge(CLAIM, Relation.CLAIMS, disk)]  # from both sides
+    members = gather_members(world_of(CLAIM, disk), Graph(edges), [CLAIM], Policy(), adopt=False)
+    assert {uid: members.reasons[uid] for uid in members.kept} == ({disk.uid: kept} if kept else {})
+    assert members.remarks == remarks
+
+
+def test_of_volumes_that_nobody_could_read_it_is_said_that_they_may_go():
+    world = world_of(CLAIM)
+    edges = Graph([dangling(CLAIM, Relation.CLAIMS, volume("Delete"))])
+    assert gather_members(world, edges, [CLAIM], Policy(), adopt=False).remarks == []  # it is not there
+    world.read_kind(KindReading(KINDS["PersistentVolume"], problem="forbidden"))
+    assert gather_members(world, edges, [CLAIM], Policy(), adopt=False).remarks == [
+        "persistentvolume/disk: whether it goes with its claim is not known, its reclaim policy was not read"
+    ]
+
+
+def test_the_volume_is_asked_for():
+    disk = volume("Delete", full=False)
+    world = world_of(CLAIM, disk)
+    gather_members(world, Graph([edge(CLAIM, Relation.CLAIMS, disk)]), [CLAIM], Policy(), adopt=False)
+    assert world.wanted == {FullObject(disk.uid)}

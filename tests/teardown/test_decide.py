@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.kube import Propagation
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.decide import FOREGROUND, ORPHAN, Act, Action, Cause, Decision, Refusal, Sight, Wait, decide
 from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
@@ -27,7 +26,7 @@ from tests.teardown.building import (
     uid,
 )
 
-DEPLOYMENT = entry("Deployment", propagation=Propagation.FOREGROUND)
+DEPLOYMENT = entry("Deployment")
 REPLICA_SET = entry("ReplicaSet", disposition=Disposition.COLLECT, owner=uid("Deployment"))
 POD = entry("Pod", disposition=Disposition.COLLECT, owner=uid("ReplicaSet"))
 OWN_POD = entry("Pod", disposition=Disposition.COLLECT, owner=uid("Deployment"))
@@ -66,7 +65,7 @@ CASES = [
     Case("another of its name counts as gone, and is left alone", ledger(INGRESS), {INGRESS.uid: FOREIGN},
          Decision(Phase.PROVE, (), ())),
     Case("what waits for nothing is deleted, as its entry says", ledger(DEPLOYMENT), {DEPLOYMENT.uid: PRESENT},
-         Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT, Propagation.FOREGROUND),), ())),
+         Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT),), ())),
     Case("what was not looked at is unknown, and waited for", ledger(INGRESS), {},
          Decision(Phase.DETACH, (), (
              wait(INGRESS, Cause.UNREADABLE, "the API server", "it cannot be read: it was not looked at",
@@ -98,7 +97,7 @@ CASES = [
              wait(LAST, Cause.ORDER, "what runs there", "goes when nothing runs in its namespace any more")))),
     Case("what is collected waits for its owner", ledger(DEPLOYMENT, REPLICA_SET),
          {DEPLOYMENT.uid: PRESENT, REPLICA_SET.uid: PRESENT},
-         Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT, Propagation.FOREGROUND),), (
+         Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT),), (
              wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes with deployment/web -n shop"),))),
     Case("the collector is given time", ledger(DEPLOYMENT, REPLICA_SET),
          {DEPLOYMENT.uid: Sight(State.GONE, gone_at=NOW - seconds(4)), REPLICA_SET.uid: PRESENT},
@@ -112,7 +111,7 @@ CASES = [
     Case("with an owner that goes in the background, its parts go when it is gone", ledger(DEPLOYMENT, REPLICA_SET),
          {DEPLOYMENT.uid: terminating("test.dev/x"), REPLICA_SET.uid: PRESENT},
          Decision(Phase.STOP, (), (
-             wait(DEPLOYMENT, Cause.FINALIZER, "who keeps it", "finalizer test.dev/x", since=NOW - seconds(1)),
+             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x", since=NOW - seconds(1)),
              wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes when deployment/web -n shop is gone")))),
     Case("a pod is given its grace", ledger(POD), {POD.uid: terminating(since=-20, grace=30)},
          Decision(Phase.STOP, (), (
@@ -128,7 +127,7 @@ CASES = [
              wait(OWN_POD, Cause.GRACE, "the kubelet", "5 s of grace left", since=NOW - seconds(25))))),
     Case("one that nobody goes on with is driven again", ledger(DEPLOYMENT),
          {DEPLOYMENT.uid: terminating(FOREGROUND, since=60)},
-         Decision(Phase.STOP, (Action(Act.REDRIVE, DEPLOYMENT, Propagation.BACKGROUND),), ())),
+         Decision(Phase.STOP, (Action(Act.REDRIVE, DEPLOYMENT),), ())),
     Case("orphaning is waited for", ledger(DEPLOYMENT), {DEPLOYMENT.uid: terminating(ORPHAN)},
          Decision(Phase.STOP, (), (
              wait(DEPLOYMENT, Cause.COLLECTOR, MANAGER, "its dependents are being orphaned",

@@ -56,7 +56,7 @@ def test_a_delete_by_name_is_found(monkeypatch):
     async def perform(client, action):
         entry = action.entry
         found = await client.get(entry.resource, entry.key)
-        return await client.delete(entry.resource, entry.key, uid=found.meta.uid, propagation=action.propagation)
+        return await client.delete(entry.resource, entry.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
 
     monkeypatch.setattr(drive, "perform", perform)
     assert says(run_plan(ReplacedTeardown), "a write to what is not in the ledger")

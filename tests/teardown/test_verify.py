@@ -37,7 +37,7 @@ def entry(obj: Object, *, keep: bool = False, resource: Resource = CONFIG_MAPS) 
 
 def receipt(*entries: Entry, result: str = "complete") -> Receipt:
     ledger = Ledger(targets=("configmap/a",), started="2026-11-15T10:00:00Z", policy=Policy(), entries=entries)
-    return Receipt(("configmap/a",), SERVER, ledger.started, ledger, result=result)
+    return Receipt(("configmap/a",), SERVER, "", ledger.started, ledger, result=result)
 
 
 async def gone(client: Client, namespace: str, name: str = "a") -> Object:

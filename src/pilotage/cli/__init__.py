@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 
 import click
@@ -58,6 +59,8 @@ def pilotage() -> None:
 def main() -> None:
     """The console script. All is done when a command ends: taking the interpreter apart would only take time."""
     code: object = 1
+    # Until a command says what Ctrl-C means for it, it just ends: there is nothing to put in order.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         pilotage(standalone_mode=True)
     except SystemExit as end:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
-import shutil
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, output_option, plain_errors, run_briefly
-from pilotage.cli.plan import headline, plan_lines, plan_to_json
+from pilotage.cli.errors import NoAnswer
+from pilotage.cli.plan import headline, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
-    from pilotage.cli.progress import Progress
-    from pilotage.teardown.drive import Drive, Outcome
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.world import World
-
-INTERRUPTED = 130
 
 
 @click.command()
@@ -85,58 +77,66 @@ def delete(
 
     What is owned goes along. Nothing is deleted without its uid, and no finalizer is removed but our own.
 
-    Exit codes: 0 all is proven gone, 1 something is left, 2 bad usage, 3 the API could not be read, 130 Ctrl-C.
+    Exit codes: 0 all is proven gone, 1 something is left or unknown, 2 bad usage, 3 the API could not be read,
+    130 Ctrl-C.
     """
     asked = Asked(words, namespace, everything, files, selector, keep, adopt, timeout, drain)
     if resume is None:
         check(asked)
-    elif words or everything or files or selector:
-        raise click.UsageError("--resume stands alone: the receipt says what is meant.")
-    options = _Options(dry_run, yes, receipt_file, resume, output == "json")
+    elif any((words, namespace, everything, files, selector, keep, adopt, drain)):
+        raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
+    options = _Options(dry_run, yes, receipt_file or resume, resume, output == "json")
     sys.exit(run_briefly(_delete(asked, options, kubeconfig, context)))
 
 
-class _Options:
-    def __init__(self, dry_run: bool, yes: bool, receipt: Path | None, resume: Path | None, as_json: bool) -> None:
-        self.dry_run = dry_run
-        self.yes = yes
-        self.receipt = receipt
-        self.resume = resume
-        self.json = as_json
+class _Options(NamedTuple):
+    dry_run: bool
+    yes: bool
+    receipt: Path | None
+    resume: Path | None
+    json: bool
 
 
 async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, context: str | None) -> int:
+    from pilotage.cli.carrying_out import carry_out
+
     async with connected(kubeconfig, context) as connection:
         if options.resume is not None:
-            ledger = _resumed(options.resume, asked.timeout)
+            ledger = await _resumed(connection, options.resume, asked.timeout)
             world = await _look_again(connection, ledger)
-            options.receipt = options.receipt or options.resume
+            prepared = Prepared(world, ledger, [], [])
         else:
             prepared = await prepare(connection, asked)
-            if not prepared.ledger.going or options.dry_run or not options.yes or options.json:
-                code = _show(prepared, options)
-                if code is not None:
-                    return code
-            else:
-                click.echo(headline(prepared))
-            ledger, world = prepared.ledger, prepared.world
-        return await _run(connection, ledger, world, options)
+        if not prepared.ledger.going and prepared.ledger.unread:
+            raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
+        code = _show(prepared, options)
+        if code is not None:
+            return code
+        return await carry_out(
+            connection, prepared.ledger, prepared.world, receipt=options.receipt, as_json=options.json
+        )
 
 
-def _resumed(path: Path, timeout: float) -> Ledger:
-    """The ledger of a receipt, with its time beginning now."""
+async def _resumed(connection: Connection, path: Path, timeout: float) -> Ledger:
+    """The ledger of a receipt, if it is one of this cluster."""
     import msgspec
 
-    from pilotage.kube.wire import format_time
-    from pilotage.runtime.clock import utc_now
+    from pilotage.cli.carrying_out import identity
     from pilotage.teardown.receipt import ReceiptError, load
 
     try:
-        ledger = load(path).ledger
+        receipt = load(path)
     except ReceiptError as error:
         raise BadTarget(str(error)) from error
-    policy = msgspec.structs.replace(ledger.policy, timeout_seconds=timeout)
-    return msgspec.structs.replace(ledger, started=format_time(utc_now()), policy=policy)
+    here = await identity(connection)
+    same = receipt.cluster == here if receipt.cluster and here else receipt.server == connection.server
+    if not same:
+        raise BadTarget(
+            f"{path} is the receipt of a teardown on another cluster ({receipt.server}): here everything of it would "
+            "look gone. Choose that cluster with --kubeconfig or --context."
+        )
+    policy = msgspec.structs.replace(receipt.ledger.policy, timeout_seconds=timeout)
+    return msgspec.structs.replace(receipt.ledger, policy=policy)
 
 
 async def _look_again(connection: Connection, ledger: Ledger) -> World:
@@ -150,139 +150,25 @@ async def _look_again(connection: Connection, ledger: Ledger) -> World:
 
 def _show(prepared: Prepared, options: _Options) -> int | None:
     """Show the plan and ask; an exit code if that is all."""
+    asks = not options.yes and not options.dry_run and bool(prepared.ledger.going)
+    if asks and not sys.stdin.isatty():
+        raise click.UsageError("This is not a terminal, so nobody can be asked: add --yes, or --dry-run to look.")
     if options.json:
         import json
 
         click.echo(json.dumps({"event": "plan"} | plan_to_json(prepared)))
-    elif options.dry_run or not prepared.ledger.going:
-        click.echo("\n".join(plan_lines(prepared)))
+    elif options.yes and prepared.ledger.going:
+        click.echo("\n".join([*(f"{name} is not there" for name in prepared.absent), headline(prepared)]))
+        for hazard in prepared.hazards:
+            if hazard.blocks:
+                click.echo(f"BLOCKS   {hazard.text}")
     else:
-        click.echo("\n".join(plan_lines(prepared)), err=True)
+        click.echo("\n".join(plan_lines(prepared)), err=asks)
     if not prepared.ledger.going:
         return 0
     if options.dry_run:
         return 1 if any(hazard.blocks for hazard in prepared.hazards) else 0
-    if not options.yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("This is not a terminal, so nobody can be asked: add --yes, or --dry-run to look.")
-        if not click.confirm("Go on?", default=False, err=True):
-            click.echo("Nothing was done.", err=True)
-            return 1
+    if asks and not click.confirm("Go on?", default=False, err=True):
+        click.echo("Nothing was done.", err=True)
+        return 1
     return None
-
-
-async def _run(connection: Connection, ledger: Ledger, world: World, options: _Options) -> int:
-    import random
-
-    from pilotage.runtime.clock import utc_now
-    from pilotage.teardown.drive import Drive
-    from pilotage.teardown.receipt import begin, conclude, save
-
-    gc.freeze()  # from here on it may take a while; what there is by now stays to the end
-    gc.set_threshold(50_000, 20, 50)
-    gc.enable()
-    path = options.receipt or default_receipt(ledger)
-    server = connection.server
-    save(begin(ledger, server), path)
-    shown: list[Progress] = []
-    drive = Drive(
-        connection.client,
-        ledger,
-        rng=random.Random(),  # noqa: S311 - it spreads retries
-        world=world,
-        on_step=lambda step: shown[0].step(step),
-        on_decision=lambda decision: shown[0].decision(decision, utc_now()),
-        on_ledger=lambda grown: save(begin(grown, server), path),
-    )
-    shown.append(_progress(drive, options))
-    with _stopping(drive):
-        outcome = await drive.run()
-    shown[0].close()
-    receipt = conclude(outcome, server, utc_now())
-    save(receipt, path)
-    return _tell(outcome, drive, path, options)
-
-
-def default_receipt(ledger: Ledger) -> Path:
-    """``NAME-DATE-TIME.json`` in the working directory, after the first that was named."""
-    from pilotage.kube.wire import parse_time
-
-    name = ledger.targets[0].partition(" ")[0].rpartition("/")[2] if ledger.targets else "teardown"
-    return Path(f"{name}-{parse_time(ledger.started):%Y%m%d-%H%M%S}.json")
-
-
-def _progress(drive: Drive, options: _Options) -> Progress:
-    from pilotage.cli.progress import Block, Events, Lines, use_block
-
-    if options.json:
-        return Events(sys.stdout)
-    if use_block(sys.stdout):
-        return Block(drive, sys.stdout, width=shutil.get_terminal_size().columns)
-    return Lines(drive, sys.stdout)
-
-
-@contextlib.contextmanager
-def _stopping(drive: Drive):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    """The first Ctrl-C lets what is under way end; the second ends at once."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-    strokes = 0
-
-    def stop() -> None:
-        nonlocal strokes
-        strokes += 1
-        if strokes == 1:
-            drive.stop()
-        else:
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
-def _tell(outcome: Outcome, drive: Drive, path: Path, options: _Options) -> int:
-    """The end: what is gone, what is left and why, and how to go on. Returns the exit code."""
-    from pilotage.runtime.clock import utc_now
-    from pilotage.teardown.receipt import load
-
-    receipt = load(path)
-    gone, kept, going = receipt.count("gone"), receipt.count("kept"), len(outcome.ledger.going)
-    if options.json:
-        from pilotage.cli.progress import Events, wait_to_json
-
-        Events(sys.stdout).say(
-            {
-                "event": "end",
-                "result": receipt.result,
-                "gone": gone,
-                "kept": kept,
-                "blockers": [wait_to_json(wait) for wait in outcome.decision.blockers],
-                "receipt": str(path),
-            }
-        )
-    if outcome.complete:
-        if not options.json:
-            assert outcome.proof is not None
-            version = outcome.proof.resource_version
-            at = f", read at resourceVersion {version}" if version else ""
-            click.echo(f"prove    {gone} gone by uid{at}")
-            for note in receipt.notes:
-                click.echo(f"note     {note}")
-            click.echo(f"Receipt: {path} ({gone} gone, {kept} kept)")
-        return 0
-    seen = sum(drive.sights.get(entry.uid).state in ("gone", "foreign") for entry in outcome.ledger.going)
-    if not options.json:
-        from pilotage.cli.progress import describe
-
-        stopped = "Stopped." if drive.stopped else "Not finished."
-        lines = [f"{stopped} {seen} of {going} are gone; nothing is half-done."]
-        lines += (f"  {describe(wait, utc_now())}" for wait in outcome.decision.blockers[:20])
-        lines.append(f"Go on with: pilotage delete --resume {path}")
-        click.echo("\n".join(lines), err=True)
-    return INTERRUPTED if drive.stopped else 1

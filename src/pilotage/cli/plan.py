@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
+from pilotage.cli.errors import NoAnswer
 from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.ledger import Entry, Ledger
 
 
 @click.command()
@@ -40,10 +41,12 @@ def plan(
     \b
     pilotage plan deployment/web service/web -n shop
     pilotage plan -f manifests/ --keep volumes
-    pilotage plan -n shop --all -o json
+    pilotage plan -n shop -o json
 
     Exit codes: 0 nothing stands in the way, 1 something probably does, 2 bad usage, 3 the API could not be read.
     """
+    if namespace and not (words or everything or files or selector):
+        everything = True  # a namespace alone means all that is in it: nothing is changed by looking
     asked = Asked(words, namespace, everything, files, selector, keep, adopt)
     check(asked)
     prepared = run_briefly(_prepare(asked, kubeconfig, context))
@@ -51,7 +54,9 @@ def plan(
         click.echo(json.dumps(plan_to_json(prepared), indent=2))
     else:
         click.echo("\n".join(plan_lines(prepared)))
-    sys.exit(1 if any(hazard.blocks for hazard in prepared.hazards) else 0)
+    if not prepared.ledger.going and prepared.ledger.unread:
+        raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
+    sys.exit(1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0)
 
 
 async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
@@ -60,6 +65,15 @@ async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) ->
 
 
 STEP_ROWS_MAX = 20
+
+
+def unread_sentence(ledger: Ledger) -> str:
+    """Which kinds could not be searched."""
+    shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
+    return (
+        f"{len(ledger.unread)} kinds could not be read ({shown}), so what of them is meant is unknown. "
+        "Ask for the permission to list them, or name the objects."
+    )
 
 
 def plan_lines(prepared: Prepared) -> list[str]:
@@ -71,6 +85,8 @@ def plan_lines(prepared: Prepared) -> list[str]:
     if not ledger.going:
         return lines or ["Nothing to delete."]
     lines.append(headline(prepared))
+    if ledger.unread:
+        lines += ["", unread_sentence(ledger)]
     for phase in Phase:
         entries = [entry for entry in ledger.going if entry.phase is phase]
         if entries:
@@ -132,6 +148,7 @@ def plan_to_json(prepared: Prepared) -> dict[str, Any]:
         ],
         "cycles": [list(circle) for circle in ledger.cycles],
         "remarks": list(ledger.remarks),
+        "unread": list(ledger.unread),
         "hazards": [
             {"code": str(each.code), "text": each.text, "blocks": each.blocks, "advice": each.advice}
             for each in prepared.hazards

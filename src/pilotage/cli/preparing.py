@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 import click
+import msgspec
 
 from pilotage.cli.connecting import files_option
 
@@ -131,12 +132,25 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
     def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
         return keeper(world, item, finalizer).workload
 
+    def who_keeps(world: World, item: Item, finalizer: str) -> str:
+        return keeper(world, item, finalizer).who
+
     def plan(world: World) -> Ledger:
-        return make_ledger(world, graph, found, policy, adopt=asked.adopt, keeper_of=workload_of)
+        return make_ledger(world, graph, found, policy, adopt=asked.adopt, keeper_of=workload_of, who_keeps=who_keeps)
 
     ledger = await settle(client, world, plan)
+    ledger = msgspec.structs.replace(ledger, unread=_unread(world, asked, found))
     hazards = await settle(client, world, lambda world: predict(world, graph, ledger))
     return Prepared(world, ledger, hazards, absent + gone)
+
+
+def _unread(world: World, asked: Asked, found: Iterable[Item]) -> tuple[str, ...]:
+    """The kinds that had to be searched for what is meant, and could not be read."""
+    searched = asked.selector or asked.everything or any(item.group_kind == ("", "Namespace") for item in found)
+    if not searched:
+        return ()
+    kinds = [str(kind) for kind, reading in world.kinds.items() if reading.problem and reading.resource.namespaced]
+    return tuple(sorted(kinds) + sorted(world.unreadable_groups))
 
 
 async def _import(modules: Iterable[str]) -> None:
@@ -164,25 +178,34 @@ def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]
 async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
     """What was named, and of that what cannot be there, because its kind is not served."""
     from pilotage.teardown.dump import manifests
-    from pilotage.teardown.targets import parse, served_kind
+    from pilotage.teardown.targets import TargetError, parse, served_kind
     from pilotage.teardown.world import Name
 
     client, discovery = connection.client, connection.discovery
     here = asked.namespace or client.namespace
     names: list[Name] = []
     absent: list[Name] = []
-    if not asked.selector:
-        for word, name in parse(asked.words).named:
-            resource = await _resource(connection, word)
-            names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
+    parsed = parse(asked.words)
+    if parsed.kinds and not asked.selector:
+        raise TargetError(f"Which {parsed.kinds[0]}? Write KIND/NAME, or choose with -l SELECTOR.")
+    for word, name in parsed.named:
+        resource = await _resource(connection, word)
+        names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
     for document in await asyncio.to_thread(manifests, asked.files) if asked.files else ():
-        meta, group = document["metadata"], document["apiVersion"].rpartition("/")[0]
-        resource_or_none = await served_kind(discovery, group, document["kind"])
-        if resource_or_none is None:
-            absent.append(Name(group, document["kind"], meta.get("namespace", ""), meta.get("name", "")))
+        group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
+        if not meta.get("name"):
+            raise TargetError(
+                f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
+                "Use its name, or a selector (-l)."
+            )
+        served = await served_kind(discovery, group, kind)
+        place = meta.get("namespace") or here
+        if asked.namespace and place != asked.namespace and served is not None and served.namespaced:
+            raise TargetError(f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {asked.namespace}.")
+        if served is None:
+            absent.append(Name(group, kind, meta.get("namespace", ""), meta["name"]))
         else:
-            place = (meta.get("namespace") or here) if resource_or_none.namespaced else ""
-            names.append(Name(group, document["kind"], place, meta.get("name", "")))
+            names.append(Name(group, kind, place if served.namespaced else "", meta["name"]))
     return list(dict.fromkeys(names)), absent
 
 
@@ -201,13 +224,22 @@ async def _find(
     connection: Connection, world: World, asked: Asked, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
     """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
-    from pilotage.teardown.targets import resolve, resolve_in
+    from pilotage.teardown.targets import parse_selector, resolve
 
     client, discovery = connection.client, connection.discovery
     here = asked.namespace or client.namespace
+    if asked.selector or asked.everything:
+        _check_namespace(world, here)
     if asked.selector:
-        selected = resolve_in(world, asked.words, namespace=here, selector=asked.selector).found
-        return [item for item in selected if item.meta.namespace == here], []
+        kinds = await _kinds_named(connection, asked.words)
+        matches = parse_selector(asked.selector).matches
+        return [
+            item
+            for item in world
+            if matches(item.meta.labels)
+            and (item.meta.namespace == here or (kinds and not item.meta.namespace))
+            and (not kinds or item.group_kind in kinds)
+        ], []
     if asked.everything:
         from pilotage.teardown.closure import contents
 
@@ -227,6 +259,31 @@ async def _find(
         else:
             found.append(item)
     return found, absent
+
+
+def _check_namespace(world: World, name: str) -> None:
+    """Refuse to search a namespace that is not there: it is a typing error, or its work is done already."""
+    from pilotage.teardown.targets import TargetError
+
+    if world.find("", "Namespace", "", name) is None and not world.problem("", "Namespace"):
+        raise TargetError(f"There is no namespace {name}. `kubectl get namespaces` lists those there are.")
+
+
+async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[GroupKind]:
+    """The kinds that words mean: ``deploy,svc``, ``all``."""
+    from pilotage.teardown.world import GroupKind
+
+    surface = await connection.discovery.surface()
+    kinds: set[GroupKind] = set()
+    for word in (each for joined in words for each in joined.split(",") if each):
+        members = {
+            GroupKind(each.resource.group, each.resource.kind)
+            for each in surface.resources
+            if word.lower() in each.categories
+        }
+        resource = None if members else await _resource(connection, word)
+        kinds |= members or ({GroupKind(resource.group, resource.kind)} if resource else set())
+    return kinds
 
 
 async def _see_keepers(connection: Connection, world: World) -> None:

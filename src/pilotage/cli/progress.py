@@ -67,6 +67,8 @@ class Lines:
         self._last_news = self._last_news or now
         if (now - self._last_news).total_seconds() >= QUIET_SECONDS:
             self._last_news = now
+            if self._drive.problem:
+                self._say(f"waiting  the API server does not answer: {self._drive.problem}")
             for wait in decision.blockers[:ROWS_MAX]:
                 self._say(f"waiting  {describe(wait, now)}")
 

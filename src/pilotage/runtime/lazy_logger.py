@@ -5,16 +5,38 @@ That takes as long as everything else that a short command imports.
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Let the code that logs through here say nothing: for commands that say themselves what is the matter."""
+    LazyLogger.silent = True
+    try:
+        yield
+    finally:
+        LazyLogger.silent = False
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """What a silent logger does."""
 
 
 class LazyLogger:
     """Like ``structlog.get_logger(name)``. Where nobody has configured logging, it goes to standard error."""
 
+    silent: ClassVar[bool] = False
+
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - the methods of a bound logger
+        if LazyLogger.silent:
+            return _nothing
         import structlog
 
         if not structlog.is_configured():

@@ -80,7 +80,8 @@ def run_plan(scenario: type[Scenario], plan: Plan = (), *, seed: int = 0, baseli
     """Play a scenario once. `baseline`: a run without faults, for scenarios that must end like it."""
     try:
         with _quiet_logs(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            return runner.run(_play(scenario, plan, seed, baseline))
+            # Not `runner.run`: the handler that it sets for SIGINT costs a repr of the whole outcome.
+            return runner.get_loop().run_until_complete(_play(scenario, plan, seed, baseline))
     except (DeadlockError, LivelockError) as error:
         return Outcome(scenario, seed, plan, [f"{type(error).__name__}: {error}"], {}, {}, "")
 

@@ -38,8 +38,8 @@ async def perform(client: Client, action: Action) -> Object | None:
     entry = action.entry
     try:
         if action.act in (Act.DELETE, Act.REDRIVE):
-            propagation = action.propagation if action.act is Act.DELETE else Propagation.BACKGROUND
-            return await client.delete(entry.resource, entry.key, uid=entry.uid, propagation=propagation)
+            background = Propagation.BACKGROUND  # the second time, too: see kubernetes' rule for a lost foreground
+            return await client.delete(entry.resource, entry.key, uid=entry.uid, propagation=background)
         return await _change(client, action)
     except Absent as error:
         raise Gone(foreign=False) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.teardown.fields import text
 from pilotage.teardown.graph import Relation
 from pilotage.teardown.policy import Keep, family
 from pilotage.teardown.world import GroupKind
@@ -11,18 +12,23 @@ from pilotage.teardown.world import GroupKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.teardown.graph import Graph
+    from pilotage.teardown.graph import Edge, Graph
     from pilotage.teardown.policy import Policy
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.world import Item, Name, World
 
 NAMESPACE = GroupKind("", "Namespace")
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 SERVICE = GroupKind("", "Service")
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+VOLUME = GroupKind("", "PersistentVolume")
 SERVICE_NAME = "kubernetes.io/service-name"
 _OWNED = "owned by "
 _NAMED = "named"
 
-_ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS, Relation.PROTECTS, Relation.TARGETS})
+_ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
+_LEAVES_FREE = frozenset({Relation.MOUNTS, Relation.NEEDS, Relation.OWNS})
+"""What something uses or owns does not keep it from being adopted; anything else that it points at does."""
 _MADE_BY_THE_CLUSTER = frozenset(
     {
         GroupKind("", "Event"),
@@ -94,7 +100,7 @@ def gather_members(world: World, graph: Graph, targets: Iterable[Item], policy: 
     while adopt and _adopt(members, world, graph, policy):
         _spare_what_others_own(members, world)
     _spare_what_holds_what_stays(members)
-    _note_what_stays(members, graph)
+    _note_what_stays(members, world, graph)
     return members
 
 
@@ -191,8 +197,8 @@ def _adopt(members: Members, world: World, graph: Graph, policy: Policy) -> bool
     for uid in list(members.going):
         for edge in graph.into(uid):
             source = edge.source
-            if edge.relation in _ADOPTED and not _known(members, source) and not source.meta.owner_references:
-                aims = [each for each in graph.out_of(source.uid) if each.relation == edge.relation]
+            if _adoptable(edge) and not _known(members, source) and not source.meta.owner_references:
+                aims = (each for each in graph.out_of(source.uid) if each.relation not in _LEAVES_FREE)
                 if all(each.target is not None and each.target.uid in members.going for each in aims):
                     found.append((source, f"{edge.relation} {members.going[uid]}, and nothing else"))
         for edge in graph.out_of(uid):
@@ -207,17 +213,61 @@ def _adopt(members: Members, world: World, graph: Graph, policy: Policy) -> bool
     return bool(found)
 
 
+def _adoptable(edge: Edge) -> bool:
+    """Routes, Services, autoscalers and budgets. A usage belongs to its user; what is about it otherwise, such as an
+    admission webhook or a binding, may well do more than its references show.
+    """
+    return edge.relation in _ADOPTED or (edge.relation is Relation.PROTECTS and edge.source.group_kind == BUDGET)
+
+
 def _known(members: Members, item: Item) -> bool:
     return item.uid in members.going or item.uid in members.kept
 
 
-def _note_what_stays(members: Members, graph: Graph) -> None:
+def _note_what_stays(members: Members, world: World, graph: Graph) -> None:
     """List the volumes, Secrets and configuration that members use and that stay."""
+    claimed: dict[Name, Edge] = {}
     for uid, item in list(members.going.items()):
         for edge in graph.out_of(uid):
             target = edge.target
-            if target is None or edge.relation not in (Relation.MOUNTS, Relation.CLAIMS) or _known(members, target):
+            if edge.relation not in (Relation.MOUNTS, Relation.CLAIMS) or (target and _known(members, target)):
                 continue
-            if family(target.group_kind) is not None:
-                members.kept[target.uid] = target
-                members.reasons[target.uid] = f"not asked for; {item} {edge.relation} it"
+            if item.group_kind == CLAIM and edge.relation is Relation.CLAIMS and edge.name.group_kind == VOLUME:
+                claimed[edge.name] = edge
+            elif target is not None and family(target.group_kind) is not None:
+                _keep(members, target, f"not asked for; {item} {edge.relation} it")
+    for edge in claimed.values():
+        _note_volume(members, world, edge)
+
+
+def _note_volume(members: Members, world: World, claimed: Edge) -> None:
+    """What becomes of a volume once its claim is gone is up to its reclaim policy, and not to us."""
+    volume = claimed.target
+    if volume is None:
+        if not world.problem(*VOLUME):
+            return  # it is not there
+        body = None
+    else:
+        body = world.body(volume)
+        holder = text(body, "spec", "claimRef", "uid")
+        if holder and holder not in members.going:  # of another claim, which stays
+            _keep(members, volume, f"not asked for; {claimed.source} {claimed.relation} it")
+            return
+    match text(body, "spec", "persistentVolumeReclaimPolicy"):
+        case "Retain" if volume is not None:
+            _keep(members, volume, "its reclaim policy is Retain")
+        case "Delete":
+            members.remarks.append(f"{claimed.name} goes with its claim (reclaim policy Delete): its data is lost")
+        case "Recycle":
+            members.remarks.append(
+                f"{claimed.name} is emptied once its claim is gone (reclaim policy Recycle): its data is lost"
+            )
+        case _:
+            members.remarks.append(
+                f"{claimed.name}: whether it goes with its claim is not known, its reclaim policy was not read"
+            )
+
+
+def _keep(members: Members, item: Item, reason: str) -> None:
+    members.kept[item.uid] = item
+    members.reasons[item.uid] = reason

@@ -21,7 +21,6 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.kube.options import Propagation
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.frame import Frame
 from pilotage.teardown.ledger import HOLD, Disposition
@@ -61,7 +60,6 @@ class Action(NamedTuple):
 
     act: Act
     entry: Entry
-    propagation: Propagation = Propagation.BACKGROUND
 
 
 class Refusal(NamedTuple):
@@ -324,7 +322,7 @@ class _Deciding:
         others = [name for name in sight.finalizers if name not in (FOREGROUND, ORPHAN)]
         if others:
             text = f"finalizer {', '.join(others)}"
-            self.wait(entry, Cause.FINALIZER, "who keeps it", text, since=since)
+            self.wait(entry, Cause.FINALIZER, entry.keeper or "the controller that put it there", text, since=since)
         elif FOREGROUND in sight.finalizers:
             self.in_foreground(entry, since)
         elif ORPHAN in sight.finalizers:
@@ -426,8 +424,7 @@ class _Deciding:
             text = f"{act} was refused ({refusal.error_class}): {refusal.message}"
             self.wait(entry, Cause.REFUSED, "the API server", text, since=refusal.first, again=refusal.retry)
             return
-        propagation = entry.propagation if act is Act.DELETE and not entry.hold else Propagation.BACKGROUND
-        self.actions.append(Action(act, entry, propagation))
+        self.actions.append(Action(act, entry))
 
     def wait(
         self,

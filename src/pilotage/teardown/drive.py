@@ -20,7 +20,7 @@ from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.agenda import Agenda
 from pilotage.teardown.decide import Cause
 from pilotage.teardown.gate import Gate
-from pilotage.teardown.ledger import Disposition, Entry, extend
+from pilotage.teardown.ledger import HOLD, Disposition, Entry, extend
 from pilotage.teardown.phases import Phase, phase_of
 from pilotage.teardown.prove import Proof, kind_is_gone, prove
 from pilotage.teardown.sights import Sights
@@ -110,6 +110,7 @@ class Drive:
         self._gate = Gate(AT_ONCE)
         self._changed = asyncio.Event()
         self._stopping = False
+        self.ended = False
         self._watched: dict[tuple[GroupKind, str], Informer] = {}
         self._followers: dict[tuple[GroupKind, str], asyncio.Task[None]] = {}
         self._asked: dict[str, dt.datetime] = {}
@@ -126,12 +127,17 @@ class Drive:
         """Whether it was told to end."""
         return self._stopping
 
+    def is_held(self, entry: Entry) -> bool:
+        """Whether our finalizer is on it, as far as is known."""
+        return HOLD in self.sights.get(entry.uid).finalizers
+
     async def run(self) -> Outcome:
         """Until all is proven gone, the policy's time is up, or `stop`."""
         try:
             await self._look_at_first()
             return await self._run()
         finally:
+            self.ended = True
             tasks = [*self._busy.values(), *self._followers.values()]
             for task in tasks:
                 task.cancel()
@@ -288,27 +294,40 @@ class Drive:
             informer.seed([item.object for item in items], reading.resource_version)
 
     async def _keep_watching(self, informer: Informer, kind: GroupKind, place: str) -> None:
-        """The informer, and single reads as long as it cannot list: who may not watch may still be allowed to look."""
+        """The informer, and single reads where it tells nothing.
+
+        Of what the first list lacks no event will come. And who may not list may still be allowed to look.
+        """
         following = asyncio.create_task(informer.run())
+        compared = False
         try:
             while not following.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
                         await informer.synced.wait()
-                if informer.problem is None:
-                    await asyncio.sleep(POLL_SECONDS)
-                    continue
-                entries = [
-                    entry
-                    for entry in self.ledger.entries
-                    if entry.group_kind == kind and (not place or entry.namespace == place)
-                    if self.sights.get(entry.uid).state not in (State.GONE, State.FOREIGN)
-                ]
-                await asyncio.gather(*map(self._read, entries))
+                if informer.problem is not None or (informer.synced.is_set() and not compared):
+                    compared = informer.synced.is_set()
+                    await asyncio.gather(*map(self._read, self._not_shown(informer, kind, place)))
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+
+    def _not_shown(self, informer: Informer, kind: GroupKind, place: str) -> list[Entry]:
+        """The entries of a kind that are not known to be gone and that its cache does not have, or may have wrong."""
+        shown = set() if informer.problem is not None else {obj.meta.uid for obj in informer.store.list()}
+        return [
+            entry
+            for entry in self.ledger.entries
+            if entry.group_kind == kind and (not place or entry.namespace == place)
+            if entry.uid not in shown and self.sights.get(entry.uid).state not in (State.GONE, State.FOREIGN)
+        ]
+
+    @property
+    def problem(self) -> str:
+        """Why the API server tells nothing at the moment; empty if it does."""
+        problems = (informer.problem for informer in self._watched.values())
+        return next((problem.message for problem in problems if problem is not None), "")
 
     def _take(self, resource: Resource, change: Change) -> None:
         """One event of a watch."""
@@ -409,12 +428,16 @@ class Drive:
                 self.sights.contradict(obj)
                 self._gone.pop(obj.meta.uid, None)
                 self._changed_is(obj.meta.uid)
-        for uid, problem in proof.unread.items():
-            self._notes.append(f"{self._entries[uid]} could not be read to prove it gone: {problem}")
+        self._note(
+            f"{self._entries[uid]} could not be read to prove it gone: {problem}"
+            for uid, problem in proof.unread.items()
+        )
         return proof.holds
 
     def _note(self, notes: Iterable[str]) -> None:
-        self._notes += (note for note in notes if note not in self._notes)
+        for note in notes:
+            if note not in self._notes:
+                self._notes.append(note)
 
 
 def _rank(entry: Entry) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kube import ObjectKey, ObjectRef, Propagation, Resource
+from pilotage.kube import ObjectKey, ObjectRef, Resource
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.world import GroupKind, Name
@@ -54,7 +54,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Of what stays: the uids of those of its owners that go."""
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
-    propagation: Propagation = Propagation.BACKGROUND
+    keeper: str = ""
+    """Who takes its finalizers off, as far as that is known."""
     settle_seconds: float = 0.0
     """How long after it is gone things may go on as if it were there: routes that proxies still have."""
     unverified: str = ""
@@ -97,6 +98,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Uids that wait for each other in a circle: these go together."""
     remarks: tuple[str, ...] = ()
     """What the reader of the plan should know."""
+    unread: tuple[str, ...] = ()
+    """The kinds that were to be searched and could not be read: what of them was meant is unknown, and not gone."""
 
     def by_uid(self) -> dict[str, Entry]:
         """The entries, by uid."""

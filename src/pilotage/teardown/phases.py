@@ -52,7 +52,7 @@ WORKLOADS = frozenset(
         *_kinds("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     }
 )
-"""What runs pods. Deleted in the foreground: the collector takes the pods first."""
+"""What runs pods. Deleted in the background: the collector takes the pods afterwards, and these are proven gone."""
 
 _PHASES: dict[GroupKind, Phase] = {
     **dict.fromkeys(_kinds("networking.k8s.io", "Ingress"), Phase.DETACH),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     KeeperOf = Callable[[World, Item, str], Item | None]
     """The workload that takes a finalizer off an object, if it is known."""
+    WhoKeeps = Callable[[World, Item, str], str]
+    """Who that is, for a person."""
 
 
 def make_ledger(
@@ -36,6 +38,7 @@ def make_ledger(
     *,
     adopt: bool = False,
     keeper_of: KeeperOf | None = None,
+    who_keeps: WhoKeeps = lambda *_: "",
 ) -> Ledger:
     """The ledger of a teardown of these objects."""
     named = list(targets)
@@ -67,6 +70,7 @@ def make_ledger(
             after=tuple(sorted(after[uid])),
             last=uid in last,
             hold=uid in holds and not item.terminating,
+            keeper=", ".join(dict.fromkeys(who_keeps(world, item, each) for each in item.meta.finalizers)),
             settle_seconds=(settle := settle_seconds(world, item, policy))[0],
             unverified=settle[1],
         )

@@ -68,6 +68,8 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
 
     targets: tuple[str, ...]
     server: str
+    cluster: str
+    """The uid of its namespace kube-system: a server's address may be that of another cluster the next time."""
     started: str
     ledger: Ledger
     """What `--resume` goes on from."""
@@ -83,25 +85,33 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
         return sum(record.state == state for record in self.objects)
 
 
-def begin(ledger: Ledger, server: str) -> Receipt:
+def begin(ledger: Ledger, server: str, cluster: str = "") -> Receipt:
     """The receipt of a teardown that is about to start."""
-    return Receipt(targets=ledger.targets, server=server, started=ledger.started, ledger=ledger)
+    return Receipt(targets=ledger.targets, server=server, cluster=cluster, started=ledger.started, ledger=ledger)
 
 
-def conclude(outcome: Outcome, server: str, now: dt.datetime) -> Receipt:
+def conclude(outcome: Outcome, server: str, now: dt.datetime, cluster: str = "") -> Receipt:
     """The receipt of one that has ended, complete or not."""
     ledger = outcome.ledger
     waits = {wait.entry.uid: f"{wait.cause}: {wait.text}" for wait in outcome.decision.waits}
     return Receipt(
         targets=ledger.targets,
         server=server,
+        cluster=cluster,
         started=ledger.started,
         ledger=ledger,
-        result="complete" if outcome.complete else "incomplete",
+        result="complete" if outcome.complete and not ledger.unread else "incomplete",
         ended=format_micro_time(now),
         objects=tuple(_record(entry, outcome, waits) for entry in ledger.entries),
-        notes=tuple(dict.fromkeys((*ledger.remarks, *outcome.notes, *_names_taken(outcome)))),
+        notes=tuple(dict.fromkeys((*ledger.remarks, *_unread(ledger), *outcome.notes, *_names_taken(outcome)))),
     )
+
+
+def _unread(ledger: Ledger) -> list[str]:
+    if not ledger.unread:
+        return []
+    shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
+    return [f"{len(ledger.unread)} kinds could not be read ({shown}): what of them was meant may still be there"]
 
 
 def _names_taken(outcome: Outcome) -> list[str]:

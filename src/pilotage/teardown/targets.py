@@ -178,7 +178,7 @@ class _Live:
 
     async def selected(self, words: list[str], selector: str, *, all_namespaces: bool) -> Targets:
         """What a selector matches, of these kinds or of all that have a namespace."""
-        _check(selector)
+        parse_selector(selector)
         surface = await self._discovery.surface()
         named = [resource for word in words for resource in await self.kinds(word)]
         resources = named or [each for each in readable(surface, None, frozenset()) if each.namespaced]
@@ -242,7 +242,7 @@ def resolve_in(
     if selector:
         if parsed.named:
             raise TargetError(_NAME_AND_SELECTOR)
-        matches = _check(selector).matches
+        matches = parse_selector(selector).matches
         kinds = {kind for word in parsed.kinds for kind in dump.kinds(word)} or set(world.kinds)
         place = "" if all_namespaces else namespace
         return Targets(
@@ -397,7 +397,8 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _check(selector: str) -> LabelSelector:
+def parse_selector(selector: str) -> LabelSelector:
+    """A selector as it is typed. TargetError where it is none."""
     try:
         return LabelSelector.parse(selector)
     except SelectorError as error:

@@ -5,6 +5,7 @@ import pytest
 from pilotage.kube import Json, Resource
 from pilotage.teardown.keepers import Liveness, keeper
 from pilotage.teardown.keepers.rows import find_row, table
+from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.world import Item
 from tests.support import kinds
 from tests.teardown.why.worlds import LEASES, PODS, REPLICA_SETS, WIDGETS, ago, going, item, world
@@ -68,6 +69,7 @@ def owned_by(owner: Item) -> Json:
         ("controller.cattle.io/namespace-auth", "Rancher"),
         ("monitoring.coreos.com/status-cleanup", "Prometheus operator"),
         ("teardown.pilotage.dev/order", "Pilotage operator"),
+        (HOLD, "an unfinished pilotage delete"),
     ],
 )
 def test_known_finalizers_have_a_keeper(finalizer: str, who: str) -> None:
@@ -197,6 +199,43 @@ def test_an_unknown_one_is_found_by_its_lease() -> None:
     found = keeper(world(theirs), held(finalizer), finalizer)
     assert (found.lease, found.alive) == (theirs, Liveness.DEAD)
     assert found.who == "the holder of lease/8f2a.gadgets.example.com -n ops"
+
+
+def test_of_several_leases_below_a_domain_none_is_taken_for_its_controllers() -> None:
+    one, two = lease("a1b2.example.com", "ops", HOUR), lease("c3d4.example.com", "shop", HOUR)
+    assert keeper(world(one), held("example.com/x"), "example.com/x").lease is one
+    assert keeper(world(one, two), held("example.com/x"), "example.com/x").lease is None
+    exact = lease("example.com", "ops", 3)
+    assert keeper(world(one, two, exact), held("example.com/x"), "example.com/x").lease is exact
+
+
+def test_our_own_hold_has_no_controller_that_could_be_dead() -> None:
+    operator = deployment("pilotage-operator", "pilotage", replicas=0)
+    found = keeper(world(operator, namespaces=("shop",)), held(HOLD), HOLD)
+    assert (found.workload, found.alive, found.evidence) == (None, Liveness.UNKNOWN, ())
+
+
+@pytest.mark.parametrize(
+    ("finalizer", "name", "namespace"),
+    [
+        ("hold.test/crd", "web", "test-definitions-a1b2"),
+        ("hold.test/crd", "test-runner", "shop"),
+        ("acme.example.org/x", "example-app", "example"),
+        ("acme.software/x", "software-catalog", "shop"),
+        ("payments.acme.io/x", "database", "payments"),
+    ],
+)
+def test_a_word_that_many_share_makes_nobody_the_controller(finalizer: str, name: str, namespace: str) -> None:
+    somebody = deployment(name, namespace, replicas=0)
+    found = keeper(world(somebody), held(finalizer), finalizer)
+    assert (found.workload, found.who, found.alive) == (None, "", Liveness.UNKNOWN)
+
+
+def test_a_controller_in_a_namespace_of_that_name_is_a_guess() -> None:
+    runs = deployment("controller-manager", "gadgetry-system", available=1)
+    other = deployment("database", "gadgetry-system", replicas=0)
+    found = keeper(world(other, runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
+    assert (found.workload, found.guessed) == (runs, True)
 
 
 def test_a_likeness_of_names_is_a_guess() -> None:

@@ -3,11 +3,13 @@
 import random
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Json, Object, Resource
 from pilotage.teardown.graph import Graph
+from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.questions import Answer, EventsAbout, FullObject
 from pilotage.teardown.relations import relate
 from pilotage.teardown.why.codes import NOTES, UNCERTAIN, Code
@@ -216,6 +218,36 @@ def test_a_controller_that_nobody_looked_for_is_not_called_missing() -> None:
         explanation = explain(made, Graph(()), held)
         assert {root.code for root in explanation.roots} == {Code.FINALIZER_CONTROLLER_UNCLEAR}
         assert confidence(explanation) is Confidence.LOW
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(3600, "NOT FINISHED: its parts go first"), (60, "UNDER WAY, or not finished: its parts go first")],
+)
+def test_what_an_unfinished_teardown_holds_is_taken_down_by_finishing_it(seconds: float, said: str) -> None:
+    held = item(WIDGETS, "held", metadata=going(seconds, HOLD))
+    for made in (world(held), world(held, namespaces=("shop",))):  # nobody has to be looked for
+        explanation = explain(made, Graph(()), held)
+        assert explanation.verdict is Verdict.STUCK
+        (root,) = explanation.roots
+        assert root.code == Code.FINALIZER_TEARDOWN_UNFINISHED
+        assert root.text.startswith(said)
+        assert any("kept by an unfinished pilotage delete" in line for line in render(explanation))
+        finish, strip = remedies_of(explanation)
+        assert finish.command == "pilotage delete widgets.gadgets.example.com/held -n shop"
+        assert "--resume RECEIPT" in finish.effect
+        assert "Nothing leaks" in finish.effect
+        assert (strip.code, strip.detail) == ("strip-finalizer", HOLD)
+        assert "in any order" in strip.effect
+
+
+def test_a_delete_of_what_an_unfinished_teardown_holds_would_hang() -> None:
+    held = item(WIDGETS, "held", metadata={"finalizers": [HOLD]})
+    explanation = explain(world(held), Graph(()), held)
+    assert {root.code for root in explanation.roots} == {Code.FINALIZER_TEARDOWN_UNFINISHED}
+    assert [remedy.command for remedy in remedies_of(explanation)] == [
+        "pilotage delete widgets.gadgets.example.com/held -n shop"
+    ]
 
 
 def test_a_namespace_of_many_alike_is_told_in_a_few_lines() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pilotage.teardown.keepers.rows import Row
+from pilotage.teardown.ledger import HOLD
 
 ROWS: tuple[Row, ...] = (
     # Serving and scaling
@@ -330,6 +331,12 @@ ROWS: tuple[Row, ...] = (
         ("cattle-controllers",),
     ),
     # Our own
+    Row(
+        (HOLD,),
+        "an unfinished pilotage delete",
+        "takes down the parts of the object, in order",
+        "nothing, if its parts are gone; those that are left then go in any order, or stay.",
+    ),
     Row(
         ("teardown.pilotage.dev/*", "*.pilotage.dev/*", "pilotage.dev/*"),
         "Pilotage operator",

@@ -10,6 +10,7 @@ from pilotage.teardown.keepers import traces
 from pilotage.teardown.keepers.liveness import judge_lease, together
 from pilotage.teardown.keepers.model import Keeper, Liveness
 from pilotage.teardown.keepers.rows import find_row
+from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.world import GroupKind
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Keepers:
         row = find_row(finalizer)
         if row and row.builtin:
             return self._built_in(finalizer, row, written)
+        if row and finalizer == HOLD:  # a run of a command: no controller, so none to be found dead or missing
+            return Keeper(
+                finalizer, row.who, None, None, Liveness.UNKNOWN, written, row.leaks, builtin=False, does=row.does
+            )
         found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
         lease = self._lease(row, found.workload, traces.domain_of(finalizer))
         judged = together(self._world, found.workload, lease)
@@ -142,7 +147,10 @@ class Keepers:
                 if here and (holder.startswith(f"{workload.meta.name}-") or each.meta.name == workload.meta.name):
                     return each
         if not row and domain:
-            return next((each for each in leases if f".{each.meta.name}".endswith(f".{domain}")), None)
+            below = [each for each in leases if f".{each.meta.name}".endswith(f".{domain}")]
+            exact = [each for each in below if each.meta.name == domain]
+            # Of several that merely end alike, nobody knows which is meant: they may belong to all of one company.
+            return next(iter(exact or (below if len(below) == 1 else ())), None)
         return None
 
     def _not_read(self) -> Iterator[str]:

@@ -37,10 +37,13 @@ BY_HAND = re.compile(
 _COMMON_WORDS = frozenset(
     {
         *("com", "net", "org", "dev", "app", "apps", "api", "apis", "k8s", "kubernetes", "cloud", "cluster", "core"),
-        *("controller", "operator", "manager", "system", "internal"),
+        *("controller", "operator", "manager", "system", "internal", "service", "services", "server", "kube"),
+        *("test", "tests", "testing", "example", "examples", "sample", "samples", "demo", "local", "default", "main"),
+        *("prod", "production", "stage", "staging", "team", "platform", "infra", "public", "shared", "common", "hold"),
         *("finalizer", "finalizers", "finalize", "cleanup", "protection", "delete", "deletion"),
     }
 )
+_CONTROLLERS = frozenset({"controller", "controllers", "operator", "operators", "manager"})
 _PREFIX = re.compile(r"^(finalizers?|cleanup)[./-]")
 
 
@@ -169,20 +172,22 @@ def named_like(candidates: Iterable[Item], name: str) -> Item | None:
 
 
 def words_of(domain: str) -> list[str]:
-    """The telling words of a domain: ``stuck.acme.io`` says acme."""
-    words = [word for word in re.split(r"[.\-]", domain) if len(word) >= 4 and word not in _COMMON_WORDS]
+    """The telling words of a domain: ``stuck.acme.io`` says acme. Its last label says nothing about whose it is."""
+    words = [
+        word for word in re.split(r"[.\-]", domain.rpartition(".")[0]) if len(word) >= 4 and word not in _COMMON_WORDS
+    ]
     return sorted(set(words), key=lambda word: (-len(word), word))
 
 
 def sharing_a_word(candidates: Iterable[Item], domain: str) -> Item | None:
-    """A workload whose name or namespace has a telling word of the domain."""
+    """A workload whose name has a telling word of the domain, or a controller by name in a namespace that has one."""
     everybody = list(candidates)
     for word in words_of(domain):
         for each in everybody:
             if word in each.meta.name.split("-"):
                 return each
         for each in everybody:
-            if word in each.meta.namespace.split("-"):
+            if word in each.meta.namespace.split("-") and _CONTROLLERS.intersection(each.meta.name.split("-")):
                 return each
     return None
 

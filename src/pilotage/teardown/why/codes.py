@@ -31,6 +31,8 @@ class Code(enum.StrEnum):
     """Somebody is responsible, but whether they run could not be seen."""
     FINALIZER_CONTROLLER_WORKING = "finalizer-controller-working"
     """It runs, and has not had much time yet. A note."""
+    FINALIZER_TEARDOWN_UNFINISHED = "finalizer-teardown-unfinished"
+    """It is our own: a `pilotage delete` holds the object until its parts are gone, and has not come to its end."""
     FINALIZER_UNCLAIMED = "finalizer-unclaimed"
     """Nobody in the cluster can be found who would ever remove it."""
 

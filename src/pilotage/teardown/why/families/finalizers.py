@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import span
 from pilotage.teardown.keepers import Liveness
+from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.questions import MayThey
-from pilotage.teardown.remedies import LOOK, REPAIR, look_at, place
+from pilotage.teardown.remedies import LOOK, REDRIVE, REPAIR, look_at, place
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.complaints import complaints, refusal_in
 from pilotage.teardown.why.context import PATIENCE_SECONDS
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pilotage.teardown.why.context import Context
     from pilotage.teardown.world import Item
 
+UNDER_WAY_SECONDS = 900
+"""A `pilotage delete` may be at work for so long: more than the time it has by default."""
+
 
 def causes(context: Context, item: Item) -> Iterator[Cause]:
     """What each finalizer waits for that nobody else has explained; of an object that stays, those that would hang."""
@@ -30,12 +34,12 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
             continue
         if item.terminating:
             yield waits_for(context, item, finalizer)
-        elif (keeper := context.keeper(item, finalizer)).alive is Liveness.DEAD:
+        elif (keeper := context.keeper(item, finalizer)).alive is Liveness.DEAD or finalizer == HOLD:
             yield Cause(
                 Code.FINALIZER,
                 item,
                 f"a delete would wait for finalizer {finalizer}",
-                because=(_kept_by(item, keeper, _dead(context, item, keeper)),),
+                because=(_kept_by(item, keeper, _root(context, item, keeper)),),
             )
 
 
@@ -50,6 +54,8 @@ def waits_for(context: Context, item: Item, finalizer: str) -> Cause:
 
 
 def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
+    if keeper.finalizer == HOLD:
+        return _unfinished(context, item, keeper)
     if keeper.alive is Liveness.DEAD:
         return _dead(context, item, keeper)
     said = complaints(context, item)
@@ -223,6 +229,29 @@ def _missing(item: Item, keeper: Keeper) -> Cause:
         keeper.evidence,
         Confidence.MEDIUM,
         remedies=(install, *last_resort(item, keeper)),
+    )
+
+
+def _unfinished(context: Context, item: Item, keeper: Keeper) -> Cause:
+    """Our own: no controller comes back to it, but the same command, given again, goes on where it was cut off."""
+    young = item.terminating and context.deleted_seconds_ago(item) < UNDER_WAY_SECONDS
+    finish = Remedy(
+        "",
+        "Finish the teardown",
+        f"pilotage delete {place(item)}",
+        "Takes down what is left of its parts, in order, and lets go. Nothing leaks. Give --resume RECEIPT instead "
+        "where the receipt of that teardown is at hand.",
+        REDRIVE,
+        item,
+    )
+    return Cause(
+        Code.FINALIZER_TEARDOWN_UNFINISHED,
+        item,
+        f"{'UNDER WAY, or not finished' if young else 'NOT FINISHED'}: its parts go first, and nobody but "
+        "`pilotage delete` lets go of it then",
+        keeper.evidence,
+        Confidence.MEDIUM if young else Confidence.HIGH,
+        remedies=(finish, *last_resort(item, keeper)),
     )
 
 

@@ -1,0 +1,495 @@
+"""``pilotage delete``, as a person meets it: what it asks, refuses and says, and what Ctrl-C and ``--resume`` do.
+
+In which order trees go is tested in `tests/teardown/test_delete_trees.py`.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+
+from controlplane import Access, Cluster
+from controlplane.access import wait_for
+from pilotage.kube import Absent, Client, Object, ObjectKey, load_config, merge_patch
+from tests.cli.running import Ran, run, run_on_terminal
+from tests.contract.server import harbor
+from tests.support import kinds
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+FINALIZER = "acme.example.com/cleanup"
+SECONDS_MAX = 30.0
+
+
+class Place(NamedTuple):
+    """A namespace of one's own, and who may do all in it."""
+
+    kubeconfig: Path
+    namespace: str
+
+    def ask(self, what: Callable[[Client], Awaitable[T]]) -> T:
+        """One thing that a client does there."""
+
+        async def connected() -> T:
+            async with Client.connect(load_config(kubeconfig=str(self.kubeconfig))) as client:
+                return await what(client)
+
+        return asyncio.run(connected())
+
+    def make(self, name: str, *finalizers: str, **labels: str) -> Object:
+        """A ConfigMap."""
+        body = kinds.config_map(name, finalizers=list(finalizers), labels=labels)
+        return self.ask(lambda client: client.create(kinds.CONFIG_MAPS, body, namespace=self.namespace))
+
+    def find(self, name: str) -> Object | None:
+        """A ConfigMap, if it is there."""
+
+        async def read(client: Client) -> Object | None:
+            with contextlib.suppress(Absent):
+                return await client.get(kinds.CONFIG_MAPS, ObjectKey(self.namespace, name))
+            return None
+
+        return self.ask(read)
+
+    def let_go(self, name: str) -> None:
+        """Take all finalizers off a ConfigMap."""
+        patch = merge_patch({"metadata": {"finalizers": None}})
+        self.ask(lambda client: client.patch(kinds.CONFIG_MAPS, ObjectKey(self.namespace, name), patch))
+
+    def is_asked_to_go(self, name: str) -> bool:
+        """Whether a ConfigMap is Terminating."""
+        found = self.find(name)
+        return found is not None and bool(found.meta.deletion_timestamp)
+
+    def delete(self, *args: str | Path) -> Ran:
+        """The command, here, with nobody to ask."""
+        return run("delete", *args, "-n", self.namespace, kubeconfig=self.kubeconfig)
+
+    def resume(self, *args: str | Path) -> Ran:
+        """The command, here, with nobody to ask; the receipt knows the namespace."""
+        return run("delete", "--resume", *args, kubeconfig=self.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """The kubeconfig of a server that needs no cluster."""
+    with harbor() as place:
+        yield place.kubeconfig
+
+
+@pytest.fixture
+def place(server: Path, request: pytest.FixtureRequest) -> Place:
+    return _place(server, re.sub(r"[^a-z0-9]+", "-", request.node.name).strip("-")[-60:].strip("-"))
+
+
+def _place(kubeconfig: Path, namespace: str) -> Place:
+    made = Place(kubeconfig, namespace)
+    made.ask(lambda client: client.create(kinds.NAMESPACES, {"metadata": {"name": namespace}}))
+    return made
+
+
+def is_as_it_was(place: Place, made: Object) -> bool:
+    """Whether nobody has even touched an object."""
+    found = place.find(made.meta.name)
+    return found is not None and found.meta.resource_version == made.meta.resource_version
+
+
+def in_one_sentence(ran: Ran) -> bool:
+    return ran.err.startswith("Error: ") and len(ran.err.splitlines()) == 1
+
+
+# Looking, and being asked
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(place: Place, tmp_path: Path):
+    made = place.make("a")
+    ran = place.delete("cm/a", "--dry-run", "--receipt", tmp_path / "r.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Plan: 1 object in 1 step. Predicted blockers: none.")
+    assert f"configmap/a -n {place.namespace}" in ran.out
+    assert is_as_it_was(place, made)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_for_scripts_is_one_event(place: Place):
+    made = place.make("a")
+    ran = place.delete("cm/a", "--dry-run", "-o", "json")
+    [event] = map(json.loads, ran.out.splitlines())
+    assert (ran.code, event["event"]) == (0, "plan")
+    assert [each["uid"] for each in event["objects"]] == [made.meta.uid]
+    assert is_as_it_was(place, made)
+
+
+def test_a_dry_run_ends_with_1_where_something_probably_stands_in_the_way(place: Place):
+    claims = kinds.CONFIG_MAPS._replace(plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
+    pods = kinds.CONFIG_MAPS._replace(plural="pods", kind="Pod")
+    pod = kinds.pod("user")
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+    async def create(client: Client) -> None:
+        await client.create(claims, claim, namespace=place.namespace)
+        await client.create(pods, pod, namespace=place.namespace)
+
+    place.ask(create)
+    ran = place.delete("pvc/data", "--dry-run")
+    assert ran.code == 1
+    assert "Predicted blockers: 1." in ran.out
+    assert f"pod/user -n {place.namespace}" in ran.out
+
+
+def test_without_a_terminal_nobody_is_asked_and_nothing_done(place: Place, tmp_path: Path):
+    made = place.make("a")
+    ran = place.delete("cm/a", "--receipt", tmp_path / "r.json")
+    assert ran.code == 2
+    assert "--yes" in ran.err
+    assert is_as_it_was(place, made)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("typed", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
+def test_on_a_terminal_the_plan_is_shown_and_the_answer_counts(place: Place, tmp_path: Path, typed: str, code: int):
+    made = place.make("a")
+    receipt = tmp_path / "r.json"
+    args = ("cm/a", "-n", place.namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig)
+    ran = run_on_terminal("delete", *args, typed=typed)
+    assert ran.code == code, ran.out
+    shown, asked, _ = ran.out.partition("[y/N]")
+    assert asked
+    assert f"configmap/a -n {place.namespace}" in shown
+    if code:
+        assert "Nothing was done." in ran.out
+        assert is_as_it_was(place, made)
+        assert not receipt.exists()
+    else:
+        assert place.find("a") is None
+        assert json.loads(receipt.read_text())["result"] == "complete"
+
+
+# What scripts read
+
+
+def test_every_line_for_scripts_is_an_event(place: Place, tmp_path: Path):
+    made = place.make("a")
+    receipt = tmp_path / "r.json"
+    ran = place.delete("cm/a", "--yes", "-o", "json", "--receipt", receipt)
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.code == 0
+    names = [event["event"] for event in events]
+    assert (names[0], names[-1]) == ("plan", "end")
+    assert names.index("asked") < names.index("gone") < names.index("end")
+    assert {event["object"]["uid"] for event in events if event["event"] in ("asked", "gone")} == {made.meta.uid}
+    assert (events[-1]["result"], events[-1]["receipt"]) == ("complete", str(receipt))
+    assert (events[-1]["gone"], events[-1]["blockers"]) == (1, [])
+
+
+# Names
+
+
+def test_what_is_not_there_is_said_and_is_no_failure(place: Place, tmp_path: Path):
+    place.make("a")
+    ran = place.delete("cm/a", "cm/typo", "--yes", "--receipt", tmp_path / "r.json")
+    assert ran.code == 0
+    assert f"configmap/typo -n {place.namespace} is not there" in ran.out
+    assert place.find("a") is None
+
+
+def manifest(folder: Path, **metadata: str) -> Path:
+    path = folder / "m.yaml"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+    return path
+
+
+def test_a_kind_without_a_name_means_nothing(place: Place):
+    made = place.make("a")
+    ran = place.delete("cm", "--yes")
+    assert (ran.code, ran.out) == (2, "")
+    assert in_one_sentence(ran)
+    assert "cm/NAME" in ran.err
+    assert is_as_it_was(place, made)
+
+
+def test_a_manifest_without_a_name_names_nothing(place: Place, tmp_path: Path):
+    ran = place.delete("-f", manifest(tmp_path, generateName="a-"), "--yes")
+    assert (ran.code, ran.out) == (2, "")
+    assert in_one_sentence(ran)
+    assert "generateName" in ran.err
+
+
+def test_a_namespace_that_is_not_there_is_a_mistake(server: Path):
+    ran = run("delete", "-n", "typo", "--all", "--yes", kubeconfig=server)
+    assert (ran.code, ran.out) == (2, "")
+    assert in_one_sentence(ran)
+    assert "namespace" in ran.err
+    assert "typo" in ran.err
+
+
+def test_a_manifest_of_another_namespace_contradicts_the_option(place: Place, tmp_path: Path):
+    made = place.make("a")
+    elsewhere = _place(place.kubeconfig, "elsewhere")
+    other = elsewhere.make("a")
+    ran = place.delete("-f", manifest(tmp_path, name="a", namespace="elsewhere"), "--yes")
+    assert (ran.code, ran.out) == (2, "")
+    assert in_one_sentence(ran)
+    assert "elsewhere" in ran.err
+    assert place.namespace in ran.err
+    assert is_as_it_was(place, made)
+    assert is_as_it_was(elsewhere, other)
+
+
+def test_a_receipt_that_cannot_be_written_is_told_before_anything_is_done(place: Place, tmp_path: Path):
+    made = place.make("a")
+    ran = place.delete("cm/a", "--yes", "--receipt", tmp_path / "nowhere" / "r.json")
+    assert ran.code == 2
+    assert in_one_sentence(ran)
+    assert "nowhere" in ran.err
+    assert is_as_it_was(place, made)
+
+
+# What does not end by itself
+
+
+class TimedOut(NamedTuple):
+    """A teardown whose time was over: a finalizer that nobody takes off."""
+
+    ran: Ran
+    place: Place
+    receipt: Path
+
+
+@pytest.fixture(scope="module")
+def timed_out(server: Path, tmp_path_factory: pytest.TempPathFactory) -> TimedOut:
+    """One for all who only look at it."""
+    place = _place(server, "timed-out")
+    place.make("a", FINALIZER)
+    receipt = tmp_path_factory.mktemp("timed-out") / "r.json"
+    return TimedOut(place.delete("cm/a", "--yes", "--timeout", "1", "--receipt", receipt), place, receipt)
+
+
+def test_when_the_time_is_over_it_says_on_whom_it_waits(timed_out: TimedOut):
+    ran, place, receipt = timed_out
+    assert ran.code == 1
+    assert "Not finished. 0 of 1 are gone" in ran.err
+    [blocker] = [line for line in ran.err.splitlines() if line.startswith(f"  configmap/a -n {place.namespace}")]
+    assert f"finalizer {FINALIZER}" in blocker
+    assert re.search(r"\(finalizer: \S.+, for \d+ s, ", blocker), blocker
+    assert f"Go on with: pilotage delete --resume {receipt}" in ran.err
+    told = json.loads(receipt.read_text())
+    assert told["result"] == "incomplete"
+    [left] = told["objects"]
+    assert (left["name"], left["state"]) == ("a", "left")
+    assert FINALIZER in left["waits"]
+
+
+@pytest.mark.parametrize(
+    "more", [("--keep", "volumes"), ("--adopt",), ("-n", "shop"), ("cm/a",), ("--all",), ("-l", "a=b"), ("-f", "x")]
+)
+def test_resuming_stands_alone(timed_out: TimedOut, more: tuple[str, ...]):
+    before = timed_out.receipt.read_bytes()
+    ran = timed_out.place.resume(timed_out.receipt, "--yes", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--resume stands alone" in ran.err
+    assert timed_out.receipt.read_bytes() == before
+
+
+def test_resuming_dry_says_what_is_left_and_changes_nothing(timed_out: TimedOut):
+    place, before, made = timed_out.place, timed_out.receipt.read_bytes(), timed_out.place.find("a")
+    ran = place.resume(timed_out.receipt, "--dry-run")
+    assert ran.code in (0, 1)
+    assert ran.err == ""
+    assert f"configmap/a -n {place.namespace}" in ran.out
+    assert made is not None
+    assert is_as_it_was(place, made)
+    assert timed_out.receipt.read_bytes() == before
+
+
+def test_resuming_asks_too(timed_out: TimedOut):
+    before = timed_out.receipt.read_bytes()
+    ran = timed_out.place.resume(timed_out.receipt)
+    assert ran.code == 2
+    assert "--yes" in ran.err
+    assert timed_out.receipt.read_bytes() == before
+
+
+def test_a_receipt_is_resumed_on_its_own_cluster_only(timed_out: TimedOut):
+    before = timed_out.receipt.read_bytes()
+    with harbor() as other:
+        ran = run("delete", "--resume", timed_out.receipt, "--yes", kubeconfig=other.kubeconfig)
+    assert (ran.code, ran.out) == (2, "")
+    assert in_one_sentence(ran)
+    assert "another cluster" in ran.err
+    assert timed_out.receipt.read_bytes() == before
+
+
+# Ctrl-C
+
+
+@contextlib.contextmanager
+def started(*args: str | Path, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+    """The program, as a process of its own."""
+    program = [sys.executable, "-m", "pilotage", *map(str, args)]
+    with subprocess.Popen(
+        program, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(process: subprocess.Popen[str]) -> Ran:
+    out, err = process.communicate(timeout=SECONDS_MAX)
+    assert "Traceback" not in out + err
+    return Ran(process.returncode, out, err)
+
+
+def deleting(place: Place, receipt: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    args = ("cm/a", "-n", place.namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig)
+    return started("delete", *args, "--yes")
+
+
+def test_ctrl_c_stops_and_resuming_goes_on(place: Place, tmp_path: Path):
+    place.make("a", FINALIZER)
+    receipt = tmp_path / "r.json"
+    with deleting(place, receipt) as process:
+        wait_for("ConfigMap that is asked to go", lambda: place.is_asked_to_go("a"), SECONDS_MAX)
+        process.send_signal(signal.SIGINT)
+        ran = ended(process)
+    assert ran.code == 130
+    assert "Stopped. 0 of 1 are gone" in ran.err
+    assert f"Go on with: pilotage delete --resume {receipt}" in ran.err
+    assert json.loads(receipt.read_text())["result"] == "incomplete"
+    place.let_go("a")
+    ran = place.resume(receipt, "--yes")
+    assert ran.code == 0, ran
+    assert f"Receipt: {receipt} (1 gone, 0 kept)" in ran.out
+    assert json.loads(receipt.read_text())["result"] == "complete"
+
+
+def test_resuming_waits_for_what_was_asked_to_go_before(place: Place, tmp_path: Path):
+    """It goes on from the same uid, and does not give up because there is nothing left to ask for."""
+    place.make("a", FINALIZER)
+    receipt = tmp_path / "r.json"
+    assert place.delete("cm/a", "--yes", "--timeout", "1", "--receipt", receipt).code == 1
+    resuming = ("delete", "--resume", receipt, "--yes", "-o", "json", "--kubeconfig", place.kubeconfig)
+    with started(*resuming) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["event"] == "waits":
+                break
+        place.let_go("a")
+        ran = ended(process)
+    assert ran.code == 0
+    assert json.loads(ran.out.splitlines()[-1])["result"] == "complete"
+
+
+def test_an_impatient_ctrl_c_is_no_accident(place: Place, tmp_path: Path):
+    """Two at once: whatever the second one meets, it ends as the first does."""
+    place.make("a", FINALIZER)
+    with deleting(place, tmp_path / "r.json") as process:
+        wait_for("ConfigMap that is asked to go", lambda: place.is_asked_to_go("a"), SECONDS_MAX)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        ran = ended(process)
+    assert ran.code == 130
+    assert f"--resume {tmp_path / 'r.json'}" in ran.err
+    place.let_go("a")
+
+
+def test_the_second_ctrl_c_does_not_wait_for_a_server_that_is_silent(
+    own_cluster: Cluster, namespace: str, tmp_path: Path
+):
+    """The first lets the delete that is under way end, which it never does."""
+    place = Place(own_cluster.kubeconfig, namespace)
+    place.make("a", FINALIZER)
+    receipt = tmp_path / "r.json"
+    terminal, stdin = pty.openpty()
+    args = ("cm/a", "-n", namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig, "-o", "json")
+    try:
+        with started("delete", *args, stdin=stdin) as process:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["event"] == "plan"
+            own_cluster.pause_apiserver()
+            os.write(terminal, b"y\n")
+            wait_for("receipt", receipt.exists, 2)
+            process.send_signal(signal.SIGINT)
+            wait_for("delivery of the signal", lambda: not has_pending_signals(process.pid), SECONDS_MAX)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            ran = ended(process)
+    finally:
+        own_cluster.repair()
+        os.close(terminal)
+        os.close(stdin)
+    place.let_go("a")
+    assert ran.code == 130
+    assert time.monotonic() - began < 5
+    assert f"--resume {receipt}" in ran.err
+
+
+def has_pending_signals(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return any(int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", status, re.MULTILINE))
+
+
+# Rights
+
+
+def test_who_may_read_nothing_is_told_so(own_cluster: Cluster, namespace: str, tmp_path: Path):
+    place = Place(own_cluster.kubeconfig, namespace)
+    made = place.make("a", a="b")
+    nobody = own_cluster.user("nobody")
+    for what in (("--all",), ("-l", "a=b")):
+        ran = run("delete", "-n", namespace, *what, "--yes", "--receipt", tmp_path / "r.json", kubeconfig=nobody)
+        assert (ran.code, ran.out) == (3, "")
+        assert in_one_sentence(ran)
+    assert is_as_it_was(place, made)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace: str, tmp_path: Path):
+    """Who may see ConfigMaps only takes those down, and is told that there may be more."""
+    place = Place(own_cluster.kubeconfig, namespace)
+    place.make("a")
+    place.make("b")
+    user = f"reader-{namespace[-8:]}"
+    allow_config_maps(own_cluster, namespace, user)
+    receipt = tmp_path / "r.json"
+    ran = run("delete", "-n", namespace, "--all", "--yes", "--receipt", receipt, kubeconfig=own_cluster.user(user))
+    assert ran.code == 1, ran
+    assert place.find("a") is None
+    assert place.find("b") is None
+    assert re.search(r"\d+ kinds could not be read", ran.out + ran.err), ran
+    told = json.loads(receipt.read_text())
+    assert told["result"] == "incomplete"
+    assert {each["name"]: each["state"] for each in told["objects"]} == {"a": "gone", "b": "gone"}
+
+
+def allow_config_maps(cluster: Access, namespace: str, user: str) -> None:
+    """Let a user see and delete ConfigMaps, there and nothing else; and wait until it is so."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "delete"]}]
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": user}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]
+    cluster.request("POST", f"{rbac}/rolebindings", {"metadata": {"name": user}, "roleRef": role, "subjects": subjects})
+    what = {"namespace": namespace, "verb": "delete", "resource": "configmaps"}
+    review = {"spec": {"user": user, "resourceAttributes": what}}
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    wait_for("permission", lambda: cluster.request("POST", reviews, review)["status"]["allowed"])

@@ -1,0 +1,145 @@
+"""``pilotage plan``: what would go and what would stand in the way, while nothing changes."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from pilotage.kube import Client, Object, load_config
+from tests.cli.running import run
+from tests.contract.server import harbor
+from tests.support import kinds
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """The kubeconfig of a server that needs no cluster."""
+    with harbor() as place:
+        yield place.kubeconfig
+
+
+def ask(kubeconfig: Path, what: Callable[[Client], Awaitable[T]]) -> T:
+    """One thing that a client does there."""
+
+    async def connected() -> T:
+        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
+            return await what(client)
+
+    return asyncio.run(connected())
+
+
+def fill(kubeconfig: Path, namespace: str) -> list[Object]:
+    """A namespace with a ConfigMap and a Service in it."""
+
+    async def create(client: Client) -> list[Object]:
+        await client.create(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+        service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+        return [
+            await client.create(kinds.CONFIG_MAPS, kinds.config_map("a", labels={"g": "a"}), namespace=namespace),
+            await client.create(kinds.SERVICES, service, namespace=namespace),
+        ]
+
+    return ask(kubeconfig, create)
+
+
+def test_a_namespace_alone_is_planned_as_with_all(server: Path):
+    fill(server, "whole")
+    alone = run("plan", "-n", "whole", kubeconfig=server)
+    assert (alone.code, alone.err) == (0, "")
+    assert "configmap/a -n whole" in alone.out
+    assert "service/web -n whole" in alone.out
+    assert "kube-root-ca.crt" not in alone.out
+    assert alone == run("plan", "-n", "whole", "--all", kubeconfig=server)
+
+
+def test_nothing_is_changed(server: Path):
+    made = fill(server, "same")
+    assert run("plan", "-n", "same", "--all", kubeconfig=server).code == 0
+
+    async def read(client: Client) -> list[Object]:
+        resources = (kinds.CONFIG_MAPS, kinds.SERVICES)
+        return [await client.get(resource, obj.key) for resource, obj in zip(resources, made, strict=True)]
+
+    assert [obj.meta.resource_version for obj in ask(server, read)] == [obj.meta.resource_version for obj in made]
+
+
+def test_the_shape_for_scripts(server: Path):
+    made = fill(server, "shape")
+    ran = run("plan", "cm/a", "cm/typo", "-n", "shape", "-o", "json", kubeconfig=server)
+    told = json.loads(ran.out)
+    assert ran.code == 0
+    assert set(told) >= {"targets", "absent", "objects", "cycles", "remarks", "hazards"}
+    assert [name for name in told["absent"] if "typo" in name]
+    [planned] = told["objects"]
+    assert (planned["kind"], planned["name"], planned["uid"]) == ("ConfigMap", "a", made[0].meta.uid)
+    assert (planned["phase"], planned["how"]) == ("remove", "delete")
+
+
+def test_nothing_to_delete_is_no_failure(server: Path):
+    ran = run("plan", "cm/never", "-n", "default", kubeconfig=server)
+    assert ran.code == 0
+    assert "configmap/never -n default is not there" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "KIND/NAME"),
+        (("-n", "default", "--all", "cm/a"), "--all"),
+        (("--all",), "-n NAMESPACE"),
+    ],
+)
+def test_what_means_nothing_is_told_in_a_sentence(words: tuple[str, ...], said: str):
+    ran = run("plan", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
+    async def create(client: Client) -> None:
+        widgets = kinds.widgets()
+        await client.create(kinds.CRDS, kinds.definition(widgets, "wdg"))
+        await client.create(kinds.NAMESPACES, {"metadata": {"name": "short"}})
+        await kinds.eventually(lambda: kinds._served(client, widgets))
+        for name, group in (("one", "a"), ("two", "b")):
+            body = {"apiVersion": widgets.api_version, "kind": "Widget"}
+            await client.create(widgets, body | {"metadata": {"name": name, "labels": {"g": group}}}, namespace="short")
+
+    fill_other = kinds.config_map("other", labels={"g": "a"})
+    ask(server, create)
+    ask(server, lambda client: client.create(kinds.CONFIG_MAPS, fill_other, namespace="short"))
+    ran = run("plan", "wdg", "-l", "g=a", "-n", "short", kubeconfig=server)
+    assert (ran.code, ran.err) == (0, "")
+    assert "Plan: 1 object in 1 step" in ran.out
+    assert "widget/one -n short" in ran.out
+
+
+def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
+    """A claim goes when the pod that mounts it has gone, and that one was not named."""
+    claims = kinds.CONFIG_MAPS._replace(plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
+    pods = kinds.CONFIG_MAPS._replace(plural="pods", kind="Pod")
+    pod = kinds.pod("user")
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    async def create(client: Client) -> None:
+        await client.create(kinds.NAMESPACES, {"metadata": {"name": "used"}})
+        await client.create(claims, {"metadata": {"name": "data"}, "spec": spec}, namespace="used")
+        await client.create(pods, pod, namespace="used")
+
+    ask(server, create)
+    ran = run("plan", "pvc/data", "-n", "used", kubeconfig=server)
+    assert ran.code == 1
+    assert "Predicted blockers: 1." in ran.out
+    assert "BLOCKS" in ran.out
+    assert "pod/user -n used" in ran.out
+    ran = run("plan", "pvc/data", "-n", "used", "-o", "json", kubeconfig=server)
+    assert ran.code == 1
+    [hazard] = [each for each in json.loads(ran.out)["hazards"] if each["blocks"]]
+    assert "pod/user -n used" in hazard["text"]
+    assert run("plan", "pvc/data", "pod/user", "-n", "used", kubeconfig=server).code == 0
