@@ -6,8 +6,6 @@ In which order trees go is tested in `tests/teardown/test_delete_trees.py`.
 import asyncio
 import contextlib
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
@@ -138,7 +136,7 @@ def test_a_dry_run_ends_with_1_where_something_probably_stands_in_the_way(place:
     pod = kinds.pod("user")
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     claim = {
-        "metadata": {"name": "data"},
+        "metadata": {"name": "data", "finalizers": ["kubernetes.io/pvc-protection"]},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
 
@@ -220,7 +218,7 @@ def test_a_kind_without_a_name_means_nothing(place: Place):
     ran = place.delete("cm", "--yes")
     assert (ran.code, ran.out) == (2, "")
     assert in_one_sentence(ran)
-    assert "cm/NAME" in ran.err
+    assert "KIND/NAME" in ran.err
     assert is_as_it_was(place, made)
 
 
@@ -340,11 +338,11 @@ def test_a_receipt_is_resumed_on_its_own_cluster_only(timed_out: TimedOut):
 
 
 @contextlib.contextmanager
-def started(*args: str | Path, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+def started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
     """The program, as a process of its own."""
     program = [sys.executable, "-m", "pilotage", *map(str, args)]
     with subprocess.Popen(
-        program, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
             yield process
@@ -358,9 +356,11 @@ def ended(process: subprocess.Popen[str]) -> Ran:
     return Ran(process.returncode, out, err)
 
 
-def deleting(place: Place, receipt: Path) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+def deleting(
+    place: Place, receipt: Path, *more: str
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
     args = ("cm/a", "-n", place.namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig)
-    return started("delete", *args, "--yes")
+    return started("delete", *args, "--yes", *more)
 
 
 def test_ctrl_c_stops_and_resuming_goes_on(place: Place, tmp_path: Path):
@@ -388,10 +388,7 @@ def test_resuming_waits_for_what_was_asked_to_go_before(place: Place, tmp_path: 
     assert place.delete("cm/a", "--yes", "--timeout", "1", "--receipt", receipt).code == 1
     resuming = ("delete", "--resume", receipt, "--yes", "-o", "json", "--kubeconfig", place.kubeconfig)
     with started(*resuming) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if json.loads(line)["event"] == "waits":
-                break
+        wait_for_event(process, "waits")
         place.let_go("a")
         ran = ended(process)
     assert ran.code == 0
@@ -414,33 +411,36 @@ def test_an_impatient_ctrl_c_is_no_accident(place: Place, tmp_path: Path):
 def test_the_second_ctrl_c_does_not_wait_for_a_server_that_is_silent(
     own_cluster: Cluster, namespace: str, tmp_path: Path
 ):
-    """The first lets the delete that is under way end, which it never does."""
-    place = Place(own_cluster.kubeconfig, namespace)
-    place.make("a", FINALIZER)
-    receipt = tmp_path / "r.json"
-    terminal, stdin = pty.openpty()
-    args = ("cm/a", "-n", namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig, "-o", "json")
-    try:
-        with started("delete", *args, stdin=stdin) as process:
-            assert process.stdout is not None
-            assert json.loads(process.stdout.readline())["event"] == "plan"
-            own_cluster.pause_apiserver()
-            os.write(terminal, b"y\n")
-            wait_for("receipt", receipt.exists, 2)
+    """The first lets the request that is under way end, which it never does. It is a delete that is tried again."""
+    Place(own_cluster.kubeconfig, namespace).make("a")
+    user = f"viewer-{namespace[-8:]}"
+    allow_config_maps(own_cluster, namespace, user, "get", "list", "watch")
+    place, receipt = Place(own_cluster.user(user), namespace), tmp_path / "r.json"
+    with deleting(place, receipt, "-o", "json") as process:
+        wait_for_event(process, "refused")
+        own_cluster.pause_apiserver()
+        try:
+            wait_for_event(process, "asked")
             process.send_signal(signal.SIGINT)
             wait_for("delivery of the signal", lambda: not has_pending_signals(process.pid), SECONDS_MAX)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             began = time.monotonic()
             ran = ended(process)
-    finally:
-        own_cluster.repair()
-        os.close(terminal)
-        os.close(stdin)
-    place.let_go("a")
+        finally:
+            own_cluster.repair()
     assert ran.code == 130
     assert time.monotonic() - began < 5
     assert f"--resume {receipt}" in ran.err
+
+
+def wait_for_event(process: subprocess.Popen[str], name: str) -> None:
+    """Read what is printed for scripts, up to an event."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == name:
+            return
+    pytest.fail(f"it ended before {name}")
 
 
 def has_pending_signals(pid: int) -> bool:
@@ -469,7 +469,7 @@ def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace
     place.make("a")
     place.make("b")
     user = f"reader-{namespace[-8:]}"
-    allow_config_maps(own_cluster, namespace, user)
+    allow_config_maps(own_cluster, namespace, user, "get", "list", "watch", "delete")
     receipt = tmp_path / "r.json"
     ran = run("delete", "-n", namespace, "--all", "--yes", "--receipt", receipt, kubeconfig=own_cluster.user(user))
     assert ran.code == 1, ran
@@ -481,15 +481,15 @@ def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace
     assert {each["name"]: each["state"] for each in told["objects"]} == {"a": "gone", "b": "gone"}
 
 
-def allow_config_maps(cluster: Access, namespace: str, user: str) -> None:
-    """Let a user see and delete ConfigMaps, there and nothing else; and wait until it is so."""
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "delete"]}]
+def allow_config_maps(cluster: Access, namespace: str, user: str, *verbs: str) -> None:
+    """Let a user do this with ConfigMaps there, and nothing else; returns when it is so."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs)}]
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": user}, "rules": rules})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]
     cluster.request("POST", f"{rbac}/rolebindings", {"metadata": {"name": user}, "roleRef": role, "subjects": subjects})
-    what = {"namespace": namespace, "verb": "delete", "resource": "configmaps"}
+    what = {"namespace": namespace, "verb": verbs[-1], "resource": "configmaps"}
     review = {"spec": {"user": user, "resourceAttributes": what}}
     reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     wait_for("permission", lambda: cluster.request("POST", reviews, review)["status"]["allowed"])

@@ -1,18 +1,21 @@
 """``pilotage leaks``: from a dump, from a real cluster, and against a receipt."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from controlplane import Access
+from controlplane import Access, Cluster
 from pilotage.cli import leaks as command
 from pilotage.kube import Resource
+from pilotage.teardown.dump import load_dump
 from pilotage.teardown.leaks import looking
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.receipt import Receipt, save
+from pilotage.teardown.world import KindReading, World
 from tests.cli.running import run
 
 DUMP = """
@@ -87,7 +90,8 @@ def test_a_receipt_against_a_dump(tmp_path: Path):
     assert run("leaks", "--receipt", receipt(tmp_path, "s0"), "-f", path).code == 0  # a successor is no leak
     unread = run("leaks", "--receipt", receipt(tmp_path, "s0", "elsewhere"), "-f", path)
     assert unread.code == 3
-    assert "service/web -n elsewhere" in unread.out
+    said = "No leaks found, but 1 object could not be read (service/web -n elsewhere); -o json says why.\n"
+    assert unread.out == said
 
 
 def test_a_file_that_is_no_receipt(tmp_path: Path):
@@ -96,6 +100,47 @@ def test_a_file_that_is_no_receipt(tmp_path: Path):
     ran = run("leaks", "--receipt", path)
     assert ran.code == 2
     assert "not a receipt" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("kinds", "groups", "said"),
+    [
+        (["Pod"], [], "1 kind could not be read (Pod)"),
+        (["Pod", "Job", "Node"], [], "3 kinds could not be read (Job, Node, Pod)"),
+        (["Pod", "Job", "Node", "Secret", "Service"], [], "5 kinds could not be read (Job, Node, Pod and 2 more)"),
+        ([], ["metrics.k8s.io/v1"], "1 API group could not be read (metrics.k8s.io/v1)"),
+        (["Pod"], ["a.io/v1", "b.io/v1"], "1 kind and 2 API groups could not be read (Pod, a.io/v1, b.io/v1)"),
+    ],
+)
+@pytest.mark.parametrize(("service", "code", "start"), [("web", 3, "No leaks found, but"), ("other", 1, "1 leak, and")])
+def test_what_could_not_be_read_is_said_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: list[str], groups: list[str], said: str,
+    service: str, code: int, start: str,
+):  # fmt: skip
+    def partly(files: tuple[Path, ...]) -> World:
+        world = load_dump(files)
+        for kind in kinds:
+            resource = Resource("", "v1", f"{kind.lower()}s", kind)
+            world.read_kind(KindReading(resource, problem=f"{kind} is forbidden: you may not", error_class=None))
+        world.unreadable_groups.update(dict.fromkeys(groups, "no answer"))
+        return world
+
+    monkeypatch.setattr("pilotage.teardown.dump.load_dump", partly)
+    ran = run("leaks", "-f", dump(tmp_path, service))
+    assert ran.code == code
+    assert ran.out.splitlines()[-1] == f"{start} {said}; -o json says why."
+    assert "forbidden" not in ran.out
+    told = run("leaks", "-f", dump(tmp_path, service), "-o", "json")
+    assert told.code == code
+    assert sorted(json.loads(told.out)["unread"]) == sorted([*kinds, *groups])
+
+
+def test_somebody_without_rights_is_not_told_that_all_is_well(own_cluster: Cluster, namespace: str):
+    ran = run("leaks", "-n", namespace, kubeconfig=own_cluster.user(f"nobody-{namespace}"))
+    assert ran.code == 3
+    (line,) = ran.out.splitlines()
+    assert re.fullmatch(r"No leaks found, but \d+ kinds could not be read \(.* and \d+ more\); -o json says why.", line)
+    assert len(line) < 200
 
 
 def test_a_real_namespace_is_looked_at_twice(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):

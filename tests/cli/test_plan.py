@@ -105,7 +105,7 @@ def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
         widgets = kinds.widgets()
         await client.create(kinds.CRDS, kinds.definition(widgets, "wdg"))
         await client.create(kinds.NAMESPACES, {"metadata": {"name": "short"}})
-        await kinds.eventually(lambda: kinds._served(client, widgets))
+        await eventually(lambda: is_served(client, widgets))
         for name, group in (("one", "a"), ("two", "b")):
             body = {"apiVersion": widgets.api_version, "kind": "Widget"}
             await client.create(widgets, body | {"metadata": {"name": name, "labels": {"g": group}}}, namespace="short")
@@ -125,11 +125,12 @@ def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
     pods = kinds.CONFIG_MAPS._replace(plural="pods", kind="Pod")
     pod = kinds.pod("user")
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    meta = {"name": "data", "finalizers": ["kubernetes.io/pvc-protection"]}
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
     async def create(client: Client) -> None:
         await client.create(kinds.NAMESPACES, {"metadata": {"name": "used"}})
-        await client.create(claims, {"metadata": {"name": "data"}, "spec": spec}, namespace="used")
+        await client.create(claims, {"metadata": meta, "spec": spec}, namespace="used")
         await client.create(pods, pod, namespace="used")
 
     ask(server, create)

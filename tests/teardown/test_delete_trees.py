@@ -112,6 +112,16 @@ def test_adopting_takes_along_what_refers_to_a_deployment_and_to_nothing_else(
         assert deleted.states()["Secret/chat"] == "kept"
 
 
+def test_what_stays_and_points_at_what_is_gone_is_named(own_cluster, namespace_for_pods, tmp_path):
+    with raw_endpoint(own_cluster, namespace_for_pods, "chat"):
+        deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "deploy/chat")
+        assert deleted.exit_code == 0, deleted.output
+        references = [text.replace(f" -n {namespace_for_pods}", "") for text in deleted.receipt["references"]]
+        assert "horizontalpodautoscaler/chat scales deployment/chat" in references
+        assert "service/chat selects deployment/chat" in references
+        assert f"{len(references)} references left" in deleted.output
+
+
 def test_a_tree_of_kserve_goes_in_phases_though_its_controller_brings_parts_back(
     own_cluster, namespace_for_pods, tmp_path
 ):

@@ -115,7 +115,7 @@ def test_to_delete_without_the_hold_is_found(monkeypatch):
 
 def test_to_skip_the_proof_is_found(monkeypatch):
     async def prove(*_):
-        return Proof({}, [], {}, {}, {})
+        return Proof({}, [], {}, {}, {}, [])
 
     monkeypatch.setattr(drive, "prove", prove)
     assert says(run_plan(SmallestTeardown), "seen gone, not proven")

@@ -33,7 +33,7 @@ def record(of, state: str, **more) -> ObjectRecord:
 
 
 def test_a_complete_one_has_the_read_that_proves_each():
-    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {CLAIM.uid: True}, {})
+    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {CLAIM.uid: True}, {}, [])
     receipt = conclude(outcome(proof, gone=(INGRESS.uid, POD.uid)), "https://x", NOW)
     shown = ReadRecord("GET /x", "2026-01-01T12:00:00.000000Z", "7")
     times = {"asked": "2026-01-01T11:59:59.000000Z", "gone": "2026-01-01T12:00:00.000000Z"}
@@ -55,12 +55,12 @@ def test_without_a_proof_nothing_is_called_gone():
 
 
 def test_what_was_to_stay_and_does_not_is_said():
-    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {CLAIM.uid: False}, {})
+    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {CLAIM.uid: False}, {}, [])
     assert conclude(outcome(proof), "", NOW).objects[2].state == "to be kept, but not there"
 
 
 def test_a_name_that_was_taken_again_is_reported():
-    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {}, {INGRESS.uid: "other"})
+    proof = Proof({INGRESS.uid: READ, POD.uid: READ}, [], {}, {}, {INGRESS.uid: "other"}, [])
     assert conclude(outcome(proof), "", NOW).notes == (
         "a note",
         "ingress/web -n shop is gone; another object has its name now (uid other), and was not touched",

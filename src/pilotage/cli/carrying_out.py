@@ -156,7 +156,9 @@ def _tell(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, *, as_js
         assert outcome.proof is not None
         version = outcome.proof.resource_version
         at = f", read at resourceVersion {version}" if version else ""
-        click.echo(f"prove    {gone} gone by uid{at}")
+        click.echo(f"prove    {gone} gone by uid, {len(receipt.references)} references left{at}")
+        for text in receipt.references[:BLOCKERS_MAX]:
+            click.echo(f"left     {text}")
         for note in receipt.notes:
             click.echo(f"note     {note}")
         click.echo(f"Receipt: {path} ({gone} gone, {kept} kept)")

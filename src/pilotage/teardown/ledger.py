@@ -85,6 +85,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         return str(self.full_name)
 
 
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that stays, and points at something that goes."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    text: str
+    """As a person reads it: who points at what."""
+
+
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All objects of one teardown."""
 
@@ -98,6 +109,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Uids that wait for each other in a circle: these go together."""
     remarks: tuple[str, ...] = ()
     """What the reader of the plan should know."""
+    pointers: tuple[Pointer, ...] = ()
+    """What stays and will point at nothing."""
     unread: tuple[str, ...] = ()
     """The kinds that were to be searched and could not be read: what of them was meant is unknown, and not gone."""
 

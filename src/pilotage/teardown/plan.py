@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pilotage.kube.wire import format_time
 from pilotage.teardown.closure import Members, gather_members
 from pilotage.teardown.graph import Relation
-from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
+from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger, Pointer
 from pilotage.teardown.order import break_cycles, needed_by, order
 from pilotage.teardown.phases import WORKLOADS, Phase, is_built_in, phase_of
 from pilotage.teardown.routers import settle_seconds
@@ -97,6 +97,7 @@ def make_ledger(
         entries=tuple(entries),
         cycles=tuple(cycles),
         remarks=tuple(members.remarks),
+        pointers=tuple(_pointers(graph, members).values()),
     )
 
 
@@ -154,6 +155,23 @@ def _phase(uid: str, members: Members) -> Phase:
     if len(below) > 1:
         return Phase.RELEASE
     return Phase.STOP if below == {Phase.STOP} else phase
+
+
+def _pointers(graph: Graph, members: Members) -> dict[str, Pointer]:
+    """What stays and points at something that goes, once each."""
+    found: dict[str, Pointer] = {}
+    for uid, item in members.going.items():
+        for edge in graph.into(uid):
+            source = edge.source
+            if source.uid not in members.going and edge.relation is not Relation.OWNS and source.uid not in found:
+                found[source.uid] = Pointer(
+                    resource=source.resource,
+                    namespace=source.meta.namespace,
+                    name=source.meta.name,
+                    uid=source.uid,
+                    text=f"{source} {edge.relation} {item}",
+                )
+    return found
 
 
 def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list[tuple[str, str]]:

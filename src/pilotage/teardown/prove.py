@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from pilotage.kube import Client, Object
-    from pilotage.teardown.ledger import Entry, Ledger
+    from pilotage.teardown.ledger import Entry, Ledger, Pointer
 
 ONE_BY_ONE_MAX = 2
 """More objects of a kind in one namespace than this are read by one list."""
 AT_ONCE = 8
 """More connections than there are already cost more than they bring."""
+POINTERS_MAX = 200
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
@@ -51,6 +52,8 @@ class Proof(NamedTuple):
     """Of what was to be kept: whether it is there."""
     taken: dict[str, str]
     """Of what is gone: the uid of another object that has its name now, and that is nobody's here."""
+    pointers: list[str]
+    """What still is there and pointed at something that is gone now, or could not be read."""
 
     @property
     def holds(self) -> bool:
@@ -66,7 +69,7 @@ class Proof(NamedTuple):
 
 async def prove(client: Client, ledger: Ledger) -> Proof:
     """Read all entries. Never raises an ApiError: what cannot be read is unread."""
-    proof = Proof({}, [], {}, {}, {})
+    proof = Proof({}, [], {}, {}, {}, [])
     gate = asyncio.Semaphore(AT_ONCE)
     places: dict[tuple[Resource, str], list[Entry]] = {}
     for entry in ledger.entries:
@@ -77,8 +80,24 @@ async def prove(client: Client, ledger: Ledger) -> Proof:
             reads.append(_list(client, gate, ledger, proof, resource, namespace, entries))
         else:
             reads += (_get(client, gate, ledger, proof, entry) for entry in entries)
+    reads += (_look_at(client, gate, proof, pointer) for pointer in ledger.pointers[:POINTERS_MAX])
     await asyncio.gather(*reads)
     return proof
+
+
+async def _look_at(client: Client, gate: asyncio.Semaphore, proof: Proof, pointer: Pointer) -> None:
+    """Whether something that pointed at what is gone is still there."""
+    key = ObjectKey(pointer.namespace, pointer.name)
+    try:
+        async with gate:
+            found = await client.get(pointer.resource, key, metadata_only=True)
+    except Absent:
+        return
+    except ApiError as error:
+        proof.pointers.append(f"{pointer.text}: {error.message}")
+        return
+    if found.meta.uid == pointer.uid:
+        proof.pointers.append(pointer.text)
 
 
 async def _get(client: Client, gate: asyncio.Semaphore, ledger: Ledger, proof: Proof, entry: Entry) -> None:

@@ -78,6 +78,8 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     """``running`` (or cut off), ``complete``, ``incomplete``."""
     ended: str = ""
     objects: tuple[ObjectRecord, ...] = ()
+    references: tuple[str, ...] = ()
+    """What still is there and points at something that is gone."""
     notes: tuple[str, ...] = ()
 
     def count(self, state: str) -> int:
@@ -103,6 +105,7 @@ def conclude(outcome: Outcome, server: str, now: dt.datetime, cluster: str = "")
         result="complete" if outcome.complete and not ledger.unread else "incomplete",
         ended=format_micro_time(now),
         objects=tuple(_record(entry, outcome, waits) for entry in ledger.entries),
+        references=tuple(sorted(outcome.proof.pointers)) if outcome.proof is not None else (),
         notes=tuple(dict.fromkeys((*ledger.remarks, *_unread(ledger), *outcome.notes, *_names_taken(outcome)))),
     )
 
