@@ -13,14 +13,14 @@ test: $(VENV)/dev ## run every test, in three parts side by side, on real contro
 
 test-contract: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster" --ignore tests/sim
-	$(PYTHON) -m pytest -q -m cluster tests/contract
+	$(PYTHON) -m pytest -q -m cluster tests/contract tests/cli tests/field
 
 test-on-cluster: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m cluster --ignore tests/contract --ignore tests/harbor --ignore tests/sim
+	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,cli contract field harbor sim teardown/why)
 
 test-simulated: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster" tests/sim
-	$(PYTHON) -m pytest -q -m cluster tests/harbor tests/sim
+	$(PYTHON) -m pytest -q -m cluster tests/harbor tests/sim tests/teardown/why
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .

@@ -19,7 +19,7 @@ import pytest
 
 from controlplane import Access, Cluster
 from controlplane.access import wait_for
-from pilotage.kube import Absent, Client, Object, ObjectKey, load_config, merge_patch
+from pilotage.kube import Absent, Client, Object, ObjectKey, Resource, load_config, merge_patch
 from tests.cli.running import Ran, run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds
@@ -29,6 +29,8 @@ Json = dict[str, Any]
 
 FINALIZER = "acme.example.com/cleanup"
 SECONDS_MAX = 30.0
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PODS = Resource("", "v1", "pods", "Pod")
 
 
 class Place(NamedTuple):
@@ -131,8 +133,6 @@ def test_a_dry_run_for_scripts_is_one_event(place: Place):
 
 
 def test_a_dry_run_ends_with_1_where_something_probably_stands_in_the_way(place: Place):
-    claims = kinds.CONFIG_MAPS._replace(plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
-    pods = kinds.CONFIG_MAPS._replace(plural="pods", kind="Pod")
     pod = kinds.pod("user")
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     claim = {
@@ -141,8 +141,8 @@ def test_a_dry_run_ends_with_1_where_something_probably_stands_in_the_way(place:
     }
 
     async def create(client: Client) -> None:
-        await client.create(claims, claim, namespace=place.namespace)
-        await client.create(pods, pod, namespace=place.namespace)
+        await client.create(CLAIMS, claim, namespace=place.namespace)
+        await client.create(PODS, pod, namespace=place.namespace)
 
     place.ask(create)
     ran = place.delete("pvc/data", "--dry-run")
@@ -299,7 +299,7 @@ def test_when_the_time_is_over_it_says_on_whom_it_waits(timed_out: TimedOut):
 )
 def test_resuming_stands_alone(timed_out: TimedOut, more: tuple[str, ...]):
     before = timed_out.receipt.read_bytes()
-    ran = timed_out.place.resume(timed_out.receipt, "--yes", *more)
+    ran = timed_out.place.resume(timed_out.receipt, "--yes", "--timeout", "1", *more)
     assert (ran.code, ran.out) == (2, "")
     assert "--resume stands alone" in ran.err
     assert timed_out.receipt.read_bytes() == before
@@ -342,7 +342,12 @@ def started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
     """The program, as a process of its own."""
     program = [sys.executable, "-m", "pilotage", *map(str, args)]
     with subprocess.Popen(
-        program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        program,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             yield process
@@ -356,9 +361,7 @@ def ended(process: subprocess.Popen[str]) -> Ran:
     return Ran(process.returncode, out, err)
 
 
-def deleting(
-    place: Place, receipt: Path, *more: str
-) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+def deleting(place: Place, receipt: Path, *more: str) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
     args = ("cm/a", "-n", place.namespace, "--receipt", receipt, "--kubeconfig", place.kubeconfig)
     return started("delete", *args, "--yes", *more)
 

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_receipt(tmp_path: Path):
     [
         (["Pod"], [], "1 kind could not be read (Pod)"),
         (["Pod", "Job", "Node"], [], "3 kinds could not be read (Job, Node, Pod)"),
-        (["Pod", "Job", "Node", "Secret", "Service"], [], "5 kinds could not be read (Job, Node, Pod and 2 more)"),
+        (["Pod", "Job", "Node", "Secret", "Role"], [], "5 kinds could not be read (Job, Node, Pod and 2 more)"),
         ([], ["metrics.k8s.io/v1"], "1 API group could not be read (metrics.k8s.io/v1)"),
         (["Pod"], ["a.io/v1", "b.io/v1"], "1 kind and 2 API groups could not be read (Pod, a.io/v1, b.io/v1)"),
     ],
@@ -136,7 +136,7 @@ def test_what_could_not_be_read_is_said_in_one_sentence(
 
 
 def test_somebody_without_rights_is_not_told_that_all_is_well(own_cluster: Cluster, namespace: str):
-    ran = run("leaks", "-n", namespace, kubeconfig=own_cluster.user(f"nobody-{namespace}"))
+    ran = run("leaks", "-n", namespace, kubeconfig=own_cluster.user("without-rights"))
     assert ran.code == 3
     (line,) = ran.out.splitlines()
     assert re.fullmatch(r"No leaks found, but \d+ kinds could not be read \(.* and \d+ more\); -o json says why.", line)

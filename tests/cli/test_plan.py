@@ -8,12 +8,16 @@ from typing import TypeVar
 
 import pytest
 
-from pilotage.kube import Client, Object, load_config
+from pilotage.kube import Client, KindNotServed, Object, Resource, load_config
 from tests.cli.running import run
 from tests.contract.server import harbor
 from tests.support import kinds
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
+
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PODS = Resource("", "v1", "pods", "Pod")
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +104,14 @@ def test_what_means_nothing_is_told_in_a_sentence(words: tuple[str, ...], said: 
     assert said in ran.err
 
 
+async def is_served(client: Client, resource: Resource) -> bool:
+    try:
+        await client.list(resource)
+    except KindNotServed:
+        return False
+    return True
+
+
 def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
     async def create(client: Client) -> None:
         widgets = kinds.widgets()
@@ -109,10 +121,9 @@ def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
         for name, group in (("one", "a"), ("two", "b")):
             body = {"apiVersion": widgets.api_version, "kind": "Widget"}
             await client.create(widgets, body | {"metadata": {"name": name, "labels": {"g": group}}}, namespace="short")
+        await client.create(kinds.CONFIG_MAPS, kinds.config_map("other", labels={"g": "a"}), namespace="short")
 
-    fill_other = kinds.config_map("other", labels={"g": "a"})
     ask(server, create)
-    ask(server, lambda client: client.create(kinds.CONFIG_MAPS, fill_other, namespace="short"))
     ran = run("plan", "wdg", "-l", "g=a", "-n", "short", kubeconfig=server)
     assert (ran.code, ran.err) == (0, "")
     assert "Plan: 1 object in 1 step" in ran.out
@@ -121,8 +132,6 @@ def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
 
 def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
     """A claim goes when the pod that mounts it has gone, and that one was not named."""
-    claims = kinds.CONFIG_MAPS._replace(plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
-    pods = kinds.CONFIG_MAPS._replace(plural="pods", kind="Pod")
     pod = kinds.pod("user")
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     meta = {"name": "data", "finalizers": ["kubernetes.io/pvc-protection"]}
@@ -130,8 +139,8 @@ def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
 
     async def create(client: Client) -> None:
         await client.create(kinds.NAMESPACES, {"metadata": {"name": "used"}})
-        await client.create(claims, {"metadata": meta, "spec": spec}, namespace="used")
-        await client.create(pods, pod, namespace="used")
+        await client.create(CLAIMS, {"metadata": meta, "spec": spec}, namespace="used")
+        await client.create(PODS, pod, namespace="used")
 
     ask(server, create)
     ran = run("plan", "pvc/data", "-n", "used", kubeconfig=server)
@@ -144,3 +153,24 @@ def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
     [hazard] = [each for each in json.loads(ran.out)["hazards"] if each["blocks"]]
     assert "pod/user -n used" in hazard["text"]
     assert run("plan", "pvc/data", "pod/user", "-n", "used", kubeconfig=server).code == 0
+
+
+def test_adopting_leaves_what_a_pod_mounts_that_stays(server: Path):
+    """Nothing made that pod, so that no template says what it mounts."""
+    volumes = [{"name": "config", "configMap": {"name": "shared"}}]
+    web, pod = kinds.deployment("web", replicas=0), kinds.pod("bare")
+    web["spec"]["template"]["spec"] = pod["spec"] | {"volumes": volumes}
+    pod["spec"] = pod["spec"] | {"volumes": volumes}
+
+    async def create(client: Client) -> None:
+        await client.create(kinds.NAMESPACES, {"metadata": {"name": "adopt"}})
+        await client.create(kinds.CONFIG_MAPS, kinds.config_map("shared"), namespace="adopt")
+        await client.create(kinds.DEPLOYMENTS, web, namespace="adopt")
+
+    ask(server, create)
+    alone = run("plan", "deploy/web", "--adopt", "-n", "adopt", kubeconfig=server)
+    assert "configmap/shared -n adopt  (mounted by deployment/web -n adopt, and by nothing else)" in alone.out
+    ask(server, lambda client: client.create(PODS, pod, namespace="adopt"))
+    ran = run("plan", "deploy/web", "--adopt", "-n", "adopt", kubeconfig=server)
+    assert ran.code == 0
+    assert "Plan: 1 object in 1 step; keeps configmap/shared." in ran.out

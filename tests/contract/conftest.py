@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane import Access, Cluster, NoControlPlane
+from controlplane import NoControlPlane
 from pilotage.kube import Client, Propagation, Resource, load_config, merge_patch
+from tests.conftest import CONTROL_PLANE, REMOTE
 from tests.contract.case import Case
 from tests.contract.cases import CASES
 from tests.contract.kit import Step
@@ -60,10 +61,15 @@ def harbor_kubectl_transcripts(harbor_place: Place, request: pytest.FixtureReque
 
 
 @pytest.fixture(scope="session")
-def kubernetes_transcripts(cluster: Access, request: pytest.FixtureRequest) -> Transcripts:
-    """What the real server answers now. It is a second one: the first has controllers that would interfere."""
-    if not isinstance(cluster, Cluster):
+def kubernetes_transcripts(request: pytest.FixtureRequest) -> Transcripts:
+    """What the real server answers now. It is not that of the fixture `cluster`: its controllers would interfere."""
+    if REMOTE:
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
+    control_plane = request.config.stash[CONTROL_PLANE]
+    if control_plane.skip:
+        pytest.skip(control_plane.skip)
+    if control_plane.failure:
+        pytest.fail(control_plane.failure, pytrace=False)
     with kubernetes() as place:
         return asyncio.run(run(place, _chosen(request)))
 

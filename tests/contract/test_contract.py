@@ -40,6 +40,7 @@ def test_harbor_with_kubectl(case_id: str, recorded: Transcripts, harbor_kubectl
     check_harbor(case_id, recorded[case_id], harbor_kubectl_transcripts[case_id])
 
 
+@pytest.mark.cluster  # of its own
 @every_case
 def test_kubernetes(case_id: str, recorded: Transcripts, kubernetes_transcripts: Transcripts) -> None:
     found = differences(recorded[case_id], kubernetes_transcripts[case_id])

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pilotage.kube import Client, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Informer
+from pilotage.runtime import Informer, informer
 from tests.runtime.objects import CONFIGMAPS
 from tests.runtime.waiting import eventually
 from tests.support.tcp_proxy import TcpProxy
@@ -75,6 +75,12 @@ async def proxied(cluster, no_leaks):
     config = load_config(kubeconfig=str(cluster.kubeconfig))
     async with TcpProxy(config.server) as proxy:
         yield proxy, proxy.config(config)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """While the API server starts again, an informer's pauses grow to many seconds: not what these tests are about."""
+    monkeypatch.setattr(informer, "RETRY_SECONDS", (0.1, 0.4))
 
 
 async def make(client, namespace, *names):
@@ -149,7 +155,7 @@ async def test_a_connection_cut_in_the_middle_of_an_event_loses_nothing(proxied,
         assert proxy.connections >= 5
 
 
-async def test_it_survives_a_restart_of_the_api_server(own_cluster, direct, namespace):
+async def test_it_survives_a_restart_of_the_api_server(own_cluster, direct, namespace, impatient):
     async with informed(load_config(kubeconfig=str(own_cluster.kubeconfig)), namespace) as (_, mirror):
         uids = await make(direct, namespace, "a", "b")
         await mirror.until(knows(uids, namespace))
@@ -159,7 +165,7 @@ async def test_it_survives_a_restart_of_the_api_server(own_cluster, direct, name
         await mirror.until(knows(uids, namespace))
 
 
-async def test_it_lists_again_when_its_version_was_compacted(own_cluster, proxied, direct, namespace):
+async def test_it_lists_again_when_its_version_was_compacted(own_cluster, proxied, direct, namespace, impatient):
     proxy, config = proxied
     async with informed(config, namespace) as (informer, mirror):
         uids = await make(direct, namespace, "a", "b", "c")
@@ -175,7 +181,7 @@ async def test_it_lists_again_when_its_version_was_compacted(own_cluster, proxie
         assert int(informer.resource_version) > int(lost_at)
 
 
-async def test_who_wrote_before_a_list_looks_again_after_it(own_cluster, proxied, direct, namespace):
+async def test_who_wrote_before_a_list_looks_again_after_it(own_cluster, proxied, direct, namespace, impatient):
     """Between the write and the list others may have written, and the events that would tell are gone."""
     proxy, config = proxied
     told = []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pilotage.sim import world
 from pilotage.sim.explore import explore, run_plan, shrink
 from pilotage.sim.plan import parse_plan
 from pilotage.sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
@@ -17,6 +18,12 @@ from tests.sim.broken import (
 )
 
 
+@pytest.fixture(scope="module")
+def forgetful():
+    """What is found in `ForgetsFirst`."""
+    return explore(ForgetsFirstScenario)
+
+
 @pytest.mark.parametrize("scenario", [ControllerScenario, InformerScenario, LeaderScenario])
 def test_the_same_seed_gives_the_same_trace(scenario):
     plan = parse_plan("partition:3:10,b/partition:3:10")
@@ -25,12 +32,11 @@ def test_the_same_seed_gives_the_same_trace(scenario):
     assert first.trace != run_plan(scenario, plan, seed=8).trace
 
 
-def test_a_crash_between_two_writes_is_found():
-    report = explore(ForgetsFirstScenario)
-    (found,) = report.failures
+def test_a_crash_between_two_writes_is_found(forgetful):
+    (found,) = forgetful.failures
     assert [fault.kind for fault in found.plan] in (["crash-after-write"], ["crash-before-write"], ["partition"])
     assert "configmaps default/b-copy" in found.problems[0]
-    assert report.baseline.problems == []
+    assert forgetful.baseline.problems == []
 
 
 def test_taking_unknown_for_gone_is_found():
@@ -50,7 +56,8 @@ def test_touching_what_belongs_to_others_is_found_without_any_fault():
     assert "an object of somebody else" in found.problems[0]
 
 
-def test_a_controller_that_never_rests_is_found_without_any_fault():
+def test_a_controller_that_never_rests_is_found_without_any_fault(monkeypatch):
+    monkeypatch.setattr(world, "WRITES_MAX", 300)  # it would write any number of times
     (found,) = explore(RestlessScenario).failures
     assert found.plan == ()
     assert "somebody still writes" in found.problems[0]
@@ -62,7 +69,7 @@ def test_a_lost_delete_is_found():
 
 
 def test_two_writers_at_once_are_found():
-    (found,) = explore(UsurperScenario).failures
+    (found,) = explore(UsurperScenario, seed=2).failures  # with this one, `a` leads: its plans come first
     assert [fault.kind for fault in found.plan] == ["partition"]
     assert "wrote" in found.problems[0]
 
@@ -73,8 +80,8 @@ def test_nobody_leading_is_found():
     assert "NotSettled" in found.problems[0]
 
 
-def test_a_failing_plan_is_shrunk_to_the_fault_that_matters():
-    guilty = explore(ForgetsFirstScenario).failures[0].plan
+def test_a_failing_plan_is_shrunk_to_the_fault_that_matters(forgetful):
+    guilty = forgetful.failures[0].plan
     baseline = run_plan(ForgetsFirstScenario)
     many = (*guilty, *parse_plan("delay-event:12,cut-watches:13"))
     failing = run_plan(ForgetsFirstScenario, many, baseline=baseline)
@@ -82,8 +89,8 @@ def test_a_failing_plan_is_shrunk_to_the_fault_that_matters():
     assert shrink(failing, baseline).plan == guilty
 
 
-def test_a_failure_says_how_to_see_it_again():
-    (found,) = explore(ForgetsFirstScenario).failures
+def test_a_failure_says_how_to_see_it_again(forgetful):
+    (found,) = forgetful.failures
     text = str(found)
     plan = ",".join(map(str, found.plan))
     assert f"python -m pilotage.sim replay tests.sim.broken:ForgetsFirstScenario --seed 0 --plan '{plan}'" in text

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 SECOND_LOOK_SECONDS = 2.0
 """What is a leak stays one: a moment later, what was only under way is over."""
-UNREAD_SHOWN_MAX = 5
+UNREAD_SHOWN_MAX = 3
 
 
 class _Found(NamedTuple):
     leaks: list[Leak]
     unread: dict[str, str]
     """What could not be read, with why: there may be more."""
-    decisive: bool = False
-    """Whether what was not read leaves the question open: that of a receipt."""
+    unread_counts: dict[str, int]
+    """How many of what that is: kinds, API groups, objects of a receipt."""
 
 
 @click.command()
@@ -74,7 +74,7 @@ def leaks(
     Changes nothing. What is younger than a minute, or being deleted, is in progress and not a leak; what could not be
     read is unknown, and not gone. A cluster is looked at twice: what is over by then was no leak.
 
-    Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 the API could not be read.
+    Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
     """
     receipt = _load(receipt_file) if receipt_file else None
     if files:
@@ -85,7 +85,7 @@ def leaks(
         click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
     else:
         click.echo("\n".join(_lines(found)))
-    sys.exit(1 if found.leaks else 3 if found.unread and found.decisive else 0)
+    sys.exit(1 if found.leaks else 3 if found.unread else 0)
 
 
 def _load(path: Path) -> Receipt:
@@ -118,7 +118,7 @@ async def _live(
         await asyncio.sleep(SECOND_LOOK_SECONDS)
         again = await _look(connection, here)
         known = {leak.key for leak in found.leaks}
-        return _Found([leak for leak in again.leaks if leak.key in known], again.unread)
+        return again._replace(leaks=[leak for leak in again.leaks if leak.key in known])
 
 
 async def _look(connection: Connection, namespace: str) -> _Found:
@@ -137,7 +137,9 @@ def _of_world(world: World, namespace: str) -> _Found:
     found = find_leaks(world, relate(world))
     unread = {str(kind): reading.problem for kind, reading in world.kinds.items() if reading.problem}
     return _Found(
-        [leak for leak in found if not namespace or leak.concerns(namespace)], unread | world.unreadable_groups
+        [leak for leak in found if not namespace or leak.concerns(namespace)],
+        unread | world.unreadable_groups,
+        {"kind": len(unread), "API group": len(world.unreadable_groups)},
     )
 
 
@@ -158,7 +160,7 @@ def _of_receipt(world: World, receipt: Receipt) -> _Found:
     from pilotage.teardown.leaks import left_over
 
     found = left_over(world, receipt.ledger)
-    return _Found(found.leaks, found.unread, decisive=True)
+    return _Found(found.leaks, found.unread, {"object": len(found.unread)})
 
 
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
@@ -174,14 +176,25 @@ def _lines(found: _Found) -> list[str]:
             f"      remove: {leak.command}",
             f"              {leak.effect}",
         ]
-    lines.append(f"{_count(found.leaks)}." if found.leaks else "No leaks.")
     if found.unread:
-        names = sorted(found.unread)
-        more = f" and {len(names) - UNREAD_SHOWN_MAX} more" if len(names) > UNREAD_SHOWN_MAX else ""
-        shown = "; ".join(f"{name}: {found.unread[name]}" for name in names[:UNREAD_SHOWN_MAX])
-        lines.append(f"There may be more. Could not be read: {shown}{more}")
+        lines.append(f"{_count(found.leaks) + ', and' if found.leaks else 'No leaks found, but'} {_unread(found)}")
+    else:
+        lines.append(f"{_count(found.leaks)}." if found.leaks else "No leaks.")
     return lines
 
 
+def _unread(found: _Found) -> str:
+    """One sentence: who lacks a right lacks many, and the server's words for each would bury the answer."""
+    counts = " and ".join(_plural(number, noun) for noun, number in found.unread_counts.items() if number)
+    names = list(found.unread)
+    names.sort(key=lambda name: ("/" in name, name))  # groups after kinds, as they are counted
+    more = f" and {len(names) - UNREAD_SHOWN_MAX} more" if len(names) > UNREAD_SHOWN_MAX else ""
+    return f"{counts} could not be read ({', '.join(names[:UNREAD_SHOWN_MAX])}{more}); -o json says why."
+
+
 def _count(leaks: list[Leak]) -> str:
-    return f"{len(leaks)} leak{'s' * (len(leaks) != 1)}"
+    return _plural(len(leaks), "leak")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

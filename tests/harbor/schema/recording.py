@@ -117,22 +117,23 @@ def _strict(send: Send, path: str, body: object) -> Json:
 
 
 def _ask_cases(send: Send) -> Json:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     answers = {}
-    for schema in cases.SCHEMAS:
-        mine = [case for case in cases.CASES if case.schema == schema]
-        plural = plural_of(schema)
-        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        crd = definition(cases.LOOSE.get(schema, cases.SCHEMAS[schema]), plural)
-        code, answer = send("POST", crds, crd)
-        assert code == 201, answer
-        try:
+    try:
+        for schema in cases.SCHEMAS:  # all at once: it takes the server a second or two to serve what is new
+            crd = definition(cases.LOOSE.get(schema, cases.SCHEMAS[schema]), plural_of(schema))
+            code, answer = send("POST", crds, crd)
+            assert code == 201, answer
+        for schema in cases.SCHEMAS:
+            plural = plural_of(schema)
             _wait_for(lambda: send("GET", f"/apis/{GROUP}/v1/{plural}")[0] == 200)  # noqa: B023
-            for number, case in enumerate(mine):
+            for number, case in enumerate(case for case in cases.CASES if case.schema == schema):
                 answers[case.name] = _ask_case(send, case, number)
             if schema == "shape":
                 answers |= {f"metadata: {name}": _ask_metadata(send, meta) for name, meta in cases.METADATA.items()}
-        finally:
-            send("DELETE", f"{crds}/{plural}.{GROUP}")
+    finally:
+        for schema in cases.SCHEMAS:
+            send("DELETE", f"{crds}/{plural_of(schema)}.{GROUP}")
     return answers
 
 

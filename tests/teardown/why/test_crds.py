@@ -34,6 +34,8 @@ async def test_a_definition_waits_for_an_instance_with_a_finalizer(stage: Stage)
 
 
 async def test_a_definition_with_a_finalizer_of_somebody_else(stage: Stage) -> None:
+    bystander = await stage.make(kinds.DEPLOYMENTS, kinds.deployment("bystander", replicas=0))
+    assert bystander.meta.namespace.startswith("test-")  # a word that the finalizer has, too
     definition = await stage.make(kinds.CRDS, kinds.definition(kinds.widgets()), finalizers=["hold.test/crd"])
     await stage.delete(kinds.CRDS, definition)
     explanation = await stage.why(kinds.CRDS, definition)

@@ -53,6 +53,7 @@ async def test_pods_go_first_and_finalized_content_stays(stage: Stage, namespace
     assert (await stage.why(NAMESPACES, namespace)).verdict is Verdict.NOT_STUCK
     await until(stage.client, PODS, pod.key, lambda obj: obj is not None and obj.meta.terminating)
     await until(stage.client, MAPS, kept.key, lambda obj: obj is not None and obj.meta.terminating)
+    await until(stage.client, NAMESPACES, other.key, _all_deletes_sent)
 
     explanation = await ask(stage, namespace)
     step = the(explanation, Code.NAMESPACE_PODS_FIRST)
@@ -192,6 +193,12 @@ async def test_a_finalizer_in_the_spec_of_the_namespace(stage: Stage, own_cluste
         current = await stage.client.get(NAMESPACES, namespace.key)
         final = {**current.to_dict(), "spec": {"finalizers": ["kubernetes"]}}
         own_cluster.request("PUT", f"/api/v1/namespaces/{name}/finalize", final)
+
+
+def _all_deletes_sent(namespace: Object | None) -> bool:
+    """Its controller says what waits for finalizers once it has been through all kinds, and not before."""
+    conditions = namespace.to_dict()["status"].get("conditions", []) if namespace else []
+    return any(each["type"] == "NamespaceFinalizersRemaining" and each["status"] == "True" for each in conditions)
 
 
 def _unavailable(obj: Object | None) -> bool:
