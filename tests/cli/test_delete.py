@@ -89,6 +89,12 @@ def server() -> Iterator[Path]:
         yield place.kubeconfig
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receipt that nobody said a place for goes into the working directory: not into that of the tests."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+
+
 @pytest.fixture
 def place(server: Path, request: pytest.FixtureRequest) -> Place:
     return _place(server, re.sub(r"[^a-z0-9]+", "-", request.node.name).strip("-")[-60:].strip("-"))

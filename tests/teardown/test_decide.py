@@ -111,7 +111,8 @@ CASES = [
     Case("with an owner that goes in the background, its parts go when it is gone", ledger(DEPLOYMENT, REPLICA_SET),
          {DEPLOYMENT.uid: terminating("test.dev/x"), REPLICA_SET.uid: PRESENT},
          Decision(Phase.STOP, (), (
-             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x", since=NOW - seconds(1)),
+             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
+                  since=NOW - seconds(1)),
              wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes when deployment/web -n shop is gone")))),
     Case("a pod is given its grace", ledger(POD), {POD.uid: terminating(since=-20, grace=30)},
          Decision(Phase.STOP, (), (

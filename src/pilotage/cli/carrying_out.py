@@ -126,15 +126,15 @@ def _stopping(drive: Drive) -> Iterator[None]:
         elif not drive.ended:
             task.cancel()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
         loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
-        for number in numbers:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN if strokes else signal.SIG_DFL)  # all is said by now
+            signal.signal(number, signal.SIG_IGN if strokes else handler)  # after a stroke, all is said by now
 
 
 def _tell(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, *, as_json: bool) -> int:

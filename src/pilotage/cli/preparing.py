@@ -127,7 +127,7 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
     found, gone = await _find(connection, world, asked, names)
     await _see_keepers(connection, world)
     policy = await _policy(connection, world, asked)
-    graph = relate(world)
+    graph = await settle(client, world, relate)
 
     def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
         return keeper(world, item, finalizer).workload
