@@ -18,6 +18,7 @@ from pilotage.cli.connecting import (
     namespace_options,
     output_option,
     plain_errors,
+    run_briefly,
 )
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.looking import look_around, paint, progress
@@ -80,7 +81,7 @@ def leaks(
     if files:
         found = _from_dump(files, namespace, receipt)
     else:
-        found = asyncio.run(_live(namespace, all_namespaces, receipt, kubeconfig, context))
+        found = run_briefly(_live(namespace, all_namespaces, receipt, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
     else:

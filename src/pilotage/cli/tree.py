@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connecting import cluster_options, connected, files_option, output_option, plain_errors
+from pilotage.cli.connecting import cluster_options, connected, files_option, output_option, plain_errors, run_briefly
 from pilotage.cli.looking import look, look_into, need_words, paint
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def tree(
     Exit codes: 0 shown, 2 bad usage or no such object, 3 the API could not be read.
     """
     need_words(words)
-    trees = _from_dump(files, words, namespace) if files else asyncio.run(_live(words, namespace, kubeconfig, context))
+    trees = _from_dump(files, words, namespace) if files else run_briefly(_live(words, namespace, kubeconfig, context))
     from pilotage.teardown.tree import render, to_json
 
     if output == "json":

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connecting import BadTarget, cluster_options, connected, files_option, output_option, plain_errors
+from pilotage.cli.connecting import (
+    BadTarget,
+    cluster_options,
+    connected,
+    files_option,
+    output_option,
+    plain_errors,
+    run_briefly,
+)
 from pilotage.cli.looking import look, look_into, need_words, paint
 
 if TYPE_CHECKING:
@@ -68,11 +75,11 @@ def why(
     if code:
         if files:
             raise BadTarget("A dump cannot be changed. Ask without -f, of the cluster itself.")
-        sys.exit(asyncio.run(_fix(words, namespace, code, finalizer, yes, output == "json", kubeconfig, context)))
+        sys.exit(run_briefly(_fix(words, namespace, code, finalizer, yes, output == "json", kubeconfig, context)))
     if files:
         explanations = _from_dump(files, words, namespace)
     else:
-        explanations = asyncio.run(_live(words, namespace, kubeconfig, context))
+        explanations = run_briefly(_live(words, namespace, kubeconfig, context))
     from pilotage.teardown.why.render import exit_code, to_json
 
     if output == "json":
