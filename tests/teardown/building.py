@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
-from pilotage.teardown.decide import Sight
+from pilotage.teardown.decision import Sight
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.phases import Phase, phase_of
 from pilotage.teardown.policy import Policy

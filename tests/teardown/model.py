@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
-from pilotage.teardown.decide import FOREGROUND, Act, Action, Decision, Sight, decide
+from pilotage.teardown.decide import FOREGROUND, decide
+from pilotage.teardown.decision import Act, Action, Decision, Sight
 from pilotage.teardown.ledger import HOLD, Ledger
 from pilotage.teardown.world import Item, State
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from pilotage.teardown.decide import Act, Decision, Sight
+from pilotage.teardown.decision import Act, Decision, Sight
 from pilotage.teardown.graph import Edge, Graph, Relation
 from pilotage.teardown.ledger import Disposition, Ledger
 from pilotage.teardown.phases import Phase

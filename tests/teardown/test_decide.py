@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.decide import FOREGROUND, ORPHAN, Act, Action, Cause, Decision, Refusal, Sight, Wait, decide
+from pilotage.teardown.decide import FOREGROUND, ORPHAN, decide
+from pilotage.teardown.decision import Act, Action, Cause, Decision, Refusal, Sight, Wait
 from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.world import State

@@ -15,7 +15,7 @@ from pilotage.sim.scenarios.teardown import SmallestTeardown, TeardownScenario
 from pilotage.sim.scenarios.teardown_endpoints import StuckTeardown
 from pilotage.sim.scenarios.teardown_owners import OperatorTeardown, OwnerTeardown
 from pilotage.teardown import acting, decide, drive, plan
-from pilotage.teardown.decide import Act
+from pilotage.teardown.decision import Act
 from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.prove import Proof
 from pilotage.teardown.sights import Sights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotage.teardown.decide import Cause, Decision, Wait
+from pilotage.teardown.decision import Cause, Decision, Wait
 from pilotage.teardown.drive import Outcome
 from pilotage.teardown.ledger import Disposition, Ledger, extend, merge
 from pilotage.teardown.phases import Phase

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.kube import Object
-from pilotage.teardown.decide import Sight
+from pilotage.teardown.decision import Sight
 from pilotage.teardown.sights import Sights
 from pilotage.teardown.world import State
 from tests.teardown.building import NOW, ago, seconds

@@ -17,7 +17,7 @@ from pilotage.teardown.phases import Phase
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.teardown.decide import Cause, Decision, Wait
+    from pilotage.teardown.decision import Cause, Decision, Wait
     from pilotage.teardown.drive import Drive, Step
     from pilotage.teardown.ledger import Entry
 

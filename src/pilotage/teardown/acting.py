@@ -9,12 +9,12 @@ import msgspec
 
 from pilotage.kube import Absent, ApiError, Conflict, Foreign, Propagation, Throttled, merge_patch
 from pilotage.kube.patches import without_finalizer
-from pilotage.teardown.decide import Act, Refusal
+from pilotage.teardown.decision import Act, Refusal
 from pilotage.teardown.ledger import HOLD
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object, Patch
-    from pilotage.teardown.decide import Action
+    from pilotage.teardown.decision import Action
     from pilotage.teardown.ledger import Entry
 
 RETRY_SECONDS = (0.2, 20.0)

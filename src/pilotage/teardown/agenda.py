@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.teardown.decide import Decision, decide, is_over, runs
+from pilotage.teardown.decide import decide, is_over, runs
+from pilotage.teardown.decision import Decision
 from pilotage.teardown.frame import Frame
 from pilotage.teardown.ledger import Disposition
 from pilotage.teardown.phases import Phase
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
 
-    from pilotage.teardown.decide import Refusal, Sight
+    from pilotage.teardown.decision import Refusal, Sight
     from pilotage.teardown.ledger import Entry, Ledger
 
 LARGE = 16

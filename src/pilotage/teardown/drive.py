@@ -18,7 +18,7 @@ from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.runtime.informer import Informer
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.agenda import Agenda
-from pilotage.teardown.decide import Cause
+from pilotage.teardown.decision import Cause
 from pilotage.teardown.gate import Gate
 from pilotage.teardown.ledger import HOLD, Disposition, Entry, extend
 from pilotage.teardown.phases import Phase, phase_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client, Object, Resource
     from pilotage.runtime.informer import Change
-    from pilotage.teardown.decide import Action, Decision, Refusal
+    from pilotage.teardown.decision import Action, Decision, Refusal
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.world import World
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.decide import Sight
+from pilotage.teardown.decision import Sight
 from pilotage.teardown.world import State
 
 if TYPE_CHECKING:

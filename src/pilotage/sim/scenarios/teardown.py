@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.sim.process import Main
     from pilotage.sim.world import World as SimulatedWorld
-    from pilotage.teardown.decide import Decision
+    from pilotage.teardown.decision import Decision
     from pilotage.teardown.drive import Outcome
     from pilotage.teardown.receipt import Receipt
     from pilotage.teardown.world import Item, World

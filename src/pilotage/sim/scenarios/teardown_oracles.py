@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.sim.trace import Trace, Write
     from pilotage.sim.world import World
-    from pilotage.teardown.decide import Decision, Sight
+    from pilotage.teardown.decision import Decision, Sight
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.receipt import Receipt
 
