@@ -14,7 +14,9 @@ from controlplane import Access, Cluster
 from pilotage.cli import connecting
 from pilotage.kube import Client, Discovery, ErrorClass, Forbidden, Json, Object, load_config
 from pilotage.teardown.dump import load_dump
-from pilotage.teardown.targets import TargetError, Targets, parse, resolve, resolve_in
+from pilotage.teardown.targets import resolve
+from pilotage.teardown.targets_in_dump import resolve_in
+from pilotage.teardown.words import TargetError, Targets, parse
 from pilotage.teardown.world import Name, World
 from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, SERVICES, config_map, definition, deployment, widgets
 

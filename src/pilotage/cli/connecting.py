@@ -87,7 +87,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         from pilotage.teardown.dump import DumpError
-        from pilotage.teardown.targets import TargetError
+        from pilotage.teardown.words import TargetError
 
         try:
             return command(*args, **kwargs)

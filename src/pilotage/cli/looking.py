@@ -61,7 +61,7 @@ async def look_around(
 def look_into(files: Iterable[Source], words: Sequence[str], namespace: str) -> Seen:
     """The same from a dump. Raises DumpError, TargetError."""
     from pilotage.teardown.dump import load_dump
-    from pilotage.teardown.targets import resolve_in
+    from pilotage.teardown.targets_in_dump import resolve_in
 
     world = load_dump(files)
     return Seen(world, resolve_in(world, words, namespace=namespace).found)

@@ -178,7 +178,8 @@ def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]
 async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
     """What was named, and of that what cannot be there, because its kind is not served."""
     from pilotage.teardown.dump import manifests
-    from pilotage.teardown.targets import TargetError, parse, served_kind
+    from pilotage.teardown.targets import served_kind
+    from pilotage.teardown.words import TargetError, parse
     from pilotage.teardown.world import Name
 
     client, discovery = connection.client, connection.discovery
@@ -224,7 +225,8 @@ async def _find(
     connection: Connection, world: World, asked: Asked, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
     """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
-    from pilotage.teardown.targets import parse_selector, resolve
+    from pilotage.teardown.targets import resolve
+    from pilotage.teardown.words import parse_selector
 
     client, discovery = connection.client, connection.discovery
     here = asked.namespace or client.namespace
@@ -263,7 +265,7 @@ async def _find(
 
 def _check_namespace(world: World, name: str) -> None:
     """Refuse to search a namespace that is not there: it is a typing error, or its work is done already."""
-    from pilotage.teardown.targets import TargetError
+    from pilotage.teardown.words import TargetError
 
     if world.find("", "Namespace", "", name) is None and not world.problem("", "Namespace"):
         raise TargetError(f"There is no namespace {name}. `kubectl get namespaces` lists those there are.")
@@ -303,7 +305,7 @@ async def _see_keepers(connection: Connection, world: World) -> None:
 
 async def _policy(connection: Connection, world: World, asked: Asked) -> Policy:
     from pilotage.teardown.policy import Keep, Policy
-    from pilotage.teardown.targets import TargetError
+    from pilotage.teardown.words import TargetError
 
     families = {keep.value: keep for keep in Keep}
     keep, uids = set(), set()
@@ -331,7 +333,7 @@ async def _policy(connection: Connection, world: World, asked: Asked) -> Policy:
 async def _resource(connection: Connection, word: str) -> Resource:
     """The kind a word means."""
     from pilotage.kube import UnknownKind
-    from pilotage.teardown.targets import TargetError, unknown_kind
+    from pilotage.teardown.words import TargetError, unknown_kind
 
     try:
         return (await connection.discovery.find(word)).resource

@@ -1,75 +1,32 @@
-"""What a person types, and the objects that are meant by it: as kubectl would understand it, live or in a dump.
-
-Words are ``KIND/NAME`` (any number of them) or ``KIND[,KIND…] [NAME…]``. A kind is a plural, a singular, a short name,
-in any case, with ``.group`` or ``.version.group`` behind it where it must be told from another, or a category such as
-``all``. Beside words there are manifests (``-f``) and label selectors (``-l``).
-"""
+"""The objects of a live cluster that a person means: by words, manifests or a selector, as kubectl would find them."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, LabelSelector, ObjectKey, SelectorError, UnknownKind
-from pilotage.teardown.dump import definitions, manifests
+from pilotage.kube import Absent, ApiError, ObjectKey, UnknownKind
+from pilotage.teardown.dump import manifests
 from pilotage.teardown.gather import gather, readable
-from pilotage.teardown.world import GroupKind, Item, KindReading, Name
+from pilotage.teardown.words import (
+    NAME_AND_SELECTOR,
+    TargetError,
+    Targets,
+    missing_name,
+    no_names,
+    parse,
+    parse_selector,
+    unknown_kind,
+)
+from pilotage.teardown.world import GroupKind, Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.kube import ApiResource, Client, Discovery, Json, Resource, Surface
     from pilotage.teardown.dump import Source
-    from pilotage.teardown.world import World
 
 AT_ONCE = 8
-NEAR_MAX = 3
-
-
-class TargetError(ValueError):
-    """What was typed means nothing here. The message says what was wrong, and what would be right."""
-
-
-class Targets(NamedTuple):
-    """The objects that are meant, each once and whole, and the names under which there was nothing."""
-
-    found: list[Item]
-    absent: list[Name]
-    unread: tuple[KindReading, ...] = ()
-    """Kinds that a selector was to search, and that could not be read: they may hold more."""
-
-
-class Words(NamedTuple):
-    """Words, taken apart: pairs of kind and name; or kinds alone, where a selector chooses."""
-
-    named: list[tuple[str, str]]
-    kinds: list[str]
-
-
-def parse(words: Sequence[str]) -> Words:
-    """Take words apart, as kubectl does. TargetError where they are of neither form."""
-    words = [word for word in words if word]
-    if not words:
-        return Words([], [])
-    if any("/" in word for word in words):
-        return Words([_pair(word, words) for word in words], [])
-    kinds = [kind for kind in words[0].split(",") if kind]
-    names = words[1:]
-    return Words([(kind, name) for kind in kinds for name in names], [] if names else kinds)
-
-
-def _pair(word: str, words: Sequence[str]) -> tuple[str, str]:
-    kind, slash, name = word.partition("/")
-    if not slash:
-        example = f"{words[0].partition('/')[0]}/{word}"
-        raise TargetError(f"{word!r} has no kind, while the other words have one: write KIND/NAME, such as {example}.")
-    if not kind or not name or "/" in name:
-        raise TargetError(f"{word!r} is not KIND/NAME: write it as in deployment/web.")
-    return kind, name
-
-
-# Live
 
 
 async def resolve(
@@ -94,10 +51,10 @@ async def resolve(
     files = tuple(files)
     if selector:
         if parsed.named or files:
-            raise TargetError(_NAME_AND_SELECTOR)
+            raise TargetError(NAME_AND_SELECTOR)
         return await search.selected(parsed.kinds, selector, all_namespaces=all_namespaces)
     if parsed.kinds:
-        raise TargetError(_no_names(parsed.kinds))
+        raise TargetError(no_names(parsed.kinds))
     wanted = [(await search.kind(kind), name) for kind, name in parsed.named]
     by_word = await search.get([(each.resource, search.key(each.resource, name)) for each, name in wanted])
     by_file = await search.documents(manifests(files))
@@ -203,7 +160,7 @@ class _Live:
                 names = [obj.meta.name for obj in listed.items]
             except ApiError:
                 pass  # a suggestion less
-        return _missing(name, names)
+        return missing_name(name, names)
 
 
 async def served_kind(discovery: Discovery, group: str, kind: str) -> Resource | None:
@@ -220,186 +177,3 @@ def _kind_of(surface: Surface, group: str, kind: str) -> Resource | None:
         if version.rpartition("/")[0] == group:
             raise TargetError(f"{kind}.{group} cannot be read ({version}: {why}). Mend that API service first.")
     return None
-
-
-# In a dump
-
-
-def resolve_in(
-    world: World,
-    words: Sequence[str],
-    *,
-    namespace: str = "",
-    all_namespaces: bool = False,
-    selector: str = "",
-) -> Targets:
-    """The objects of a dump that are meant, through the kinds that are in it.
-
-    A name without a namespace is looked for in all of them, and must be in one only. Raises TargetError.
-    """
-    parsed = parse(words)
-    dump = _Dump(world)
-    if selector:
-        if parsed.named:
-            raise TargetError(_NAME_AND_SELECTOR)
-        matches = parse_selector(selector).matches
-        kinds = {kind for word in parsed.kinds for kind in dump.kinds(word)} or set(world.kinds)
-        place = "" if all_namespaces else namespace
-        return Targets(
-            [
-                item
-                for item in world
-                if item.group_kind in kinds
-                and matches(item.meta.labels)
-                and (not place or item.meta.namespace in ("", place))
-            ],
-            [],
-        )
-    if parsed.kinds:
-        raise TargetError(_no_names(parsed.kinds))
-    found = [dump.named(kind, name, namespace) for kind, name in parsed.named]
-    return Targets([*dict.fromkeys(found)], [])
-
-
-class _Dump:
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._names: dict[GroupKind, set[str]] = {}
-        self._categories: dict[str, list[GroupKind]] = {"all": [kind for kind in _ALL if kind in world.kinds]}
-        defined = definitions(world)
-        for kind, reading in world.kinds.items():
-            names = {reading.resource.plural, kind.kind.lower(), *_SHORT_NAMES.get(kind, "").split()}
-            if kind in defined:
-                names |= {defined[kind].singular, *defined[kind].short_names}
-                for category in defined[kind].categories:
-                    self._categories.setdefault(category, []).append(kind)
-            self._names[kind] = names
-
-    def kinds(self, word: str) -> list[GroupKind]:
-        """The kinds a word means: all of a category, if it is one."""
-        return self._categories.get(word.lower()) or [self._kind(word)]
-
-    def named(self, word: str, name: str, namespace: str) -> Item:
-        """The one object of this kind and name."""
-        kind = self._kind(word)
-        there = self._world.of(*kind)
-        found = [
-            item
-            for item in there
-            if item.meta.name == name and (not namespace or item.meta.namespace in ("", namespace))
-        ]
-        if not found:
-            nearby = {item.meta.name for item in there if not namespace or item.meta.namespace in ("", namespace)}
-            raise TargetError(_missing(Name(*kind, namespace, name), sorted(nearby)))
-        if len(found) > 1:
-            raise TargetError(f"There are several: {_listed([str(item) for item in found])}. Say which with -n.")
-        return found[0]
-
-    def _kind(self, word: str) -> GroupKind:
-        plain, _, rest = word.partition(".")
-        for kind in sorted(self._names, key=_foreignness):
-            resource = self._world.kinds[kind].resource
-            narrowed = rest.lower() in ("", kind.group, f"{resource.version}.{kind.group}")
-            if plain.lower() in self._names[kind] and narrowed:
-                return kind
-        near = _near_kinds(word, map(sorted, self._names.values()))
-        hint = f"Did you mean {_listed(near)}?" if near else "It can be explained only if it is in the dump."
-        raise TargetError(f"The dump has no kind {word!r}. {hint}")
-
-
-def _foreignness(kind: GroupKind) -> int:
-    """The kinds of Kubernetes itself come first, as in its own order."""
-    if "." not in kind.group:
-        return 1 if kind.group else 0
-    return 2 if kind.group.endswith(".k8s.io") else 3
-
-
-_SHORT_NAMES = {
-    GroupKind(*kind): names
-    for kind, names in {
-        ("", "ConfigMap"): "cm",
-        ("", "Endpoints"): "ep",
-        ("", "Event"): "ev",
-        ("", "LimitRange"): "limits",
-        ("", "Namespace"): "ns",
-        ("", "Node"): "no",
-        ("", "PersistentVolume"): "pv",
-        ("", "PersistentVolumeClaim"): "pvc",
-        ("", "Pod"): "po",
-        ("", "ReplicationController"): "rc",
-        ("", "ResourceQuota"): "quota",
-        ("", "Service"): "svc",
-        ("", "ServiceAccount"): "sa",
-        ("apiextensions.k8s.io", "CustomResourceDefinition"): "crd crds",
-        ("apps", "DaemonSet"): "ds",
-        ("apps", "Deployment"): "deploy",
-        ("apps", "ReplicaSet"): "rs",
-        ("apps", "StatefulSet"): "sts",
-        ("autoscaling", "HorizontalPodAutoscaler"): "hpa",
-        ("batch", "CronJob"): "cj",
-        ("certificates.k8s.io", "CertificateSigningRequest"): "csr",
-        ("networking.k8s.io", "Ingress"): "ing",
-        ("networking.k8s.io", "NetworkPolicy"): "netpol",
-        ("policy", "PodDisruptionBudget"): "pdb",
-        ("scheduling.k8s.io", "PriorityClass"): "pc",
-        ("storage.k8s.io", "StorageClass"): "sc",
-    }.items()
-}
-"""A dump does not say them; for kinds of one's own, its CustomResourceDefinitions do."""
-_ALL = tuple(
-    GroupKind(group, kind)
-    for group, kinds in {
-        "": "Pod ReplicationController Service",
-        "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
-        "autoscaling": "HorizontalPodAutoscaler",
-        "batch": "CronJob Job",
-    }.items()
-    for kind in kinds.split()
-)
-
-
-# What both say
-
-_NAME_AND_SELECTOR = "Names and a selector exclude each other: leave out -l, or the names and files."
-
-
-def _no_names(kinds: list[str]) -> str:
-    return f"Which {', '.join(kinds)}? Add a name ({kinds[0]}/NAME), or a selector (-l)."
-
-
-def _missing(name: Name, names: Iterable[str]) -> str:
-    text = f"There is no {name}."
-    near = difflib.get_close_matches(name.name, list(names), NEAR_MAX)
-    if near:
-        return f"{text} There is {_listed(near)}."
-    return f"{text} Look in another namespace with -n." if name.namespace else text
-
-
-def unknown_kind(word: str, surface: Surface) -> str:
-    """That no kind is called so, and what is called similarly."""
-    text = f"The server has no kind {word!r}."
-    near = _near_kinds(word, ([each.resource.plural, each.singular, *each.short_names] for each in surface.resources))
-    if near:
-        text += f" Did you mean {_listed(near)}?"
-    if surface.unreadable:
-        text += f" (These could not be asked: {', '.join(sorted(surface.unreadable))}.)"
-    elif not near:
-        text += " `kubectl api-resources` lists those it has."
-    return text
-
-
-def _near_kinds(word: str, names: Iterable[list[str]]) -> list[str]:
-    known = sorted({name for each in names for name in each})
-    return difflib.get_close_matches(word.partition(".")[0].lower(), known, NEAR_MAX)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def parse_selector(selector: str) -> LabelSelector:
-    """A selector as it is typed. TargetError where it is none."""
-    try:
-        return LabelSelector.parse(selector)
-    except SelectorError as error:
-        raise TargetError(f"-l {selector}: {error}.") from error
