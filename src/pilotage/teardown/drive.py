@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import Absent, ApiError, Conflict, Forbidden, KindNotServed
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import monotonic, utc_now
-from pilotage.runtime.informer import Informer
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.agenda import Agenda
+from pilotage.teardown.decide import is_over
 from pilotage.teardown.decision import Cause
+from pilotage.teardown.following import Following
 from pilotage.teardown.gate import Gate
 from pilotage.teardown.ledger import HOLD, Disposition, Entry, extend
 from pilotage.teardown.phases import Phase, phase_of
@@ -40,8 +40,6 @@ AT_ONCE = 32
 """How many requests are under way at the same time."""
 POLL_SECONDS = 2.0
 """How often an object is read that cannot be watched."""
-NAMESPACES_ONE_BY_ONE_MAX = 3
-"""A kind in more namespaces than this is watched in all of them at once."""
 GATHER_SECONDS = 0.02
 """In a large ledger news come all the time: so long they are gathered, and then decided upon together."""
 SHOW_EVERY = dt.timedelta(seconds=0.1)
@@ -96,7 +94,6 @@ class Drive:
         self.ledger = ledger
         self.sights = Sights()
         self._client = client
-        self._rng = rng
         self._world = world
         self._on_step = on_step or (lambda _: None)
         self._on_decision = on_decision
@@ -111,8 +108,7 @@ class Drive:
         self._changed = asyncio.Event()
         self._stopping = False
         self.ended = False
-        self._watched: dict[tuple[GroupKind, str], Informer] = {}
-        self._followers: dict[tuple[GroupKind, str], asyncio.Task[None]] = {}
+        self._following = Following(client, rng, world, unfinished=self._unfinished, take=self._take, read=self._read)
         self._asked: dict[str, dt.datetime] = {}
         self._gone: dict[str, dt.datetime] = {}
         self._notes: list[str] = []
@@ -138,10 +134,10 @@ class Drive:
             return await self._run()
         finally:
             self.ended = True
-            tasks = [*self._busy.values(), *self._followers.values()]
+            tasks = [*self._busy.values()]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, self._following.close(), return_exceptions=True)
 
     async def _run(self) -> Outcome:
         deadline = parse_time(self.ledger.started) + dt.timedelta(seconds=self.ledger.policy.timeout_seconds)
@@ -256,11 +252,11 @@ class Drive:
         """Watch the kinds of all that is waited for and that is under way."""
         for wait in decision.waits:
             entry = wait.entry
-            if wait.cause is Cause.ORDER and (entry.group_kind, entry.namespace) in self._watched:
+            if wait.cause is Cause.ORDER and self._following.has(entry):
                 continue
             if wait.cause is Cause.HELD:  # a controller that has not noticed yet may make its parts again
                 for part in self._parts.get(entry.uid, ()):
-                    self._watch_kind(part)
+                    self._following.begin(part)
             if wait.cause in (Cause.ROUTER, Cause.HELD):
                 continue
             if wait.cause is Cause.UNREADABLE and entry.uid not in self._busy:
@@ -268,66 +264,16 @@ class Drive:
                 continue
             going = self.sights.get(entry.uid).state is not State.PRESENT or entry.disposition is Disposition.COLLECT
             if going or wait.cause is Cause.REFUSED:
-                self._watch_kind(entry)
+                self._following.begin(entry)
 
-    def _watch_kind(self, entry: Entry) -> None:
-        kind = entry.group_kind
-        if (kind, "") in self._watched or (kind, entry.namespace) in self._watched:
-            return
-        namespaces = {each.namespace for each in self.ledger.entries if each.group_kind == kind}
-        place = entry.namespace if len(namespaces) <= NAMESPACES_ONE_BY_ONE_MAX else ""
-        informer = Informer(self._client, entry.resource, rng=self._rng, namespace=place, metadata_only=True)
-        self._seed(informer, entry.resource, place)
-        informer.add_handler(partial(self._take, entry.resource))
-        self._watched[kind, place] = informer
-        watching = self._keep_watching(informer, kind, place)
-        self._followers[kind, place] = asyncio.create_task(watching, name=f"follow {kind} {place}")
-
-    def _seed(self, informer: Informer, resource: Resource, place: str) -> None:
-        """Watch on from what was gathered, where that is the same collection: a list less."""
-        world = self._world
-        reading = world.kinds.get(GroupKind(resource.group, resource.kind)) if world is not None else None
-        if world is None or reading is None or reading.problem or not reading.resource_version:
-            return
-        if world.namespaces == ({place} if place else frozenset()):
-            items = world.of(resource.group, resource.kind, place or None)
-            informer.seed([item.object for item in items], reading.resource_version)
-
-    async def _keep_watching(self, informer: Informer, kind: GroupKind, place: str) -> None:
-        """The informer, and single reads where it tells nothing.
-
-        Of what the first list lacks no event will come. And who may not list may still be allowed to look.
-        """
-        following = asyncio.create_task(informer.run())
-        compared = False
-        try:
-            while not following.done():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_SECONDS):
-                        await informer.synced.wait()
-                if informer.problem is not None or (informer.synced.is_set() and not compared):
-                    compared = informer.synced.is_set()
-                    await asyncio.gather(*map(self._read, self._not_shown(informer, kind, place)))
-                await asyncio.sleep(POLL_SECONDS)
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-
-    def _not_shown(self, informer: Informer, kind: GroupKind, place: str) -> list[Entry]:
-        """The entries of a kind that are not known to be gone and that its cache does not have, or may have wrong."""
-        shown = set() if informer.problem is not None else {obj.meta.uid for obj in informer.store.list()}
-        return [
-            entry
-            for entry in self.ledger.entries
-            if entry.group_kind == kind and (not place or entry.namespace == place)
-            if entry.uid not in shown and self.sights.get(entry.uid).state not in (State.GONE, State.FOREIGN)
-        ]
+    def _unfinished(self, kind: GroupKind) -> list[Entry]:
+        entries = (entry for entry in self.ledger.entries if entry.group_kind == kind)
+        return [entry for entry in entries if not is_over(self.sights.all.get(entry.uid))]
 
     @property
     def problem(self) -> str:
         """Why the API server tells nothing at the moment; empty if it does."""
-        problems = (informer.problem for informer in self._watched.values())
-        return next((problem.message for problem in problems if problem is not None), "")
+        return self._following.problem
 
     def _take(self, resource: Resource, change: Change) -> None:
         """One event of a watch."""
