@@ -97,6 +97,7 @@ async def test_impersonation(own_cluster: Cluster, tmp_path: Path) -> None:
 
 
 async def test_a_service_account(own_cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    own_cluster.wait_for_service_account(namespace)
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
     write(tmp_path / "token", own_cluster.request("POST", path, {"spec": {}})["status"]["token"])
     write(tmp_path / "ca.crt", own_cluster.ca_file.read_text())
