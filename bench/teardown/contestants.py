@@ -1,6 +1,7 @@
 """Who takes the endpoints down: a command each, which is measured from its start to its end, and the floor."""
 
 import asyncio
+import compileall
 import contextlib
 import os
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import field as others
+import pilotage
 from bench.peers.parallel import in_parallel
 from bench.progress import say
 from bench.teardown.bundles import CONCURRENCY, GROWN, LABEL, MADE, Made, create, left, write_manifests
@@ -152,6 +154,8 @@ def _tool(name: str) -> Path:
 
 
 def _pilotage_can_delete() -> None:
+    # As it is installed anywhere: without this, what was changed since would be compiled anew on each start.
+    compileall.compile_dir(Path(pilotage.__file__).parent, quiet=1)
     if subprocess.run([*PILOTAGE, "delete", "--help"], capture_output=True, check=False).returncode:
         raise others.FieldError("pilotage has no command delete here")
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,10 +20,11 @@ import pytest
 
 from controlplane import Access, Cluster
 from controlplane.access import wait_for
-from pilotage.kube import Absent, Client, Object, ObjectKey, Resource, load_config, merge_patch
-from tests.cli.running import Ran, run, run_on_terminal
+from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Resource, load_config, merge_patch
+from tests.cli.running import NO_SERVER, Ran, run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -31,6 +33,7 @@ FINALIZER = "acme.example.com/cleanup"
 SECONDS_MAX = 30.0
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Resource("", "v1", "pods", "Pod")
+SECRETS = Resource("", "v1", "secrets", "Secret")
 
 
 class Place(NamedTuple):
@@ -87,6 +90,27 @@ def server() -> Iterator[Path]:
     """The kubeconfig of a server that needs no cluster."""
     with harbor() as place:
         yield place.kubeconfig
+
+
+@pytest.fixture(scope="module")
+def widgets(server: Path) -> Resource:
+    """A kind of one's own, served there."""
+    resource = kinds.widgets()
+
+    async def serve(client: Client) -> None:
+        await client.create(kinds.CRDS, kinds.definition(resource))
+        await eventually(lambda: _is_served(client, resource))
+
+    Place(server, "").ask(serve)
+    return resource
+
+
+async def _is_served(client: Client, resource: Resource) -> bool:
+    try:
+        await client.list(resource)
+    except KindNotServed:
+        return False
+    return True
 
 
 @pytest.fixture(autouse=True)
@@ -330,6 +354,25 @@ def test_resuming_asks_too(timed_out: TimedOut):
     assert timed_out.receipt.read_bytes() == before
 
 
+def test_a_server_that_is_not_there_is_not_taken_for_another_cluster(timed_out: TimedOut, tmp_path: Path):
+    nowhere = tmp_path / "config"
+    nowhere.write_text(NO_SERVER)
+    ran = run("delete", "--resume", timed_out.receipt, "--yes", kubeconfig=nowhere)
+    assert (ran.code, ran.out) == (3, "")
+    assert in_one_sentence(ran)
+    assert "was not reached" in ran.err
+
+
+def test_what_is_no_receipt_cannot_be_resumed(place: Place, tmp_path: Path):
+    path = tmp_path / "m.yaml"
+    path.write_text("kind: ConfigMap")
+    for file in (path, tmp_path / "nowhere.json"):
+        ran = place.resume(file, "--yes")
+        assert (ran.code, ran.out) == (2, "")
+        assert in_one_sentence(ran)
+        assert "Give a file that `pilotage delete` has written." in ran.err
+
+
 def test_a_receipt_is_resumed_on_its_own_cluster_only(timed_out: TimedOut):
     before = timed_out.receipt.read_bytes()
     with harbor() as other:
@@ -404,6 +447,107 @@ def test_resuming_waits_for_what_was_asked_to_go_before(place: Place, tmp_path: 
     assert json.loads(ran.out.splitlines()[-1])["result"] == "complete"
 
 
+class Cut(NamedTuple):
+    """A teardown of an owner and its parts that one of them holds up, and what has happened since."""
+
+    place: Place
+    receipt: Path
+    late: Object
+    """A part of a kind that the owner had none of before."""
+    stranger: Object
+    """What has the name of a part that is gone."""
+
+
+@pytest.fixture
+def cut(place: Place, widgets: Resource, tmp_path: Path) -> Cut:
+    receipt = tmp_path / "r.json"
+    body = {"apiVersion": widgets.api_version, "kind": "Widget", "metadata": {"name": "w"}}
+    web = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}}
+
+    async def make(client: Client) -> Json:
+        made = await client.create(widgets, body, namespace=place.namespace)
+        owner = {"apiVersion": widgets.api_version, "kind": "Widget", "name": "w", "uid": made.meta.uid}
+        part: Json = {"ownerReferences": [owner]}
+        deployment = kinds.deployment("web")
+        deployment["metadata"] |= part
+        await client.create(kinds.DEPLOYMENTS, deployment, namespace=place.namespace)
+        held = web | {"metadata": {"name": "web", "finalizers": [FINALIZER], **part}}
+        await client.create(kinds.SERVICES, held, namespace=place.namespace)
+        return part
+
+    async def go_on(client: Client) -> tuple[Object, Object]:
+        late = {"metadata": {"name": "late", **part}}
+        patch = merge_patch({"metadata": {"finalizers": None}})
+        await client.patch(kinds.SERVICES, ObjectKey(place.namespace, "web"), patch)
+        return (
+            await client.create(SECRETS, late, namespace=place.namespace),
+            await client.create(kinds.DEPLOYMENTS, kinds.deployment("web"), namespace=place.namespace),
+        )
+
+    part = place.ask(make)
+    ran = place.delete(f"{widgets}/w", "--yes", "--timeout", "1", "--receipt", receipt)
+    assert ran.code == 1
+    assert "1 of 3 are gone" in ran.err
+    return Cut(place, receipt, *place.ask(go_on))
+
+
+def test_resuming_takes_in_what_has_appeared_and_leaves_what_was_made_anew(cut: Cut, widgets: Resource):
+    place = cut.place
+    ran = place.resume(cut.receipt, "--yes")
+    assert (ran.code, ran.err) == (0, ""), ran
+    lines = ran.out.splitlines()
+    assert lines[0] == "Of 3 objects 2 are gone already; 1 was added since."
+    assert lines[1] == f"added    secret/late -n {place.namespace}  (owned by widget/w -n {place.namespace})"
+    assert lines[2] == f"note     deployment/web -n {place.namespace} is another object by now, and stays"
+    assert lines[3].startswith("Plan: 2 objects in 2 steps.")
+
+    async def read(client: Client) -> Object:
+        for resource, name in ((SECRETS, "late"), (kinds.SERVICES, "web"), (widgets, "w")):
+            with pytest.raises(Absent):
+                await client.get(resource, ObjectKey(place.namespace, name))
+        return await client.get(kinds.DEPLOYMENTS, cut.stranger.key)
+
+    assert place.ask(read).meta.resource_version == cut.stranger.meta.resource_version
+    told = json.loads(cut.receipt.read_text())
+    assert told["result"] == "complete"
+    assert {(each["kind"], each["state"]) for each in told["objects"]} == {
+        ("Deployment", "gone"),
+        ("Secret", "gone"),
+        ("Service", "gone"),
+        ("Widget", "gone"),
+    }
+    assert told["targets"] == [f"widget/w -n {place.namespace}"]
+
+
+def test_resuming_tells_scripts_what_is_new(cut: Cut):
+    ran = cut.place.resume(cut.receipt, "--dry-run", "-o", "json")
+    [event] = map(json.loads, ran.out.splitlines())
+    assert event["added"] == [cut.late.meta.uid]
+    assert len(event["gone"]) == 2
+    assert event["replaced"] == [f"deployment/web -n {cut.place.namespace}"]
+    assert len(event["objects"]) == 4
+
+
+def test_resuming_empties_a_namespace_of_what_came_since(own_cluster: Cluster, tmp_path: Path):
+    """On a real cluster, whose namespace controller has the last word."""
+    place = _place(own_cluster.kubeconfig, f"resumed-{secrets.token_hex(4)}")
+    place.make("a", FINALIZER)
+    receipt = tmp_path / "r.json"
+    what = ("delete", f"namespace/{place.namespace}", "--yes", "--timeout", "2", "--receipt", receipt)
+    try:
+        assert run(*what, kubeconfig=place.kubeconfig).code == 1
+        secret = {"metadata": {"name": "late"}}
+        late = place.ask(lambda client: client.create(SECRETS, secret, namespace=place.namespace))
+    finally:
+        place.let_go("a")
+    ran = place.resume(receipt, "--yes", "--timeout", "30")
+    assert ran.code == 0, ran
+    assert f"added    secret/late -n {place.namespace}" in ran.out
+    objects = {each["uid"]: each["state"] for each in json.loads(receipt.read_text())["objects"]}
+    assert objects[late.meta.uid] == "gone"
+    assert set(objects.values()) == {"gone"}
+
+
 def test_an_impatient_ctrl_c_is_no_accident(place: Place, tmp_path: Path):
     """Two at once: whatever the second one meets, it ends as the first does."""
     place.make("a", FINALIZER)
@@ -464,10 +608,13 @@ def test_who_may_read_nothing_is_told_so(own_cluster: Cluster, namespace: str, t
     place = Place(own_cluster.kubeconfig, namespace)
     made = place.make("a", a="b")
     nobody = own_cluster.user("nobody")
-    for what in (("--all",), ("-l", "a=b")):
+    for what in (("--all",), ("-l", "a=b"), ("cm/a",)):
         ran = run("delete", "-n", namespace, *what, "--yes", "--receipt", tmp_path / "r.json", kubeconfig=nobody)
         assert (ran.code, ran.out) == (3, "")
         assert in_one_sentence(ran)
+        assert "permission" in ran.err
+        planned = run("plan", "-n", namespace, *what, kubeconfig=nobody)
+        assert (planned.code, planned.out, planned.err) == (3, "", ran.err)
     assert is_as_it_was(place, made)
     assert not list(tmp_path.iterdir())
 

@@ -69,11 +69,19 @@ def test_a_dump_without_leaks_ends_with_0(tmp_path: Path):
 
 def test_only_one_namespace_if_one_is_named(tmp_path: Path):
     path = dump(tmp_path, "other")
+    other = "- {apiVersion: v1, kind: Service, metadata: {name: s, namespace: bank, uid: s2}}"
+    path.write_text(f"{path.read_text()}{other}\n")
     assert run("leaks", "-n", "shop", "-f", path).code == 1
-    assert run("leaks", "-n", "elsewhere", "-f", path).code == 0
+    assert run("leaks", "-n", "bank", "-f", path).code == 0
     both = run("leaks", "-n", "shop", "-A", "-f", path)
     assert both.code == 2
     assert "exclude each other" in both.err
+
+
+def test_a_namespace_that_a_dump_has_nothing_of_is_a_mistake(tmp_path: Path):
+    ran = run("leaks", "-n", "typo", "-f", dump(tmp_path, "other"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "Error: The dump has nothing in namespace typo. Leave out -n to look at all of it.\n"
 
 
 def test_the_same_as_json(tmp_path: Path):
@@ -141,6 +149,12 @@ def test_somebody_without_rights_is_not_told_that_all_is_well(own_cluster: Clust
     (line,) = ran.out.splitlines()
     assert re.fullmatch(r"No leaks found, but \d+ kinds could not be read \(.* and \d+ more\); -o json says why.", line)
     assert len(line) < 200
+
+
+def test_a_namespace_that_is_not_there_is_a_mistake(cluster: Access):
+    ran = run("leaks", "-n", "typo", kubeconfig=cluster.kubeconfig)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "Error: There is no namespace typo. `kubectl get namespaces` lists those there are.\n"
 
 
 def test_a_real_namespace_is_looked_at_twice(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):

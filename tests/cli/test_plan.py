@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Resource("", "v1", "pods", "Pod")
+SCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,28 @@ def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
     assert ran.code == 1
     [hazard] = [each for each in json.loads(ran.out)["hazards"] if each["blocks"]]
     assert "pod/user -n used" in hazard["text"]
+    assert (hazard["kind"], hazard["name"], hazard["code"]) == ("PersistentVolumeClaim", "data", "claim-in-use")
     assert run("plan", "pvc/data", "pod/user", "-n", "used", kubeconfig=server).code == 0
+
+
+def test_what_a_prediction_rests_on_is_shown(server: Path):
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+    async def create(client: Client) -> None:
+        await client.create(kinds.NAMESPACES, {"metadata": {"name": "scaled"}})
+        await client.create(kinds.DEPLOYMENTS, kinds.deployment("web"), namespace="scaled")
+        scaler = {"metadata": {"name": "web"}, "spec": {"maxReplicas": 2, "scaleTargetRef": target}}
+        await client.create(SCALERS, scaler, namespace="scaled")
+
+    ask(server, create)
+    where = "it stands in spec.scaleTargetRef"
+    lines = run("plan", "deploy/web", "-n", "scaled", kubeconfig=server).out.splitlines()
+    place = next(number for number, line in enumerate(lines) if "horizontalpodautoscaler/web -n scaled stays" in line)
+    advice = "Take horizontalpodautoscaler/web -n scaled down as well."
+    assert [line.strip() for line in lines[place + 1 : place + 3]] == [where, advice]
+    told = json.loads(run("plan", "deploy/web", "-n", "scaled", "-o", "json", kubeconfig=server).out)
+    [hazard] = [each for each in told["hazards"] if each["code"] == "scaler-loses-target"]
+    assert (hazard["evidence"], hazard["advice"]) == ([where], advice)
 
 
 def test_adopting_leaves_what_a_pod_mounts_that_stays(server: Path):

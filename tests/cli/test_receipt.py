@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from controlplane import Access
-from tests.cli.running import run
+from pilotage.teardown.receipt import begin, save
+from tests.cli.running import NO_SERVER, run
+from tests.teardown.building import entry, ledger
 
 
 def test_a_file_that_is_no_receipt(tmp_path: Path):
@@ -17,6 +19,21 @@ def test_a_file_that_is_no_receipt(tmp_path: Path):
         assert ran.code == 2
         assert "not a receipt" in ran.err
     assert run("receipt", "verify", tmp_path / "nowhere.json").code == 2
+
+
+def test_a_server_that_is_not_there_is_mentioned_once(tmp_path: Path):
+    path, config = tmp_path / "r.json", tmp_path / "config"
+    config.write_text(NO_SERVER)
+    written = begin(
+        ledger(entry("ConfigMap", "a"), entry("Service", "b"), entry("Service", "c")), "https://127.0.0.1:1"
+    )
+    save(written, path)
+    changed(path, result="complete")
+    ran = run("receipt", "verify", path, kubeconfig=config)
+    assert ran.code == 3
+    verdict, why = ran.out.splitlines()
+    assert verdict == "Whether the receipt holds cannot be said: 0 of 3 gone by uid, 0 of 0 kept."
+    assert why.startswith("3 objects could not be read: the API server was not reached: ")
 
 
 @pytest.fixture

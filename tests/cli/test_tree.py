@@ -90,3 +90,14 @@ def test_a_real_tree(cluster: Access, namespace: str):
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"deployment/web -n {namespace}")
     assert "service/web  (selects it, spec.selector)" in ran.out
+
+
+def test_what_refers_to_it_from_another_namespace_is_shown(cluster: Access, namespace: str):
+    """Any namespace may have something that points here: all of them have to be read."""
+    cluster.kubectl("create", "serviceaccount", "web", "-n", namespace)
+    with cluster.namespace("elsewhere", for_pods=False) as other:
+        who = ("--clusterrole=view", f"--serviceaccount={namespace}:web")
+        cluster.kubectl("create", "rolebinding", "web", *who, "-n", other)
+        ran = run("tree", "sa/web", "-n", namespace, kubeconfig=cluster.kubeconfig)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"rolebinding/web -n {other}  (targets it, subjects[0])" in ran.out

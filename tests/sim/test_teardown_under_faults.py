@@ -45,11 +45,11 @@ def test_the_smallest_survives_pairs_of_faults():
     assert report.failures == [], str(report)
 
 
-def test_what_a_controller_makes_again_after_its_owner_was_marked_goes_in_its_turn():
+def test_a_controller_that_would_make_its_parts_again_has_time_to_notice_that_their_owner_goes():
     outcome = run_plan(OwnerTeardown)
     assert outcome.problems == []
     writes = [line for line in outcome.trace.splitlines() if " subject " in line]
-    assert sum("delete  ingresses" in line for line in writes) == 2, outcome.trace
+    assert sum("delete  ingresses" in line for line in writes) == 1, outcome.trace
     assert "patch   apps.sim.pilotage.dev" in writes[-1], outcome.trace
 
 

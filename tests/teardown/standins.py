@@ -82,6 +82,8 @@ class _Controller:
     finalizes: Mapping[Resource, Finalizes]
     owner: Resource
     recreates: Sequence[Resource]
+    encores: dict[Resource, int] = field(default_factory=dict)
+    """How often each of them comes back though its owner is going."""
     dice: random.Random = field(default_factory=lambda: random.Random(0))
 
     async def run(self, started: Callable[[], None]) -> None:
@@ -143,7 +145,7 @@ class _Controller:
         while True:
             try:
                 now = await self.client.get(self.owner, ObjectKey(gone.meta.namespace, owner.name))
-                if now.meta.uid == owner.uid and not now.meta.terminating:
+                if now.meta.uid == owner.uid and self._comes_back(resource, now):
                     await self.client.create(resource, _anew(gone.to_dict()))
             except (Absent, AlreadyExists, Forbidden):  # the last: in a namespace that is being deleted
                 return
@@ -152,6 +154,13 @@ class _Controller:
             else:
                 return
 
+    def _comes_back(self, resource: Resource, owner: Object) -> bool:
+        if not owner.meta.terminating:
+            return True
+        left = self.encores.get(resource, 0)
+        self.encores[resource] = left - 1
+        return left > 0
+
 
 @contextlib.contextmanager
 def kserve_controller(cluster: Access, namespace: str) -> Iterator[None]:
@@ -159,6 +168,16 @@ def kserve_controller(cluster: Access, namespace: str) -> Iterator[None]:
     finalizes = {INFERENCE_SERVICES: Finalizes(KSERVE_FINALIZER)}
     children = (DEPLOYMENTS, SERVICES, INGRESSES)
     with _running(cluster, namespace, "kserve", finalizes, INFERENCE_SERVICES, children):
+        yield
+
+
+@contextlib.contextmanager
+def stubborn_kserve_controller(cluster: Access, namespace: str, may_let_go: MayLetGo, *, times: int) -> Iterator[None]:
+    """What the real one does not do: it keeps its finalizer, and its children come back though their owner is going."""
+    finalizes = {INFERENCE_SERVICES: Finalizes(KSERVE_FINALIZER, may_let_go)}
+    children = (DEPLOYMENTS, SERVICES)
+    encores = dict.fromkeys(children, times)
+    with _running(cluster, namespace, "kserve", finalizes, INFERENCE_SERVICES, children, encores):
         yield
 
 
@@ -235,6 +254,7 @@ def _running(
     finalizes: Mapping[Resource, Finalizes],
     owner: Resource,
     recreates: Sequence[Resource],
+    encores: Mapping[Resource, int] | None = None,
 ) -> Iterator[None]:
     """The controller in a thread, from when it watches until the end of the block. What went wrong is raised there."""
     ready = threading.Event()
@@ -245,7 +265,7 @@ def _running(
         loop = asyncio.get_running_loop()
         config = load_config(kubeconfig=str(cluster.kubeconfig))
         async with Client.connect(config, name=f"{name}-stand-in") as client:
-            controller = _Controller(client, namespace, finalizes, owner, recreates)
+            controller = _Controller(client, namespace, finalizes, owner, recreates, dict(encores or {}))
             running = loop.create_task(controller.run(ready.set))
             ends.append(lambda: loop.call_soon_threadsafe(running.cancel))
             with contextlib.suppress(asyncio.CancelledError):

@@ -9,15 +9,17 @@ from typing import NamedTuple
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from pilotage.kube import Object
+from pilotage.teardown.decide import decide
 from pilotage.teardown.decision import Act, Decision, Sight
 from pilotage.teardown.graph import Edge, Graph, Relation
 from pilotage.teardown.ledger import Disposition, Ledger
 from pilotage.teardown.phases import Phase
-from pilotage.teardown.plan import make_ledger
+from pilotage.teardown.plan import make_ledger, plan_again
 from pilotage.teardown.policy import Keep, Policy
 from pilotage.teardown.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of
-from tests.teardown.model import Cluster, run
+from tests.teardown.model import Cluster, Thing, run
 
 SOURCE_FIRST = (Relation.ROUTES_TO, Relation.SCALES, Relation.MOUNTS, Relation.CLAIMS, Relation.TARGETS, Relation.NEEDS)
 RELATIONS = (*SOURCE_FIRST, Relation.SELECTS, Relation.PROTECTS)
@@ -197,3 +199,63 @@ def test_nothing_is_done_to_what_stays_but_to_take_it_off_its_owner(story):
         for action in decision.actions:
             assert action.entry.uid not in kept or action.act is Act.DISOWN
             assert action.act is not Act.HOLD or action.entry.hold
+
+
+def as_it_is(thing: Thing) -> Item:
+    """An object as it would be read by now."""
+    was = thing.item
+    body = was.object.to_dict()
+    references = body["metadata"].get("ownerReferences", [])
+    body["metadata"] |= {
+        "finalizers": [*thing.finalizers],
+        "ownerReferences": [each for each in references if each["uid"] in thing.owners],
+    }
+    if thing.deletion:
+        body["metadata"] |= {"deletionTimestamp": thing.deletion, "deletionGracePeriodSeconds": 0}
+    return Item(was.resource, Object.from_dict(body), full=True)
+
+
+def go_on_elsewhere(story: Story, ledger: Ledger, cluster: Cluster, rng: random.Random) -> list[Item]:
+    """What others do between two runs: they make parts of what is there, and others in the place of what is gone."""
+    there = [thing.item for thing in cluster.things.values() if thing.item.meta.namespace]
+    made = []
+    for number in range(rng.randint(0, 3) if there else 0):
+        made.append(item(rng.choice(WHAT), f"y{number}", owners=(rng.choice(there),)))
+    gone = [each for each in story.world if each.uid not in cluster.things and each.meta.namespace]
+    strangers = [item(each.resource.kind, each.meta.name, uid_=f"{each.uid}-again") for each in gone[:2]]
+    for each in (*made, *strangers):
+        owners = [owner.uid for owner in each.meta.owner_references]
+        cluster.things[each.uid] = Thing(each, [*each.meta.finalizers], owners)
+    return strangers
+
+
+@given(stories, st.integers(0, 12), st.integers(0, 1000))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_one_that_was_cut_off_goes_on_with_what_has_appeared_and_ends(story, ticks, seed):
+    rng = random.Random(seed)
+    saved = story.ledger()
+    cluster = Cluster.of(story.world, NOW)
+    for _ in range(ticks):
+        for action in decide(saved, cluster.sights(saved), {}, cluster.now).actions:
+            cluster.perform(action)
+        cluster.tick()
+    strangers = go_on_elsewhere(story, saved, cluster, rng)
+    items = [as_it_is(thing) for thing in cluster.things.values()]
+    world = world_of(*items)
+    related = [(each.source.uid, each.relation, each.target.uid) for each in story.edges if each.target is not None]
+    related += [(rng.choice(items).uid, rng.choice(RELATIONS), rng.choice(items).uid) for _ in items[:3]]
+    edges = [
+        Edge(source, relation, target.name, target, "spec")
+        for first, relation, second in related
+        if (source := world.get(first)) and (target := world.get(second)) and source is not target
+    ]
+
+    ledger = plan_again(saved, world, Graph(edges))
+    note("\n".join(map(repr, ledger.entries)))
+    assert [str(each) for each in saved.going if each.uid not in {entry.uid for entry in ledger.going}] == []
+    assert [str(each) for each in saved.kept if each.uid not in {entry.uid for entry in ledger.kept}] == []
+    run(ledger, cluster, look=lambda decision, sights: is_explained(ledger, decision, sights))
+    assert [str(entry) for entry in ledger.going if entry.uid in cluster.things] == []
+    taken = {entry.resource.kind for entry in saved.going}
+    if not taken & {"Namespace", "CustomResourceDefinition"} and not saved.adopt:
+        assert [str(each) for each in strangers if each.uid not in cluster.things] == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pilotage.kube.errors import ErrorClass
+from pilotage.kube.wire import format_time
 from pilotage.teardown.decide import FOREGROUND, ORPHAN, decide
 from pilotage.teardown.decision import Act, Action, Cause, Decision, Refusal, Sight, Wait
 from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
@@ -37,6 +38,7 @@ SERVICE = entry("Service", after=(uid("Deployment"),))
 AFTER_INGRESS = entry("Deployment", after=(uid("Ingress"),))
 LAST = entry("ConfigMap", last=True)
 OWNER = entry("App", hold=True, phase=Phase.RELEASE)
+ABANDONED = entry("App", hold=True, phase=Phase.RELEASE, abandoned=("test.dev/x",))
 PART = entry("Service", owner=uid("App"))
 LATER_PART = entry("ConfigMap", owner=uid("App"), after=(uid("Service"),))
 KEPT = entry("ConfigMap", disposition=Disposition.KEEP, disown=(uid("App"),))
@@ -60,6 +62,9 @@ class Case:
     want: Decision
     refusals: dict[str, Refusal] = field(default_factory=dict)
 
+
+LEFT = entry("App", abandoned=("a.dev/x",))
+AFTER_LEFT = entry("Stage", after=(LEFT.uid,))
 
 CASES = [
     Case("all gone is ready for the proof", ledger(INGRESS), {INGRESS.uid: GONE}, Decision(Phase.PROVE, (), ())),
@@ -148,6 +153,25 @@ CASES = [
              wait(OWNER, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
                   since=NOW - seconds(1)),
              wait(LATER_PART, Cause.ORDER, "service/web -n shop", "service/web -n shop goes first")))),
+    Case("but not while its controller may not know yet, and would bring them back", ledger(OWNER, PART),
+         {OWNER.uid: terminating(HOLD, "test.dev/x"), PART.uid: PRESENT},
+         Decision(Phase.REMOVE, (), (
+             wait(OWNER, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
+                  since=NOW - seconds(1)),
+             wait(PART, Cause.FINALIZER, "that controller", "its controller has not taken notice of the deletion of "
+                  "app/web -n shop yet, and might bring this back",
+                  until=NOW + seconds(2), again=NOW + seconds(2))))),
+    Case("that is not waited for long", ledger(OWNER, PART),
+         {OWNER.uid: terminating(HOLD, "test.dev/x")._replace(deletion=format_time(NOW - seconds(3))),
+          PART.uid: PRESENT},
+         Decision(Phase.REMOVE, (Action(Act.DELETE, PART),), (
+             wait(OWNER, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
+                  since=NOW - seconds(3)),))),
+    Case("nor where it is known that nobody runs", ledger(ABANDONED, PART),
+         {OWNER.uid: terminating(HOLD, "test.dev/x"), PART.uid: PRESENT},
+         Decision(Phase.REMOVE, (Action(Act.DELETE, PART),), (
+             wait(ABANDONED, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
+                  since=NOW - seconds(1)),))),
     Case("then it is let go, though others hold it, too", ledger(OWNER, PART),
          {OWNER.uid: terminating(HOLD, "test.dev/x"), PART.uid: GONE},
          Decision(Phase.RELEASE, (Action(Act.RELEASE, OWNER),), ())),
@@ -210,6 +234,18 @@ CASES = [
              wait(AFTER_INGRESS, Cause.ORDER, "ingress/web -n shop", "ingress/web -n shop goes first")),
                   hopeless=True),
          {INGRESS.uid: refused(Act.DELETE, ErrorClass.FORBIDDEN, since=3)}),
+    Case("if nobody runs who would let go of what is left, it is hopeless", ledger(LEFT, AFTER_LEFT),
+         {LEFT.uid: terminating("a.dev/x"), AFTER_LEFT.uid: PRESENT},
+         Decision(Phase.REMOVE, (), (
+             wait(LEFT, Cause.FINALIZER, "the controller that put it there", "finalizer a.dev/x",
+                  since=NOW - seconds(1)),
+             wait(AFTER_LEFT, Cause.ORDER, "app/web -n shop", "app/web -n shop goes first")),
+                  hopeless=True)),
+    Case("if somebody else has yet to let go of it, it is not", ledger(LEFT),
+         {LEFT.uid: terminating("a.dev/x", "b.dev/y")},
+         Decision(Phase.REMOVE, (), (
+             wait(LEFT, Cause.FINALIZER, "the controller that put it there", "finalizer a.dev/x, b.dev/y",
+                  since=NOW - seconds(1)),))),
     Case("if something else is under way, it is not", ledger(INGRESS, POD),
          {INGRESS.uid: PRESENT, POD.uid: terminating(since=-5, grace=30)},
          Decision(Phase.DETACH, (), (
@@ -240,3 +276,30 @@ def test_a_decision_after_the_deadline_still_says_what_is_waited_for():
     late = UNTIL + seconds(1)
     decision = decide(ledger(POD), {POD.uid: terminating(since=5)}, {}, late)
     assert [(each.entry, each.until) for each in decision.waits] == [(POD, UNTIL)]
+
+
+JUST_GONE = Sight(State.GONE, gone_at=NOW)
+
+
+def test_what_few_owners_leave_behind_is_not_left_to_the_collector():
+    parts = ledger(DEPLOYMENT, REPLICA_SET)
+    owned = Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))
+    decision = decide(parts, {DEPLOYMENT.uid: JUST_GONE, REPLICA_SET.uid: owned}, {}, NOW, hasten=True)
+    assert decision.actions == (Action(Act.DELETE, REPLICA_SET),)
+
+
+@pytest.mark.parametrize(
+    ("owner", "part"),
+    [
+        (JUST_GONE, Sight(State.PRESENT, owners=(DEPLOYMENT.uid, "somebody else"))),
+        (JUST_GONE._replace(state=State.FOREIGN), Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+        (terminating(FOREGROUND), Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+        (PRESENT, Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+    ],
+    ids=["another owns it, too", "another has the owner's name", "the owner is not gone", "the owner does not go"],
+)
+def test_nobody_is_hasty_where_it_may_be_wrong(owner, part):
+    decision = decide(
+        ledger(DEPLOYMENT, REPLICA_SET), {DEPLOYMENT.uid: owner, REPLICA_SET.uid: part}, {}, NOW, hasten=True
+    )
+    assert Action(Act.DELETE, REPLICA_SET) not in decision.actions

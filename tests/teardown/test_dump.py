@@ -263,8 +263,8 @@ def test_time_is_when_the_dump_was_taken(renewed: str | None, file_time: str, ta
 # What is wrong with it
 
 BROKEN: dict[str, tuple[str | bytes, str]] = {
-    "nothing": (b"", "dump.yaml: it is empty."),
-    "blanks": ("\n  \n", "dump.yaml: it is empty."),
+    "nothing": (b"", "dump.yaml: it is empty. Give one with at least one object."),
+    "blanks": ("\n  \n", "dump.yaml: it is empty. Give one with at least one object."),
     "comments alone": ("# nothing\n---\n", "dump.yaml: there is no object in it."),
     "binary": (b"\x1f\x8b\x08\x00\xff\xfe\x00", "dump.yaml: this is not text; objects are wanted as YAML or JSON."),
     "a table": (
@@ -342,7 +342,7 @@ def test_json_that_is_none_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_and_folders_without_any(tmp_path: Path) -> None:
-    with pytest.raises(DumpError, match=r"nowhere\.yaml: it cannot be read \(No such file or directory\)\.$"):
+    with pytest.raises(DumpError, match=r"nowhere\.yaml: it cannot be read \(No such file or directory\)\. Correct"):
         load_dump([tmp_path / "nowhere.yaml"])
     with pytest.raises(DumpError, match=r"the folder has no files that end in \.json, \.yaml, \.yml\.$"):
         load_dump([tmp_path])

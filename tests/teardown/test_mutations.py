@@ -80,9 +80,12 @@ def test_to_take_unknown_for_gone_is_found_by_a_table(monkeypatch):
     assert decide.decide(case.ledger, case.sights, case.refusals, NOW) != case.want
 
 
-def test_to_take_unknown_for_gone_is_found_by_a_partition(monkeypatch):
+def test_to_take_unknown_for_gone_is_found_when_a_write_fails_and_the_look_at_it_too(monkeypatch):
     monkeypatch.setattr(Sights, "unknown", lambda self, uid, _: self.gone(uid, utc_now()))
-    told = [run_plan(SmallestTeardown, parse_plan(f"partition:{number}:10")) for number in range(8, 13)]
+    told = [
+        run_plan(SmallestTeardown, parse_plan(f"fail-call:{number}:unavailable,fail-call:{number + 1}:unavailable"))
+        for number in range(8, 13)
+    ]
     assert any(says(outcome, "was still there") for outcome in told)
 
 

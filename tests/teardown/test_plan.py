@@ -9,7 +9,7 @@ import pytest
 from pilotage.teardown.graph import Edge, Graph, Relation
 from pilotage.teardown.ledger import HOLD, Disposition, Entry
 from pilotage.teardown.phases import Phase
-from pilotage.teardown.plan import make_ledger
+from pilotage.teardown.plan import make_ledger, plan_again
 from pilotage.teardown.policy import Keep, Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.world import Item
@@ -147,6 +147,59 @@ def test_what_another_is_deleting_is_left_to_its_controller_unless_it_was_us():
         found = made(app, *parts, named=(app,)).by_uid()
         assert {found[part.uid].disposition for part in parts} == {disposition}
         assert not found[app.uid].hold  # nothing can be put on it any more
+
+
+NOBODY = {"is_abandoned": lambda world, item, finalizer: finalizer == "test.dev/app"}
+
+
+@pytest.mark.parametrize("kind", ["App", "Deployment"])
+@pytest.mark.parametrize("terminating", [False, True])
+def test_the_parts_of_one_that_nobody_lets_go_of_are_ours_if_we_are_asked(kind, terminating):
+    """The collector takes them when it is gone, and that would be never."""
+    whole = item(kind, "whole", finalizers=("test.dev/app", "other"), terminating=terminating)
+    part = item("ReplicaSet", owners=(whole,))
+    world = world_of(whole, part)
+    for adopt, disposition in (True, Disposition.DELETE), (False, COLLECT):
+        found = make_ledger(world, relate(world), [whole], Policy(), adopt=adopt, **NOBODY).by_uid()
+        assert (found[part.uid].disposition, found[part.uid].owner) == (disposition, whole.uid)
+        assert found[whole.uid].abandoned == (("test.dev/app",) if adopt else ())
+        assert found[whole.uid].hold == (adopt and not terminating)
+
+
+def test_going_on_takes_in_what_is_new_and_loses_nothing():
+    claim, late = item("PersistentVolumeClaim"), item("Secret", "late", owners=(DEPLOYMENT,))
+    again = item("ReplicaSet", uid_="another")
+    world = world_of(DEPLOYMENT, REPLICA_SET, POD, claim)
+    edges = [Edge(DEPLOYMENT, Relation.MOUNTS, claim.name, claim, "spec")]
+    saved = make_ledger(world, Graph(edges), [DEPLOYMENT], Policy(timeout_seconds=7.0))
+    assert [each.uid for each in saved.kept] == [claim.uid]
+    now = world_of(DEPLOYMENT, late, again, claim)
+    ledger = plan_again(saved, now, Graph([Edge(claim, Relation.OWNS, DEPLOYMENT.name, DEPLOYMENT, "metadata")]))
+    found = ledger.by_uid()
+    assert found.keys() == saved.by_uid().keys() | {late.uid}
+    assert (found[late.uid].disposition, found[late.uid].owner) == (COLLECT, DEPLOYMENT.uid)
+    assert [each.uid for each in ledger.kept] == [claim.uid]
+    assert ledger.policy == saved.policy
+
+
+def test_going_on_keeps_what_was_kept():
+    """Another one mounted it then: by now it could be adopted, and what it owns would go along."""
+    other, part = item("Deployment", "other"), item("Secret", "part", owners=(CONFIG,))
+    mounts = [Edge(each, Relation.MOUNTS, CONFIG.name, CONFIG, "spec") for each in (DEPLOYMENT, other)]
+    saved = make_ledger(world_of(DEPLOYMENT, other, CONFIG), Graph(mounts), [DEPLOYMENT], Policy(), adopt=True)
+    ledger = plan_again(saved, world_of(DEPLOYMENT, CONFIG, part), Graph(mounts[:1]))
+    assert [each.uid for each in ledger.kept] == [CONFIG.uid]
+    assert [each.uid for each in ledger.going] == [DEPLOYMENT.uid]
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_going_on_adopts_what_refers_to_it_by_now_if_that_was_asked_for(adopt):
+    saved = made(SERVICE, adopt=adopt)
+    world = world_of(SERVICE, INGRESS)
+    ledger = plan_again(saved, world, relate(world))
+    assert (INGRESS.uid in ledger.by_uid()) == adopt
+    assert (ledger.by_uid()[SERVICE.uid].after == (INGRESS.uid,)) == adopt
+    assert [pointer.uid for pointer in ledger.pointers] == ([] if adopt else [INGRESS.uid])
 
 
 def test_a_namespace_goes_after_all_that_is_in_it():

@@ -134,6 +134,8 @@ async def test_what_is_wrong_is_said_with_what_would_be_right(client: Client, na
     assert (await refusal("deploymnt/web")).startswith("The server has no kind 'deploymnt'. Did you mean deployment")
     assert "kubectl api-resources" in await refusal("zzzzzz/web") or "could not be asked" in await refusal("zzzzzz/web")
     assert await refusal("cm/wbe") == f"There is no configmap/wbe -n {namespace}. There is web."
+    with pytest.raises(TargetError, match=r"^There is no configmap/a -n typo: there is no namespace typo\."):
+        await resolve(client, Discovery(client), ["cm/a"], namespace="typo")
     assert await refusal("cm", "wbe", "webb") == (
         f"There is no configmap/wbe -n {namespace}. There is web.\n"
         f"There is no configmap/webb -n {namespace}. There is web."
@@ -268,7 +270,7 @@ def test_selectors_and_namespaces_in_a_dump(dump: World) -> None:
     [
         ("pod/a", "There are several: pod/a -n shop or pod/a -n bank. Say which with -n."),
         ("widgt/w", "The dump has no kind 'widgt'. Did you mean widget"),
-        ("zzzzz/w", "The dump has no kind 'zzzzz'. It can be explained only if it is in the dump."),
+        ("zzzzz/w", "The dump has no kind 'zzzzz'. It has "),
         ("svc/wbe", "There is no service/wbe. There is web."),
         ("svc", "Which svc? Add a name (svc/NAME), or a selector (-l)."),
     ],
@@ -317,7 +319,7 @@ def test_options_lead_to_a_cluster_and_errors_to_a_sentence(cluster: Access, tmp
     assert wrong.output.startswith("Error: The server has no kind 'nss'. Did you mean ns")
     unread = run(show, ["-f", str(tmp_path / "nowhere.yaml"), *there])
     assert unread.exit_code == 2
-    assert unread.output.endswith("nowhere.yaml: it cannot be read (No such file or directory).\n")
+    assert "nowhere.yaml: it cannot be read (No such file or directory). Correct the path" in unread.output
     both = run(show, ["-A", "-n", "x", *there])
     assert both.exit_code == 2
     assert "-n and -A exclude each other." in both.output

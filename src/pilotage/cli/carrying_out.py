@@ -20,8 +20,10 @@ from pilotage.kube import ApiError, ObjectKey, Resource
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.lazy_logger import silenced
+from pilotage.teardown.decision import Cause
 from pilotage.teardown.drive import Drive
 from pilotage.teardown.receipt import ReceiptError, begin, conclude, save
+from pilotage.teardown.remedies import spelled, strip_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +151,7 @@ def _tell(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, *, as_js
                 "kept": kept,
                 "blockers": [wait_to_json(wait) for wait in outcome.decision.blockers],
                 "notes": list(receipt.notes),
+                "advice": how_to_let_go(outcome, drive),
                 "receipt": str(path),
             }
         )
@@ -178,5 +181,19 @@ def _tell_what_is_left(outcome: Outcome, receipt: Receipt, drive: Drive, path: P
     now = utc_now()
     lines += (f"  {describe(wait, now)}" for wait in outcome.decision.blockers[:BLOCKERS_MAX])
     lines += (f"  {note}" for note in receipt.notes)
+    lines += how_to_let_go(outcome, drive)
     lines.append(f"Go on with: pilotage delete --resume {path}")
     click.echo("\n".join(lines), err=True)
+
+
+def how_to_let_go(outcome: Outcome, drive: Drive) -> list[str]:
+    """What a person can do about finalizers that nobody takes off: we remove none but our own."""
+    lines = []
+    for wait in outcome.decision.blockers:
+        entry = wait.entry
+        for finalizer in drive.sights.get(entry.uid).finalizers if wait.cause is Cause.FINALIZER else ():
+            if finalizer in entry.abandoned:
+                who = entry.keeper or "its controller"
+                command = strip_command(spelled(entry.resource, entry.full_name), finalizer)
+                lines.append(f"Bring {who} back, or let go of {entry} without it: {command}")
+    return lines[:BLOCKERS_MAX]

@@ -86,13 +86,15 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from pilotage.teardown.dump import DumpError
-        from pilotage.teardown.words import TargetError
-
         try:
             return command(*args, **kwargs)
-        except (DumpError, TargetError) as error:
-            raise BadTarget(str(error)) from error
+        except Exception as error:
+            from pilotage.teardown.dump import DumpError  # not before: most commands end well
+            from pilotage.teardown.words import TargetError
+
+            if isinstance(error, DumpError | TargetError):
+                raise BadTarget(str(error)) from error
+            raise
 
     return one_sentence(run)
 

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from pilotage.cli.connecting import BadTarget, cluster_options, connected, output_option, plain_errors, run_briefly
+from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
+from pilotage.cli.endpoints import names_endpoints
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.plan import headline, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
 
 if TYPE_CHECKING:
-    from pilotage.cli.connecting import Connection
-    from pilotage.teardown.ledger import Ledger
-    from pilotage.teardown.world import World
+    from pilotage.cli.resuming import Resumed
 
 
 @click.command()
 @target_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=1), default=600.0, show_default=True)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    help="How long it may take. Then it ends, and says what is left, why, and how to go on.",
+)
 @click.option(
     "--drain",
     metavar="SECONDS",
@@ -43,7 +49,7 @@ if TYPE_CHECKING:
     "--resume",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Go on with the teardown of this receipt.",
+    help="Go on with the teardown of this receipt, and with what belongs to it by now.",
 )
 @cluster_options
 @output_option
@@ -98,57 +104,37 @@ class _Options(NamedTuple):
 
 
 async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, context: str | None) -> int:
-    from pilotage.cli.carrying_out import carry_out
-
     async with connected(kubeconfig, context) as connection:
+        resumed = None
         if options.resume is not None:
-            ledger = await _resumed(connection, options.resume, asked.timeout)
-            world = await _look_again(connection, ledger)
-            prepared = Prepared(world, ledger, [], [])
+            from pilotage.cli.resuming import resume
+
+            resumed = await resume(connection, options.resume, asked.timeout)
+            prepared = resumed.prepared
         else:
+            if names_endpoints(asked.words):
+                from pilotage.cli.deleting_endpoints import who_deletes
+                from pilotage.cli.through_operator import Operated
+
+                way = await who_deletes(connection, asked)
+                if isinstance(way, Operated):
+                    code = _show(way.prepared, None, options)
+                    return await way.carry_out(options.receipt, as_json=options.json) if code is None else code
+                asked = way
             prepared = await prepare(connection, asked)
         if not prepared.ledger.going and prepared.ledger.unread:
             raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
-        code = _show(prepared, options)
+        code = _show(prepared, resumed, options)
         if code is not None:
             return code
+        from pilotage.cli.carrying_out import carry_out  # with all it needs: imported while the cluster was read
+
         return await carry_out(
             connection, prepared.ledger, prepared.world, receipt=options.receipt, as_json=options.json
         )
 
 
-async def _resumed(connection: Connection, path: Path, timeout: float) -> Ledger:
-    """The ledger of a receipt, if it is one of this cluster."""
-    import msgspec
-
-    from pilotage.cli.carrying_out import identity
-    from pilotage.teardown.receipt import ReceiptError, load
-
-    try:
-        receipt = load(path)
-    except ReceiptError as error:
-        raise BadTarget(str(error)) from error
-    here = await identity(connection)
-    same = receipt.cluster == here if receipt.cluster and here else receipt.server == connection.server
-    if not same:
-        raise BadTarget(
-            f"{path} is the receipt of a teardown on another cluster ({receipt.server}): here everything of it would "
-            "look gone. Choose that cluster with --kubeconfig or --context."
-        )
-    policy = msgspec.structs.replace(receipt.ledger.policy, timeout_seconds=timeout)
-    return msgspec.structs.replace(receipt.ledger, policy=policy)
-
-
-async def _look_again(connection: Connection, ledger: Ledger) -> World:
-    """What there is of the kinds in a ledger."""
-    from pilotage.teardown.gather import gather
-
-    kinds = frozenset(entry.group_kind for entry in ledger.entries)
-    namespaces = sorted({entry.namespace for entry in ledger.entries} - {""})
-    return await gather(connection.client, connection.discovery, namespaces=namespaces, kinds=kinds)
-
-
-def _show(prepared: Prepared, options: _Options) -> int | None:
+def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int | None:
     """Show the plan and ask; an exit code if that is all."""
     asks = not options.yes and not options.dry_run and bool(prepared.ledger.going)
     if asks and not sys.stdin.isatty():
@@ -156,14 +142,10 @@ def _show(prepared: Prepared, options: _Options) -> int | None:
     if options.json:
         import json
 
-        click.echo(json.dumps({"event": "plan"} | plan_to_json(prepared)))
-    elif options.yes and prepared.ledger.going:
-        click.echo("\n".join([*(f"{name} is not there" for name in prepared.absent), headline(prepared)]))
-        for hazard in prepared.hazards:
-            if hazard.blocks:
-                click.echo(f"BLOCKS   {hazard.text}")
+        click.echo(json.dumps({"event": "plan"} | _plan_to_json(prepared, resumed)))
     else:
-        click.echo("\n".join(plan_lines(prepared)), err=asks)
+        brief = options.yes and bool(prepared.ledger.going)
+        click.echo("\n".join(_plan_lines(prepared, resumed, brief=brief)), err=asks)
     if not prepared.ledger.going:
         return 0
     if options.dry_run:
@@ -172,3 +154,24 @@ def _show(prepared: Prepared, options: _Options) -> int | None:
         click.echo("Nothing was done.", err=True)
         return 1
     return None
+
+
+def _plan_to_json(prepared: Prepared, resumed: Resumed | None) -> dict[str, Any]:
+    from pilotage.cli.resuming import resumed_to_json
+
+    return plan_to_json(prepared) | (resumed_to_json(resumed) if resumed is not None else {})
+
+
+def _plan_lines(prepared: Prepared, resumed: Resumed | None, *, brief: bool) -> list[str]:
+    """The plan; `brief`: as much of it as somebody wants to see who has said yes already."""
+    lines = []
+    if resumed is not None:
+        from pilotage.cli.resuming import left_of, resumed_lines
+
+        lines = resumed_lines(resumed)
+        prepared = left_of(resumed)
+    if not brief:
+        return lines + plan_lines(prepared)
+    lines += (f"{name} is not there" for name in prepared.absent)
+    lines += [headline(prepared)] if prepared.ledger.going else []
+    return lines + [f"BLOCKS   {hazard.text}" for hazard in prepared.hazards if hazard.blocks]

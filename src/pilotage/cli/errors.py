@@ -10,6 +10,10 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pilotage.kube import ApiError
+
+UNAUTHORIZED = 401
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -38,6 +42,24 @@ def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
         except ConfigError as error:
             raise BadConfig(str(error)) from error
         except ApiError as error:
-            raise NoAnswer(str(error)) from error
+            raise NoAnswer(_with_advice(error)) from error
 
     return run
+
+
+def _with_advice(error: ApiError) -> str:
+    """What the API said, and what to do about it."""
+    from pilotage.kube import ErrorClass
+
+    match error.error_class:
+        case ErrorClass.FORBIDDEN if error.code == UNAUTHORIZED:
+            advice = "Renew the credentials of the kubeconfig, or choose others with --context."
+        case ErrorClass.FORBIDDEN:
+            advice = "Ask an administrator for the permission, or choose another user with --context."
+        case ErrorClass.UNAVAILABLE if not error.code:
+            advice = "See whether it runs, or choose another cluster with --context or --kubeconfig."
+        case ErrorClass.UNAVAILABLE | ErrorClass.THROTTLED | ErrorClass.UNCERTAIN:
+            advice = "Try again in a while."
+        case _:
+            return str(error)
+    return f"{str(error).rstrip('.')}. {advice}"

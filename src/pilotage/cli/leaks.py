@@ -21,7 +21,8 @@ from pilotage.cli.connecting import (
     run_briefly,
 )
 from pilotage.cli.errors import NoAnswer
-from pilotage.cli.looking import look_around, paint, progress
+from pilotage.cli.looking import look_around, paint, place, progress
+from pilotage.cli.preparing import check_namespace
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
@@ -95,13 +96,15 @@ def _load(path: Path) -> Receipt:
     try:
         return load(path)
     except ReceiptError as error:
-        raise BadTarget(str(error)) from error
+        raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
     from pilotage.teardown.dump import load_dump
 
     world = load_dump(files)
+    if namespace and not any(namespace in (item.meta.namespace, place(item)) for item in world):
+        raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to look at all of it.")
     return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
 
 
@@ -128,6 +131,8 @@ async def _look(connection: Connection, namespace: str) -> _Found:
 
     places = [namespace] if namespace else []
     world = await look_around(connection, places, FULL, everywhere=not namespace)
+    if namespace:
+        check_namespace(world, namespace)
     return await settle(connection.client, world, lambda world: _of_world(world, namespace))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,8 +28,16 @@ async def look(connection: Connection, words: Sequence[str], namespace: str, ful
     """The cluster, and the objects that were named, which must be there. Raises TargetError, ApiError."""
     from pilotage.teardown.targets import resolve
 
-    found = (await resolve(connection.client, connection.discovery, words, namespace=namespace)).found
-    world = await look_around(connection, [place(item) for item in found], full)
+    await connection.discovery.surface()
+    looking = asyncio.create_task(look_around(connection, (), full))  # while it is found out what is meant
+    try:
+        found = (await resolve(connection.client, connection.discovery, words, namespace=namespace)).found
+        world = await looking
+    finally:
+        looking.cancel()
+    places = [place(item) for item in found]
+    if any(places) and _is_forbidden(world):
+        world = await look_around(connection, places, full, everywhere=False)
     for item in found:
         if world.get(item.uid) is None:  # its kind could not be listed, or it is younger than the list
             world.add(item)
@@ -41,10 +50,8 @@ async def look_around(
     """All there is. `everywhere`: in all namespaces, because causes and references come from there as well; who may
     not read those gets `namespaces` alone.
     """
-    from pilotage.kube import ErrorClass
     from pilotage.teardown.gather import gather
     from pilotage.teardown.relations import full_kinds
-    from pilotage.teardown.world import GroupKind
 
     client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
@@ -52,10 +59,18 @@ async def look_around(
     places = [each for each in dict.fromkeys(namespaces) if each]
     if everywhere:
         world = await gather(client, discovery, full=in_full)
-        pods = world.kinds.get(GroupKind("", "Pod"))
-        if not places or pods is None or pods.error_class is not ErrorClass.FORBIDDEN:
+        if not places or not _is_forbidden(world):
             return world
     return await gather(client, discovery, namespaces=places, full=in_full)
+
+
+def _is_forbidden(world: World) -> bool:
+    """Whether one may not look into all namespaces."""
+    from pilotage.kube import ErrorClass
+    from pilotage.teardown.world import GroupKind
+
+    pods = world.kinds.get(GroupKind("", "Pod"))
+    return pods is not None and pods.error_class is ErrorClass.FORBIDDEN
 
 
 def look_into(files: Iterable[Source], words: Sequence[str], namespace: str) -> Seen:

@@ -50,11 +50,12 @@ def plan(
     asked = Asked(words, namespace, everything, files, selector, keep, adopt)
     check(asked)
     prepared = run_briefly(_prepare(asked, kubeconfig, context))
+    unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
     if output == "json":
         click.echo(json.dumps(plan_to_json(prepared), indent=2))
-    else:
+    elif not unclear:
         click.echo("\n".join(plan_lines(prepared)))
-    if not prepared.ledger.going and prepared.ledger.unread:
+    if unclear:
         raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
     sys.exit(1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0)
 
@@ -108,8 +109,7 @@ def plan_lines(prepared: Prepared) -> list[str]:
         lines += ["", "Predicted"]
         for hazard in sorted(prepared.hazards, key=lambda hazard: not hazard.blocks):
             lines.append(f"  {'BLOCKS' if hazard.blocks else 'note'}  {hazard.text}")
-            if hazard.advice:
-                lines.append(f"          {hazard.advice}")
+            lines += (f"          {line}" for line in (*hazard.evidence, hazard.advice) if line)
     return lines
 
 
@@ -149,10 +149,7 @@ def plan_to_json(prepared: Prepared) -> dict[str, Any]:
         "cycles": [list(circle) for circle in ledger.cycles],
         "remarks": list(ledger.remarks),
         "unread": list(ledger.unread),
-        "hazards": [
-            {"code": str(each.code), "text": each.text, "blocks": each.blocks, "advice": each.advice}
-            for each in prepared.hazards
-        ],
+        "hazards": [hazard.to_json() for hazard in prepared.hazards],
     }
 
 

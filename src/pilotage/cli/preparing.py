@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 import click
 import msgspec
 
 from pilotage.cli.connecting import files_option
+from pilotage.cli.importing import import_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pilotage.cli.connecting import Connection
     from pilotage.kube import Resource, Surface
+    from pilotage.teardown.graph import Graph
     from pilotage.teardown.hazards import Hazard
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.policy import Policy
@@ -81,67 +82,106 @@ def check(asked: Asked) -> None:
     ways = [bool(asked.words) and not asked.selector, asked.everything, bool(asked.files), bool(asked.selector)]
     if sum(ways) == 0:
         raise click.UsageError("Say what is meant: KIND/NAME, -f FILE, -l SELECTOR, or -n NAMESPACE --all.")
+    if asked.selector and any("/" in word for word in asked.words):
+        raise click.UsageError("A name and -l exclude each other: give kinds with -l, or names without it.")
     if sum(ways) > 1 and (asked.everything or asked.selector):
         raise click.UsageError("--all and -l stand alone: they cannot be mixed with names, files or each other.")
     if asked.everything and not asked.namespace:
         raise click.UsageError("--all needs -n NAMESPACE: it would be too easy to mean another one.")
 
 
-_FOR_READING = ("pilotage.teardown.gather", "pilotage.teardown.relations", "pilotage.teardown.hazards")
-_FOR_PLANNING = (
+_MODULES = (
+    "pilotage.teardown.gather",
+    "pilotage.teardown.relations",
+    "pilotage.teardown.hazards",
     "pilotage.teardown.asking",
     "pilotage.teardown.keepers",
     "pilotage.teardown.plan",
-    "pilotage.teardown.targets",
     "pilotage.teardown.drive",
     "pilotage.teardown.receipt",
-    "pilotage.cli.progress",
+    "pilotage.cli.carrying_out",
 )
 
 
 async def prepare(connection: Connection, asked: Asked) -> Prepared:
     """Look at the cluster, find what is meant, and make the ledger. Changes nothing."""
     client, discovery = connection.client, connection.discovery
-    async with asyncio.TaskGroup() as group:  # what is to be imported is, while the server answers
-        finding = group.create_task(discovery.surface())
-        await _import(_FOR_READING)
-    surface = finding.result()
+    import_meanwhile(_MODULES)
+    surface = await discovery.surface()
     names, absent = await _names(connection, asked)
     places = _places(names, asked.namespace or client.namespace)
-
-    from pilotage.teardown.gather import gather
-    from pilotage.teardown.hazards import FULL, predict
-    from pilotage.teardown.relations import full_kinds, relate
-
-    full = full_kinds(served=surface.resources) | FULL
-    kinds = _kinds(surface, full) if places else None
-    async with asyncio.TaskGroup() as group:
-        reading = group.create_task(gather(client, discovery, namespaces=places, full=full, kinds=kinds))
-        await _import(_FOR_PLANNING)
-    world = reading.result()
-
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.keepers import keeper
-    from pilotage.teardown.plan import make_ledger
-
+    world = await read_world(connection, surface, places)
     found, gone = await _find(connection, world, asked, names)
-    await _see_keepers(connection, world)
+    await see_keepers(connection, world)
     policy = await _policy(connection, world, asked)
-    graph = await settle(client, world, relate)
 
-    def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
-        return keeper(world, item, finalizer).workload
+    def plan(world: World, graph: Graph) -> Ledger:
+        from pilotage.teardown.plan import make_ledger
 
-    def who_keeps(world: World, item: Item, finalizer: str) -> str:
-        return keeper(world, item, finalizer).who
+        return make_ledger(
+            world,
+            graph,
+            found,
+            policy,
+            adopt=asked.adopt,
+            keeper_of=workload_of,
+            who_keeps=who_keeps,
+            is_abandoned=is_abandoned,
+        )
 
-    def plan(world: World) -> Ledger:
-        return make_ledger(world, graph, found, policy, adopt=asked.adopt, keeper_of=workload_of, who_keeps=who_keeps)
+    return await foresee(connection, world, plan, _unread(world, asked, found), absent + gone)
 
-    ledger = await settle(client, world, plan)
-    ledger = msgspec.structs.replace(ledger, unread=_unread(world, asked, found))
-    hazards = await settle(client, world, lambda world: predict(world, graph, ledger))
-    return Prepared(world, ledger, hazards, absent + gone)
+
+async def read_world(connection: Connection, surface: Surface, places: list[str]) -> World:
+    """All that may have to do with a teardown in these namespaces; none: everywhere."""
+    from pilotage.teardown.gather import gather
+    from pilotage.teardown.in_full import HAZARDS
+    from pilotage.teardown.relations import full_kinds
+
+    client, discovery = connection.client, connection.discovery
+    full = full_kinds(served=surface.resources) | HAZARDS
+    kinds = _kinds(surface, full) if places else None
+    return await gather(client, discovery, namespaces=places, full=full, kinds=kinds)
+
+
+async def foresee(
+    connection: Connection,
+    world: World,
+    plan: Callable[[World, Graph], Ledger],
+    unread: tuple[str, ...],
+    absent: list[Name],
+) -> Prepared:
+    """What `plan` makes of a world, with all the answers it asks for, and what will stand in its way."""
+    from pilotage.teardown.asking import settle
+    from pilotage.teardown.hazards import predict
+    from pilotage.teardown.relations import relate
+
+    graph = await settle(connection.client, world, relate)
+    ledger = await settle(connection.client, world, lambda world: plan(world, graph))
+    ledger = msgspec.structs.replace(ledger, unread=unread)
+    hazards = await settle(connection.client, world, lambda world: predict(world, graph, ledger))
+    return Prepared(world, ledger, hazards, absent)
+
+
+def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
+    """What runs the controller that keeps a finalizer."""
+    from pilotage.teardown.keepers import keeper
+
+    return keeper(world, item, finalizer).workload
+
+
+def who_keeps(world: World, item: Item, finalizer: str) -> str:
+    """The controller that keeps a finalizer, as a person calls it."""
+    from pilotage.teardown.keepers import keeper
+
+    return keeper(world, item, finalizer).who
+
+
+def is_abandoned(world: World, item: Item, finalizer: str) -> bool:
+    """Whether nobody is going to take a finalizer off."""
+    from pilotage.teardown.keepers import abandoned
+
+    return abandoned(world, item, finalizer)
 
 
 def _unread(world: World, asked: Asked, found: Iterable[Item]) -> tuple[str, ...]:
@@ -151,13 +191,6 @@ def _unread(world: World, asked: Asked, found: Iterable[Item]) -> tuple[str, ...
         return ()
     kinds = [str(kind) for kind, reading in world.kinds.items() if reading.problem and reading.resource.namespaced]
     return tuple(sorted(kinds) + sorted(world.unreadable_groups))
-
-
-async def _import(modules: Iterable[str]) -> None:
-    """Import modules one by one, and let what is under way go on in between: a start costs as much as a few reads."""
-    for module in modules:
-        await asyncio.sleep(0)
-        importlib.import_module(module)
 
 
 def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]:
@@ -177,13 +210,10 @@ def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]
 
 async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
     """What was named, and of that what cannot be there, because its kind is not served."""
-    from pilotage.teardown.dump import manifests
-    from pilotage.teardown.targets import served_kind
     from pilotage.teardown.words import TargetError, parse
     from pilotage.teardown.world import Name
 
-    client, discovery = connection.client, connection.discovery
-    here = asked.namespace or client.namespace
+    here = asked.namespace or connection.client.namespace
     names: list[Name] = []
     absent: list[Name] = []
     parsed = parse(asked.words)
@@ -192,14 +222,29 @@ async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list
     for word, name in parsed.named:
         resource = await _resource(connection, word)
         names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
-    for document in await asyncio.to_thread(manifests, asked.files) if asked.files else ():
+    if asked.files:
+        written, absent = await _written(connection, asked, here)
+        names += written
+    return list(dict.fromkeys(names)), absent
+
+
+async def _written(connection: Connection, asked: Asked, here: str) -> tuple[list[Name], list[Name]]:
+    """The same of what stands in manifests."""
+    from pilotage.teardown.dump import manifests
+    from pilotage.teardown.targets import served_kind
+    from pilotage.teardown.words import TargetError
+    from pilotage.teardown.world import Name
+
+    names: list[Name] = []
+    absent: list[Name] = []
+    for document in await asyncio.to_thread(manifests, asked.files):
         group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
         if not meta.get("name"):
             raise TargetError(
                 f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
                 "Use its name, or a selector (-l)."
             )
-        served = await served_kind(discovery, group, kind)
+        served = await served_kind(connection.discovery, group, kind)
         place = meta.get("namespace") or here
         if asked.namespace and place != asked.namespace and served is not None and served.namespaced:
             raise TargetError(f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {asked.namespace}.")
@@ -207,7 +252,7 @@ async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list
             absent.append(Name(group, kind, meta.get("namespace", ""), meta["name"]))
         else:
             names.append(Name(group, kind, place if served.namespaced else "", meta["name"]))
-    return list(dict.fromkeys(names)), absent
+    return names, absent
 
 
 def _places(names: Iterable[Name], here: str) -> list[str]:
@@ -225,13 +270,12 @@ async def _find(
     connection: Connection, world: World, asked: Asked, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
     """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
-    from pilotage.teardown.targets import resolve
     from pilotage.teardown.words import parse_selector
 
     client, discovery = connection.client, connection.discovery
     here = asked.namespace or client.namespace
     if asked.selector or asked.everything:
-        _check_namespace(world, here)
+        check_namespace(world, here)
     if asked.selector:
         kinds = await _kinds_named(connection, asked.words)
         matches = parse_selector(asked.selector).matches
@@ -251,6 +295,8 @@ async def _find(
     for name in names:
         item = world.find(*name)
         if item is None and world.problem(name.group, name.kind, name.namespace):
+            from pilotage.teardown.targets import resolve
+
             word = f"{name.kind}.{name.group}/{name.name}" if name.group else f"{name.kind}/{name.name}"
             read = await resolve(client, discovery, [word], namespace=name.namespace, absent_ok=True)
             item = next(iter(read.found), None)
@@ -263,7 +309,7 @@ async def _find(
     return found, absent
 
 
-def _check_namespace(world: World, name: str) -> None:
+def check_namespace(world: World, name: str) -> None:
     """Refuse to search a namespace that is not there: it is a typing error, or its work is done already."""
     from pilotage.teardown.words import TargetError
 
@@ -288,7 +334,7 @@ async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[Grou
     return kinds
 
 
-async def _see_keepers(connection: Connection, world: World) -> None:
+async def see_keepers(connection: Connection, world: World) -> None:
     """Who keeps the finalizers of custom resources usually lives in another namespace: see what runs there, too."""
     from pilotage.teardown.gather import gather
     from pilotage.teardown.keepers import FULL

@@ -6,7 +6,6 @@ when and until when.
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -17,14 +16,37 @@ from pilotage.teardown.phases import Phase
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.teardown.decision import Cause, Decision, Wait
-    from pilotage.teardown.drive import Drive, Step
-    from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.decision import Cause, Decision, Sight, Wait
+    from pilotage.teardown.drive import Step
+    from pilotage.teardown.ledger import Entry, Ledger
 
 ROWS_MAX = 12
 """So many unfinished objects are shown at once; the others are counted."""
 QUIET_SECONDS = 5.0
 """Where there is no terminal, what is waited for is said after so long without news, and then as often again."""
+
+
+class Seen(Protocol):
+    """What was last seen of each object."""
+
+    def get(self, uid: str) -> Sight:
+        """Of one of them."""
+
+
+class Followed(Protocol):
+    """The teardown that is shown: one that is driven here, or one that the operator drives."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What goes."""
+
+    @property
+    def sights(self) -> Seen:
+        """What is known of it."""
+
+    @property
+    def problem(self) -> str:
+        """Why the API server does not answer at the moment."""
 
 
 class Progress(Protocol):
@@ -43,7 +65,7 @@ class Progress(Protocol):
 class Lines:
     """One line for each phase that ends, and for each thing that is waited for longer than a moment."""
 
-    def __init__(self, drive: Drive, out: TextIO) -> None:
+    def __init__(self, drive: Followed, out: TextIO) -> None:
         self._drive = drive
         self._out = out
         self._last_news: dt.datetime | None = None
@@ -83,10 +105,11 @@ class Lines:
 class Block:
     """A block of lines on a terminal: a line for each phase, below it what is not finished. It redraws itself."""
 
-    def __init__(self, drive: Drive, out: TextIO, *, width: int) -> None:
+    def __init__(self, drive: Followed, out: TextIO, *, width: int, hint: str = "Ctrl-C stops safely") -> None:
         self._drive = drive
         self._out = out
         self._width = width
+        self._hint = hint
         self._height = 0
         self._drawn: dt.datetime | None = None
         self._started: dt.datetime | None = None
@@ -125,7 +148,7 @@ class Block:
         if rows > ROWS_MAX:
             lines.append(f"    … and {rows - ROWS_MAX} more")
         assert self._started is not None
-        lines.append(f"  {(now - self._started).total_seconds():.1f} s; Ctrl-C stops safely")
+        lines.append(f"  {(now - self._started).total_seconds():.1f} s; {self._hint}")
         return [line[: self._width - 1] for line in lines]
 
     def _draw(self, lines: list[str]) -> None:
@@ -164,6 +187,8 @@ class Events:
 
     def say(self, event: dict[str, Any]) -> None:
         """Any other event."""
+        import json
+
         self._out.write(json.dumps(event) + "\n")
         self._out.flush()
 
@@ -219,21 +244,29 @@ def _seconds(seconds: float) -> str:
     return f"{seconds // 60:.0f} min" if seconds < 6000 else f"{seconds // 3600:.0f} h"
 
 
-def _of_phase(drive: Drive, phase: Phase) -> list[Entry]:
+def _of_phase(drive: Followed, phase: Phase) -> list[Entry]:
     entries = drive.ledger.entries
     return [entry for entry in entries if entry.phase is phase and entry.disposition is not Disposition.KEEP]
 
 
-def _is_over(drive: Drive, entry: Entry) -> bool:
+def _is_over(drive: Followed, entry: Entry) -> bool:
     return drive.sights.get(entry.uid).state in ("gone", "foreign")
 
 
-def _finished_phases(drive: Drive, decision: Decision) -> list[Phase]:
-    left = {entry.phase for entry in drive.ledger.going if not _is_over(drive, entry)}
-    return [phase for phase in Phase if phase < decision.phase and phase not in left and _of_phase(drive, phase)]
+def _finished_phases(drive: Followed, decision: Decision) -> list[Phase]:
+    """Those that are over. Asked often, and of many entries: each phase is looked through up to what is left of it."""
+    there: set[Phase] = set()
+    left: set[Phase] = set()
+    for entry in drive.ledger.entries:
+        phase = entry.phase
+        if phase < decision.phase and phase not in left and entry.disposition is not Disposition.KEEP:
+            there.add(phase)
+            if not _is_over(drive, entry):
+                left.add(phase)
+    return sorted(there - left)
 
 
-def _summary(drive: Drive, phase: Phase) -> str:
+def _summary(drive: Followed, phase: Phase) -> str:
     """What went in a phase, in one line."""
     names = [f"{entry.resource.kind.lower()}/{entry.name}" for entry in _of_phase(drive, phase)]
     shown = ", ".join(names[:2])

@@ -79,7 +79,7 @@ def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
         lines.append(f"Is this the right cluster? It says that {found.elsewhere}. Choose with --context.")
     lines += _listed("There again, or still", found.back)
     lines += _listed("To be kept, and not there any more", found.lost)
-    lines += _block("Could not be read", [f"{name}: {why}" for name, why in found.unread.items()])
+    lines += _unread(found)
     lines += _block(
         "Another object has the name by now", [f"{name} (uid {uid})" for name, uid in found.successors.items()]
     )
@@ -88,6 +88,14 @@ def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
 
 def _listed(title: str, entries: tuple[Entry, ...]) -> list[str]:
     return _block(title, [f"{entry} (uid {entry.uid})" for entry in entries])
+
+
+def _unread(found: Verification) -> list[str]:
+    """Whoever does not answer does not answer about any: the reason is told once."""
+    reasons = set(found.unread.values())
+    if len(reasons) == 1 and len(found.unread) > 1:
+        return [f"{len(found.unread)} objects could not be read: {reasons.pop()}"]
+    return _block("Could not be read", [f"{name}: {why}" for name, why in found.unread.items()])
 
 
 def _block(title: str, rows: list[str]) -> list[str]:

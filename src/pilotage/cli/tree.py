@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pilotage.cli.connecting import cluster_options, connected, files_option, output_option, plain_errors, run_briefly
+from pilotage.cli.importing import import_meanwhile
 from pilotage.cli.looking import look, look_into, need_words, paint
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from pilotage.teardown.tree import Tree
     from pilotage.teardown.world import World
+
+_MODULES = ("pilotage.teardown.asking", "pilotage.teardown.relations", "pilotage.teardown.tree")
 
 
 @click.command()
@@ -66,12 +69,14 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
 
 
 async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> list[Tree]:
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.relations import relate
-    from pilotage.teardown.tree import tree as make_tree
-
     async with connected(kubeconfig, context) as connection:
+        import_meanwhile(_MODULES)
         seen = await look(connection, words, namespace)
+        from pilotage.teardown.asking import settle
+        from pilotage.teardown.relations import Relating
+        from pilotage.teardown.tree import tree as make_tree
+
+        relate = Relating()
 
         def think(world: World) -> list[Tree]:
             graph = relate(world)

@@ -26,7 +26,14 @@ TELL_AGAIN_SECONDS = 15.0
 @click.command()
 @click.argument("words", metavar="KIND/NAME...", nargs=-1)
 @click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="How long to wait. Then it says why they are still there.",
+)
 @cluster_options
 @plain_errors
 def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None) -> None:

@@ -17,6 +17,7 @@ from pilotage.cli.connecting import (
     plain_errors,
     run_briefly,
 )
+from pilotage.cli.importing import import_meanwhile
 from pilotage.cli.looking import look, look_into, need_words, paint
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.why.model import Explanation
     from pilotage.teardown.world import World
 
+_MODULES = ("pilotage.teardown.asking", "pilotage.teardown.relations", "pilotage.teardown.why.explain")
 FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 
 
@@ -103,13 +105,16 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
 async def _live(
     words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None
 ) -> list[Explanation]:
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.relations import relate
-    from pilotage.teardown.why.explain import explain
-
     async with connected(kubeconfig, context) as connection:
-        seen = await look(connection, words, namespace, FULL)
+        import_meanwhile(_MODULES)
+        from pilotage.teardown.in_full import KEEPERS
+
+        seen = await look(connection, words, namespace, KEEPERS)
+        from pilotage.teardown.asking import settle
+        from pilotage.teardown.relations import Relating
+        from pilotage.teardown.why.explain import explain
+
+        relate = Relating()
 
         def think(world: World) -> list[Explanation]:
             graph = relate(world)

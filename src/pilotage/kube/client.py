@@ -91,6 +91,12 @@ class Client:
             client._exchange = self._exchange.named(f"{name}/{__version__}")
         return client
 
+    def named(self, name: str) -> Self:
+        """A copy that writes under another name: that of the field manager."""
+        client = copy.copy(self)
+        client.name = name
+        return client
+
     def urgent(self, timeout: float) -> Self:
         """A copy for what cannot wait: no limiter holds it back, and it gives up after `timeout` seconds."""
         client = copy.copy(self)
@@ -211,6 +217,26 @@ class Client:
         }
         target = _target(_path(PODS, key, "log"), query)
         return await self._exchange.call(Request("GET", target, accept="*/*"), bytes)
+
+    async def log_lines(
+        self,
+        key: ObjectKey,
+        *,
+        container: str = "",
+        tail_lines: int | None = None,
+        previous: bool = False,
+        follow: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """A pod's log, line by line as it comes. `follow`: until the container ends, and not just what there is."""
+        query = {
+            "container": container,
+            "tailLines": "" if tail_lines is None else str(tail_lines),
+            "previous": "true" if previous else "",
+            "follow": "true" if follow else "",
+        }
+        request = Request("GET", _target(_path(PODS, key, "log"), query), accept="*/*")
+        async for line in self._exchange.lines(request):
+            yield line
 
     # Writing
 

@@ -14,7 +14,7 @@ from pilotage.kube.errors import ApiError, Status, Throttled, Unavailable, Uncer
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Response, Transport, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from pilotage.kube.ratelimit import TokenBucket
 
@@ -69,6 +69,22 @@ class Exchange:
             raise _no_answer(nonsense, request) from error
         finally:
             response.close()
+
+    async def lines(self, request: Request) -> AsyncIterator[bytes]:
+        """The lines of an answer that has no end in sight, as they come. Unavailable where it breaks off."""
+        response = await self.open(request)
+        rest = b""
+        try:
+            while chunks := await response.chunks():
+                *lines, rest = (rest + b"".join(chunks)).split(b"\n")
+                for line in lines:
+                    yield line
+        except TransportError as error:
+            raise _no_answer(error, request) from error
+        finally:
+            response.close()
+        if rest:
+            yield rest
 
     async def open(
         self, request: Request, timeout: float | None = None, allowed: Callable[[], None] | None = None

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pilotage.kube.config import CredentialsError
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import Head, encode_request
+from pilotage.kube.pool import Pool
 from pilotage.kube.proxies import proxy_for
 from pilotage.kube.transport import Request, Response, TransportError
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig
 
 CONNECT_SECONDS_MAX = 10.0
-IDLE_SECONDS_MAX = 60.0
-"""Shorter than the API server's own, so that we rarely send into a connection that it is just closing."""
+CONNECTIONS_MIN = 2
+"""Fewer are not shared: another one is made at once."""
 
 _PORTS = {"https": 443, "http": 80}
 
@@ -43,7 +44,7 @@ class HttpTransport:
         self._proxy = proxy_for(config)
         self._context: ssl.SSLContext | None = None
         self._certificate: tuple[bytes, bytes] | None = None
-        self._idle: list[Connection] = []
+        self._pool = Pool()
         self._open: set[Connection] = set()
         self._closings = 0
 
@@ -69,14 +70,15 @@ class HttpTransport:
         connections = [*self._open]
         for connection in connections:
             connection.abort("the client was closed")
-        self._idle.clear()
+        self._pool.close()
         await asyncio.gather(*(connection.closed for connection in connections))
 
     async def _send(self, request: Request, proof: Mapping[str, str]) -> _HttpResponse:
         raw = self._encode(request, proof)
         await self._refresh_certificate()
+        pool = self._pool
         while True:
-            connection, reused = self._take_idle(), True
+            connection, reused = await self._take(pool, request), True
             if connection is None:
                 connection, reused = await self._connect(), False
             try:
@@ -92,7 +94,7 @@ class HttpTransport:
             except BaseException:
                 connection.finish()
                 raise
-            return _HttpResponse(head, connection, self._idle)
+            return _HttpResponse(head, connection, pool)
 
     def _encode(self, request: Request, proof: Mapping[str, str]) -> bytes:
         headers = [
@@ -108,14 +110,15 @@ class HttpTransport:
         except ValueError as error:
             raise TransportError(str(error), sent=False) from error
 
-    def _take_idle(self) -> Connection | None:
-        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.usable and connection.idle_since > oldest:
-                return connection
-            connection.abort("idle for too long")
-        return None
+    async def _take(self, pool: Pool, request: Request) -> Connection | None:
+        """A connection that is there; None: a new one is due. Only reads wait for one: writes are worth a handshake."""
+        idle = pool.take()
+        while idle is None and request.method == "GET" and len(self._open) >= CONNECTIONS_MIN:
+            idle = await pool.wait()
+            if idle is None or idle.usable:
+                break
+            idle = pool.take()
+        return idle
 
     async def _refresh_certificate(self) -> None:
         """Start over with new connections when an exec plugin hands out another client certificate."""
@@ -125,9 +128,8 @@ class HttpTransport:
         tls = self._config.tls
         self._context = (tls if certificate is None else tls.with_certificate(*certificate)).ssl_context()
         self._certificate = certificate
-        for connection in self._idle:
-            connection.abort("the client certificate is another now")
-        self._idle = []  # a new list: a response under way gives its connection back to the old one
+        self._pool.drop("the client certificate is another now")
+        self._pool = Pool()  # a response under way gives its connection back to the old one
 
     async def _connect(self) -> Connection:
         host, port = _address(self._server)
@@ -201,7 +203,7 @@ class HttpTransport:
 class _HttpResponse:
     __slots__ = ("_connection", "_head", "_pool")
 
-    def __init__(self, head: Head, connection: Connection, pool: list[Connection]) -> None:
+    def __init__(self, head: Head, connection: Connection, pool: Pool) -> None:
         self._head = head
         self._connection: Connection | None = connection
         self._pool = pool
@@ -225,10 +227,7 @@ class _HttpResponse:
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and connection.finish():
-            now = connection.idle_since = asyncio.get_running_loop().time()
-            self._pool.append(connection)
-            while self._pool[0].idle_since < now - IDLE_SECONDS_MAX:  # what a burst has left behind
-                self._pool.pop(0).abort("idle for too long")
+            self._pool.give(connection)
 
 
 async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotage.kube.config_error import ConfigError
+from pilotage.kube.plain_yaml import parse_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,7 +136,10 @@ def read_file(file: Path) -> KubeconfigFile | None:
 
 
 def _parse(file: Path, text: bytes) -> object:
-    import yaml
+    plain = _parse_json(text) if text.startswith(b"{") else parse_plain(text)
+    if plain is not None:
+        return plain
+    import yaml  # not before: its import takes longer than a request
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -146,6 +150,14 @@ def _parse(file: Path, text: bytes) -> object:
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the whole file"
         problem = re.sub(r"'(?!<)[^']{2,}'", "'…'", getattr(error, "problem", None) or "unreadable characters")
         raise ConfigError(f"{file}: {place}: not YAML ({problem}). Correct it there.") from None
+
+
+def _parse_json(text: bytes) -> dict[str, Any] | None:
+    """JSON is YAML. None: it is none."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except ValueError:
+        return None
 
 
 _THEIR_WORDS_AND_OURS = {"str": "string", "object": "mapping", "array": "list"}

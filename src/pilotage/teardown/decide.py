@@ -10,8 +10,8 @@ Rules of this file
 - Every entry that is not finished has an action or a wait, and every wait has a cause, an actor, a since and an until.
 
 An entry's way: present -> (held ->) asked to go -> terminating -> gone. A held owner is marked first: from then on its
-controller stops making parts, and our finalizer keeps the collector from taking the parts it has. They go one by one,
-and then it is let go.
+controller stops making parts, and our finalizer keeps the collector from taking the parts it has. Once it has taken
+notice (its own finalizer is gone, or it had its time), they go one by one, and then the owner is let go.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ ORPHAN = "orphan"
 BUSY_PATIENCE = 12
 """A collector that is at work has so many times as long as one that is not."""
 READ_AGAIN = dt.timedelta(seconds=2)
+NOTICE = dt.timedelta(seconds=3)
+"""A controller that runs takes notice of a deletion within milliseconds; one that does not is not waited for longer."""
 HOPELESS_SECONDS = 3.0
 """Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
 
@@ -50,17 +52,19 @@ def decide(
     *,
     running: Collection[str] | None = None,
     collected: dt.datetime | None = None,
+    hasten: bool = False,
 ) -> Decision:
     """See the module. An entry that `sights` does not have is unknown.
 
     A ledger can be decided in parts that do not wait for each other (`agenda.split`). Then `running` says in which
     namespaces something of the whole still runs (`still_running` of the whole), and `collected` when the garbage
-    collector was last seen at work: as long as it works, nobody has to do its work.
+    collector was last seen at work: as long as it works, nobody has to do its work. `hasten`: what the collector would
+    take is deleted as soon as its owner is gone.
     """
     frame = ledger if isinstance(ledger, Frame) else Frame(ledger)
     if running is None:
         running = still_running(frame.ledger, sights)
-    return _Deciding(frame, sights, refusals, now, running, collected).decision()
+    return _Deciding(frame, sights, refusals, now, running, collected, hasten).decision()
 
 
 def still_running(ledger: Ledger, sights: Mapping[str, Sight]) -> set[str]:
@@ -94,12 +98,14 @@ class _Deciding:
         now: dt.datetime,
         running: Collection[str],
         collected: dt.datetime | None,
+        hasten: bool,
     ) -> None:
         self.sights = sights
         self.refusals = refusals
         self.now = now
         self.running = running
         self.last_collected = collected
+        self.hasten = hasten
         self.frame = frame
         self.entries = frame.entries
         self.labels = frame.labels
@@ -126,7 +132,13 @@ class _Deciding:
 
     def hopeless(self) -> bool:
         blockers = [wait for wait in self.waits if wait.blocks]
-        return not self.actions and bool(blockers) and all(map(self.is_forbidden, blockers))
+        return not self.actions and bool(blockers) and all(map(self.is_in_vain, blockers))
+
+    def is_in_vain(self, wait: Wait) -> bool:
+        """Whether time changes nothing: it is forbidden, or all that would let go of it was not seen to run."""
+        if wait.cause is Cause.FINALIZER and wait.entry.abandoned:
+            return {*self.sight(wait.entry).finalizers} <= {FOREGROUND, ORPHAN, *wait.entry.abandoned}
+        return self.is_forbidden(wait)
 
     def is_forbidden(self, wait: Wait) -> bool:
         refusal = self.refusals.get(wait.entry.uid)
@@ -152,6 +164,10 @@ class _Deciding:
         if holder is not None and self.sight(holder).state not in (State.TERMINATING, *_OVER):
             self.wait(entry, Cause.ORDER, self.labels[holder.uid], f"{self.labels[holder.uid]} is marked first")
             return entry.phase
+        if holder is not None and (due := self.noticed_by(holder)) is not None:
+            text = f"its controller has not taken notice of the deletion of {holder} yet, and might bring this back"
+            self.wait(entry, Cause.FINALIZER, holder.keeper or "that controller", text, until=due, again=due)
+            return entry.phase
         if blocker := self.first_unsettled(entry):
             return self.wait_for(entry, blocker)
         if entry.last and entry.namespace in self.running:
@@ -165,7 +181,14 @@ class _Deciding:
 
     def wait_for(self, entry: Entry, blocker: Entry) -> Phase:
         """Wait for something that has to go first, or whose going has to settle."""
-        gone_at = self.sight(blocker).gone_at
+        sight = self.sight(blocker)
+        gone_at = sight.gone_at
+        if sight.state in _OVER and sight.settled is False:
+            again = self.now + READ_AGAIN
+            self.wait(
+                entry, Cause.ROUTER, "the router", f"{blocker} is gone; {sight.problem}", since=gone_at, again=again
+            )
+            return Phase.DRAIN
         settled_at = gone_at + dt.timedelta(seconds=blocker.settle_seconds) if gone_at else self.until
         if self.sight(blocker).state in _OVER and self.now < settled_at:
             text = f"{blocker} is gone; what it sent is given {blocker.settle_seconds:g} s to end"
@@ -188,11 +211,17 @@ class _Deciding:
         waits_in_background = sight.state is State.TERMINATING and FOREGROUND not in sight.finalizers
         if waits_in_background:
             self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
-        elif self.now >= (due := self.collection_due(left)):
+        elif self.is_hastened(entry, sight) or self.now >= (due := self.collection_due(left)):
             self.act(Act.DELETE, entry)
         else:
             text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=due)
+
+    def is_hastened(self, entry: Entry, owner: Sight) -> bool:
+        """Whether we delete a part at once whose owner is gone: nobody else owns it, and no other has that name."""
+        if not self.hasten or owner.state is not State.GONE:
+            return False
+        return all(uid in self.entries for uid in self.sight(entry).owners)
 
     def collection_due(self, since: dt.datetime) -> dt.datetime:
         """Until when the collector may take its time over something: longer, while it is seen at work elsewhere."""
@@ -277,9 +306,12 @@ class _Deciding:
         """Whether it is over, and its going has had the time it is given."""
         if not self.over(entry):
             return False
+        sight = self.sight(entry)
+        if sight.settled is not None:
+            return sight.settled
         if not entry.settle_seconds:
             return True
-        gone_at = self.sight(entry).gone_at
+        gone_at = sight.gone_at
         return gone_at is not None and self.now >= gone_at + dt.timedelta(seconds=entry.settle_seconds)
 
     def first_unsettled(self, entry: Entry) -> Entry | None:
@@ -289,6 +321,18 @@ class _Deciding:
                 return kept
         waited = (self.entries.get(uid) for uid in entry.after)
         return next((each for each in waited if each is not None and not self.settled(each)), None)
+
+    def noticed_by(self, holder: Entry) -> dt.datetime | None:
+        """Until when the controller of a held owner has time to take its finalizer off. None: it has, or had its time.
+
+        Until then it may be in the middle of making parts anew, and not know yet that they go.
+        """
+        sight = self.sight(holder)
+        if sight.state is not State.TERMINATING or HOLD not in sight.finalizers or not sight.deletion:
+            return None
+        others = {*sight.finalizers} - {HOLD, FOREGROUND, ORPHAN, *holder.abandoned}
+        due = parse_time(sight.deletion) + NOTICE
+        return due if others and self.now < due else None
 
     def is_held(self, uid: str) -> bool:
         """Whether our finalizer is on an owner that goes: the collector does not take its parts, so we do."""

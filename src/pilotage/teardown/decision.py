@@ -64,7 +64,9 @@ class Sight(NamedTuple):
     gone_at: dt.datetime | None = None
     """When it was first seen gone."""
     problem: str = ""
-    """Why it is unknown."""
+    """Why it is unknown, or what is still seen of it (`settled`)."""
+    settled: bool | None = None
+    """Of what is gone: whether nothing acts as if it were there any more. None: nobody can tell, and time decides."""
 
 
 class Cause(enum.StrEnum):
@@ -114,7 +116,7 @@ class Decision(NamedTuple):
     """What did not go as planned and belongs into the receipt."""
 
     hopeless: bool = False
-    """Whether all that is left is forbidden: waiting changes nothing."""
+    """Whether all that is left is forbidden, or nobody runs who would let go of it: waiting changes nothing."""
 
     @property
     def finished(self) -> bool:

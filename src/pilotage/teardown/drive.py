@@ -11,7 +11,7 @@ import contextlib
 import datetime as dt
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import Absent, ApiError, Conflict, Forbidden, KindNotServed
+from pilotage.kube import Absent, ApiError, Conflict, Discovery, Forbidden, KindNotServed
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.teardown.acting import Gone, perform, refusal
@@ -20,8 +20,10 @@ from pilotage.teardown.decide import is_over
 from pilotage.teardown.decision import Cause
 from pilotage.teardown.following import Following
 from pilotage.teardown.gate import Gate
-from pilotage.teardown.ledger import HOLD, Disposition, Entry, extend
-from pilotage.teardown.phases import Phase, phase_of
+from pilotage.teardown.gather import readable
+from pilotage.teardown.ledger import HOLD, Disposition, Entry
+from pilotage.teardown.newcomers import owner_of, searched, take_in
+from pilotage.teardown.phases import Phase
 from pilotage.teardown.prove import Proof, kind_is_gone, prove
 from pilotage.teardown.sights import Sights
 from pilotage.teardown.world import GroupKind, State
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.world import World
 
+POD = GroupKind("", "Pod")
 AT_ONCE = 32
 """How many requests are under way at the same time."""
 POLL_SECONDS = 2.0
@@ -158,7 +161,7 @@ class Drive:
             elif self._agenda.finished:
                 self._on_step(Step("proving", None, now))
                 proven = self.ledger
-                proof = await prove(self._client, proven)
+                proof = await prove(self._client, proven, searched(proven, await self._kinds()))
                 if self._take_proof(proof) and self.ledger is proven:  # it may have grown meanwhile
                     return self._outcome(proof)
                 if over:
@@ -252,7 +255,7 @@ class Drive:
         """Watch the kinds of all that is waited for and that is under way."""
         for wait in decision.waits:
             entry = wait.entry
-            if wait.cause is Cause.ORDER and self._following.has(entry):
+            if wait.cause is Cause.ORDER and (self._following.has(entry) or self._goes_at_once(entry)):
                 continue
             if wait.cause is Cause.HELD:  # a controller that has not noticed yet may make its parts again
                 for part in self._parts.get(entry.uid, ()):
@@ -265,6 +268,10 @@ class Drive:
             going = self.sights.get(entry.uid).state is not State.PRESENT or entry.disposition is Disposition.COLLECT
             if going or wait.cause is Cause.REFUSED:
                 self._following.begin(entry)
+
+    def _goes_at_once(self, entry: Entry) -> bool:
+        """Whether its going is an answer to us, so that nobody has to watch for it. Pods take their time."""
+        return self._agenda.hastens and entry.group_kind != POD
 
     def _unfinished(self, kind: GroupKind) -> list[Entry]:
         entries = (entry for entry in self.ledger.entries if entry.group_kind == kind)
@@ -287,31 +294,13 @@ class Drive:
             if self.sights.see(obj):
                 self._changed_is(entry.uid)
             return
-        owner = next((self._entries[each.uid] for each in obj.meta.owner_references if each.uid in self._entries), None)
-        if owner is not None and owner.disposition is not Disposition.KEEP:
+        owner = owner_of(obj, self._entries) if obj.meta.owner_references else None
+        if owner is not None:
             self._found(resource, obj, owner)
 
     def _found(self, resource: Resource, obj: Object, owner: Entry) -> None:
-        """Something that appeared after the plan was made, and that belongs to it: a pod that replaced another."""
-        phase = phase_of(GroupKind(resource.group, resource.kind))
-        siblings = [
-            each
-            for each in self.ledger.going
-            if each.owner == owner.uid and each.disposition is Disposition.DELETE and each.phase != Phase.RELEASE
-        ]
-        one_by_one = owner.hold or bool(siblings)
-        entry = Entry(
-            resource=resource,
-            namespace=obj.meta.namespace,
-            name=obj.meta.name,
-            uid=obj.meta.uid,
-            phase=phase,
-            disposition=Disposition.DELETE if one_by_one else Disposition.COLLECT,
-            reason=f"appeared later; owned by {owner}",
-            owner=owner.uid,
-            after=tuple(each.uid for each in siblings if each.phase < phase),
-        )
-        self.ledger = extend(self.ledger, [entry], {each.uid for each in siblings if each.phase > phase})
+        """Something that appeared after the plan was made, and that belongs to it."""
+        self.ledger, entry = take_in(self.ledger, resource, obj, owner)
         self._entries = self.ledger.by_uid()
         self._parts = _by_owner(self.ledger)
         self._agenda = Agenda(self.ledger)
@@ -367,6 +356,16 @@ class Drive:
 
     # Proving
 
+    async def _kinds(self) -> list[Resource]:
+        """All kinds, as far as is known: those that were read for the plan, or else those that are served."""
+        if self._world is not None:
+            return [reading.resource for reading in self._world.kinds.values()]
+        try:
+            return readable(await Discovery(self._client).surface(), None, frozenset())
+        except ApiError as error:
+            self._note([f"the kinds that are served could not be read, to search them for new parts: {error.message}"])
+            return []
+
     def _take_proof(self, proof: Proof) -> bool:
         """Whether it holds. What it shows to be there after all goes back into the game."""
         for obj in proof.there:
@@ -378,6 +377,11 @@ class Drive:
             f"{self._entries[uid]} could not be read to prove it gone: {problem}"
             for uid, problem in proof.unread.items()
         )
+        self._note(proof.unsearched)
+        for resource, obj in proof.newcomers:
+            owner = owner_of(obj, self._entries)
+            if owner is not None and obj.meta.uid not in self._entries:
+                self._found(resource, obj, owner)
         return proof.holds
 
     def _note(self, notes: Iterable[str]) -> None:
@@ -387,11 +391,13 @@ class Drive:
 
 
 def _rank(entry: Entry) -> int:
-    """What runs goes first, and what has to go before it, each endpoint through all its phases: pods take the longest.
+    """What is furthest goes first: an endpoint that has begun is finished before the next one begins.
 
-    So kubelets and the garbage collector have something to do from the start. What comes after has time until then.
+    A Service that is gone is one less that controllers compare with each pod that goes; of a thousand, that is much of
+    their work. Nobody waits longer for it: what comes late in an order can go only when its pods are gone, and by then
+    all that takes its time has begun.
     """
-    return int(entry.phase) if entry.phase <= Phase.STOP else 0
+    return int(entry.phase)
 
 
 def _by_owner(ledger: Ledger) -> dict[str, list[Entry]]:

@@ -169,7 +169,7 @@ def _read(source: Source) -> tuple[dt.datetime, bytes]:
         return dt.datetime.fromtimestamp(Path(source).stat().st_mtime, dt.UTC), Path(source).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DumpError(f"{source}: it cannot be read ({reason}).") from error
+        raise DumpError(f"{source}: it cannot be read ({reason}). Correct the path, or its permissions.") from error
 
 
 def _shown(source: Source) -> str:

@@ -66,7 +66,7 @@ def _text(name: str, data: bytes) -> str:
     if "\0" in text:
         raise DumpError(f"{name}: this is not text; objects are wanted as YAML or JSON.")
     if not text.strip():
-        raise DumpError(f"{name}: it is empty.")
+        raise DumpError(f"{name}: it is empty. Give one with at least one object.")
     return text
 
 

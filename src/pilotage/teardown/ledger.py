@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.kube import ObjectKey, ObjectRef, Resource
+from pilotage.teardown.order import break_cycles, needed_by
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.world import GroupKind, Name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Container, Iterable, Mapping
 
 HOLD = "pilotage.dev/teardown"
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
@@ -60,6 +61,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """How long after it is gone things may go on as if it were there: routes that proxies still have."""
     unverified: str = ""
     """What cannot be proven about it, for the receipt."""
+    abandoned: tuple[str, ...] = ()
+    """Finalizers whose keepers were not seen to run, where we were asked to do their work: they are not waited for."""
 
     @property
     def key(self) -> ObjectKey:
@@ -101,6 +104,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     targets: tuple[str, ...]
     """What was asked for, as a person reads it."""
+    adopt: bool = False
+    """Whether what refers to it and to nothing else goes along."""
     started: str
     """RFC 3339."""
     policy: Policy
@@ -141,31 +146,79 @@ def extend(ledger: Ledger, found: Iterable[Entry], later: Collection[str] = ()) 
 
 
 def merge(saved: Ledger, planned: Ledger) -> Ledger:
-    """The saved ledger of a teardown that was cut off, with what a new plan of the same targets has found since.
+    """The saved ledger of a teardown that was cut off, with what a new plan of the same has found since.
 
     Nothing that stands in the saved one is lost, whether the new plan has seen it or not. What is new comes in with its
     order, and what is known waits for the new as planned. The time that the policy gives begins anew.
     """
     known = saved.by_uid()
     again = planned.by_uid()
+    owners = {entry.uid: entry.owner for entry in saved.entries if entry.owner}
     entries = []
     for entry in saved.entries:
         new = again.get(entry.uid)
-        if new is not None and entry.disposition is not Disposition.KEEP:
-            after = (*entry.after, *(uid for uid in new.after if uid not in known))
-            disposition = Disposition.DELETE if new.disposition is Disposition.DELETE else entry.disposition
-            owner, hold = entry.owner or new.owner, entry.hold or new.hold
-            entry = msgspec.structs.replace(entry, after=after, disposition=disposition, owner=owner, hold=hold)
+        if new is not None and entry.disposition is not Disposition.KEEP and new.disposition is not Disposition.KEEP:
+            entry = _with_news(entry, new, known, owners)
         entries.append(entry)
     one_by_one = {entry.owner for entry in saved.entries if entry.disposition is Disposition.DELETE}
     for entry in planned.entries:
         if entry.uid not in known:
             ours = entry.disposition is Disposition.COLLECT and entry.owner in one_by_one
-            entries.append(msgspec.structs.replace(entry, disposition=Disposition.DELETE) if ours else entry)
+            disposition = Disposition.DELETE if ours else entry.disposition
+            entries.append(msgspec.structs.replace(entry, disposition=disposition))
+    entries, cycles = _in_order(entries)
+    going = {entry.uid for entry in entries if entry.disposition is not Disposition.KEEP}
+    pointers = {pointer.uid: pointer for pointer in (*planned.pointers, *saved.pointers) if pointer.uid not in going}
     return msgspec.structs.replace(
         saved,
         started=planned.started,
         entries=tuple(entries),
-        cycles=tuple(dict.fromkeys((*saved.cycles, *planned.cycles))),
+        cycles=tuple({frozenset(each): each for each in (*cycles, *planned.cycles, *saved.cycles)}.values()),
         remarks=tuple(dict.fromkeys((*saved.remarks, *planned.remarks))),
+        pointers=tuple(pointers.values()),
     )
+
+
+def _with_news(entry: Entry, new: Entry, known: Container[str], owners: dict[str, str]) -> Entry:
+    """An entry, with what a new plan says about the same object. `owners`: who is whose part, so far."""
+    if not entry.owner and new.owner and entry.uid not in _upwards(new.owner, owners):
+        owners[entry.uid] = new.owner
+    return msgspec.structs.replace(
+        entry,
+        after=(*entry.after, *(uid for uid in new.after if uid not in known)),
+        disposition=Disposition.DELETE if new.disposition is Disposition.DELETE else entry.disposition,
+        owner=owners.get(entry.uid, ""),
+        hold=entry.hold or new.hold,
+        abandoned=new.abandoned,
+    )
+
+
+def _upwards(uid: str, owners: Mapping[str, str]) -> set[str]:
+    """An object and all above it."""
+    found: set[str] = set()
+    while uid and uid not in found:
+        found.add(uid)
+        uid = owners.get(uid, "")
+    return found
+
+
+def _in_order(entries: list[Entry]) -> tuple[list[Entry], list[tuple[str, ...]]]:
+    """Two plans may each have broken a circle elsewhere, or have seen other parts: together nothing may wait for
+    itself. Returns the circles, too.
+    """
+    after = {entry.uid: set(entry.after) for entry in entries}
+    for waited in after.values():
+        waited &= after.keys()
+    owners = {entry.uid: entry.owner for entry in entries if entry.owner}
+    cycles = break_cycles(after, owners)
+    going = (entry for entry in entries if entry.disposition is not Disposition.KEEP)
+    needed = needed_by(after, owners, (entry.uid for entry in going if entry.phase <= Phase.STOP))
+    ordered = [
+        msgspec.structs.replace(
+            entry,
+            after=tuple(uid for uid in entry.after if uid in after[entry.uid]),
+            last=entry.last and entry.uid not in needed,
+        )
+        for entry in entries
+    ]
+    return ordered, cycles

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pilotage.kube.wire import format_time
 from pilotage.teardown.closure import Members, gather_members
 from pilotage.teardown.graph import Relation
-from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger, Pointer
+from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
 from pilotage.teardown.order import break_cycles, needed_by, order
 from pilotage.teardown.phases import WORKLOADS, Phase, is_built_in, phase_of
 from pilotage.teardown.routers import settle_seconds
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     """The workload that takes a finalizer off an object, if it is known."""
     WhoKeeps = Callable[[World, Item, str], str]
     """Who that is, for a person."""
+    IsAbandoned = Callable[[World, Item, str], bool]
+    """Whether nobody was seen to run who would take a finalizer off an object."""
 
 
 def make_ledger(
@@ -39,12 +43,23 @@ def make_ledger(
     adopt: bool = False,
     keeper_of: KeeperOf | None = None,
     who_keeps: WhoKeeps = lambda *_: "",
+    is_abandoned: IsAbandoned = lambda *_: False,
 ) -> Ledger:
-    """The ledger of a teardown of these objects."""
+    """The ledger of a teardown of these objects. `adopt`: with what refers to them and to nothing else, and with the
+    parts of those that are stuck in deletion.
+    """
     named = list(targets)
     members = gather_members(world, graph, named, policy, adopt=adopt)
     carriers = _carriers(members)
-    holds = {uid for uid in members.going if _goes_in_parts(uid, members, carriers, graph, adopt=adopt)}
+    abandoned = {
+        uid: tuple(each for each in item.meta.finalizers if adopt and is_abandoned(world, item, each))
+        for uid, item in members.going.items()
+    }
+    holds = {
+        uid
+        for uid in members.going
+        if _goes_in_parts(uid, members, carriers, graph, adopt=adopt, abandoned=bool(abandoned[uid]))
+    }
     for uid in holds:  # its parts are ours to delete, each in its turn
         for child in members.parts(uid):
             carriers.pop(child, None)
@@ -73,6 +88,7 @@ def make_ledger(
             keeper=", ".join(dict.fromkeys(who_keeps(world, item, each) for each in item.meta.finalizers)),
             settle_seconds=(settle := settle_seconds(world, item, policy))[0],
             unverified=settle[1],
+            abandoned=abandoned[uid],
         )
         for uid, item in members.going.items()
     ]
@@ -92,6 +108,7 @@ def make_ledger(
     entries.sort(key=lambda entry: (entry.phase, entry.namespace, entry.resource.kind, entry.name))
     return Ledger(
         targets=tuple(str(item) for item in named),
+        adopt=adopt,
         started=format_time(world.now),
         policy=policy,
         entries=tuple(entries),
@@ -99,6 +116,35 @@ def make_ledger(
         remarks=tuple(members.remarks),
         pointers=tuple(_pointers(graph, members).values()),
     )
+
+
+def plan_again(
+    saved: Ledger,
+    world: World,
+    graph: Graph,
+    *,
+    keeper_of: KeeperOf | None = None,
+    who_keeps: WhoKeeps = lambda *_: "",
+    is_abandoned: IsAbandoned = lambda *_: False,
+) -> Ledger:
+    """The ledger of a teardown that was cut off, with what has appeared since: see `merge`.
+
+    What it took then it still takes, by uid, and what that owns by now; what it kept stays. An object that was made
+    anew under an old name is another one.
+    """
+    kept = saved.policy.keep_uids | {entry.uid for entry in saved.kept}
+    there = [item for entry in saved.going if (item := world.get(entry.uid)) is not None]
+    planned = make_ledger(
+        world,
+        graph,
+        there,
+        msgspec.structs.replace(saved.policy, keep_uids=kept),
+        adopt=saved.adopt,
+        keeper_of=keeper_of,
+        who_keeps=who_keeps,
+        is_abandoned=is_abandoned,
+    )
+    return merge(saved, planned)
 
 
 def _carriers(members: Members) -> dict[str, str]:
@@ -123,19 +169,21 @@ def _chain(part: str, carriers: dict[str, str], start: str) -> set[str]:
     return {start} if start == part else set()
 
 
-def _goes_in_parts(uid: str, members: Members, carriers: dict[str, str], graph: Graph, *, adopt: bool) -> bool:
+def _goes_in_parts(
+    uid: str, members: Members, carriers: dict[str, str], graph: Graph, *, adopt: bool, abandoned: bool
+) -> bool:
     """Whether an owner's parts have an order of their own: deleted with it, they would go in any.
 
     The parts of one that is already being deleted are its controller's to take, unless we are asked to do it, or it was
-    us who began: then our finalizer is on it.
+    us who began: then our finalizer is on it. Those of one that is `abandoned` would wait for it forever.
     """
     item = members.going[uid]
-    if is_built_in(item.resource.group):
+    if is_built_in(item.resource.group) and not (abandoned and item.group_kind in WORKLOADS):
         return False
     if item.terminating and not adopt and HOLD not in item.meta.finalizers:
         return False
     below = {part for part in members.below(uid) if part in carriers}
-    if item.terminating:
+    if item.terminating or abandoned:
         return bool(below)
     phases = {phase_of(members.going[part].group_kind) for part in below}
     return len(phases) > 1 or any(

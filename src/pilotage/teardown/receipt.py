@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +17,7 @@ from pilotage.teardown.ledger import Disposition, Ledger
 
 if TYPE_CHECKING:
     import datetime as dt
+    from pathlib import Path
 
     from pilotage.teardown.drive import Outcome
     from pilotage.teardown.ledger import Entry
@@ -159,20 +158,24 @@ def _state(entry: Entry, outcome: Outcome) -> str:
 def save(receipt: Receipt, path: Path) -> None:
     """Write it whole or not at all: a new file in the same folder, then a rename."""
     text = msgspec.json.format(msgspec.json.encode(receipt), indent=2)
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb", opener=_only_for_us) as file:
                 file.write(text + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(path)
+            temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                Path(temporary).unlink()
+                temporary.unlink()
             raise
     except OSError as error:
         raise ReceiptError(f"{path}: the receipt cannot be written: {error.strerror}") from error
+
+
+def _only_for_us(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def load(path: Path) -> Receipt:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.why.model import Remedy
 
 if TYPE_CHECKING:
-    from pilotage.teardown.world import Item
+    from pilotage.kube import Resource
+    from pilotage.teardown.world import Item, Name
 
 LOOK = 0
 """Nothing is changed."""
@@ -37,11 +38,20 @@ REPLAY_DELETE = "replay-delete"
 
 def place(item: Item) -> str:
     """The object as a person types it: kind and name with its namespace, the group where the kind is not a core one."""
-    name = item.name
-    kind = item.resource.kind.lower()
-    group = item.resource.group
-    word = kind if not group or "." not in group or group.endswith(".k8s.io") else f"{item.resource.plural}.{group}"
+    return spelled(item.resource, item.name)
+
+
+def spelled(resource: Resource, name: Name) -> str:
+    """The same, of what may be gone."""
+    group = resource.group
+    kind = resource.kind.lower()
+    word = kind if not group or "." not in group or group.endswith(".k8s.io") else f"{resource.plural}.{group}"
     return f"{word}/{name.name}" + (f" -n {name.namespace}" if name.namespace else "")
+
+
+def strip_command(where: str, finalizer: str) -> str:
+    """What to type to remove a finalizer from an object."""
+    return f"pilotage why {where} --fix={STRIP_FINALIZER} --finalizer {finalizer}"
 
 
 def look_at(item: Item, title: str, effect: str) -> Remedy:
@@ -78,7 +88,7 @@ def strip_finalizer(item: Item, finalizer: str, leaks: str) -> Remedy:
     return Remedy(
         STRIP_FINALIZER,
         "Remove the finalizer",
-        f"pilotage why {place(item)} --fix={STRIP_FINALIZER} --finalizer {finalizer}",
+        strip_command(place(item), finalizer),
         f"LEAKS: {leaks}",
         STRIP,
         item,

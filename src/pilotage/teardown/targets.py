@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, ObjectKey, UnknownKind
+from pilotage.kube import Absent, ApiError, ObjectKey, Resource, UnknownKind
 from pilotage.teardown.dump import manifests
 from pilotage.teardown.gather import gather, readable
 from pilotage.teardown.words import (
@@ -23,10 +23,11 @@ from pilotage.teardown.world import GroupKind, Item, Name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pilotage.kube import ApiResource, Client, Discovery, Json, Resource, Surface
+    from pilotage.kube import ApiResource, Client, Discovery, Json, Surface
     from pilotage.teardown.dump import Source
 
 AT_ONCE = 8
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 async def resolve(
@@ -152,6 +153,8 @@ class _Live:
 
     async def missing(self, name: Name) -> str:
         """That there is no such object, and what there is of a similar name."""
+        if name.namespace and await self._is_absent(ObjectKey("", name.namespace)):
+            return f"There is no {name}: there is no namespace {name.namespace}. Look in another one with -n."
         resource = await self._served(name.group, name.kind)
         names: list[str] = []
         if resource is not None:
@@ -161,6 +164,16 @@ class _Live:
             except ApiError:
                 pass  # a suggestion less
         return missing_name(name, names)
+
+    async def _is_absent(self, namespace: ObjectKey) -> bool:
+        """Whether there certainly is no such namespace."""
+        try:
+            await self._client.get(_NAMESPACES, namespace, metadata_only=True)
+        except Absent:
+            return True
+        except ApiError:
+            pass  # who may not look does not know
+        return False
 
 
 async def served_kind(discovery: Discovery, group: str, kind: str) -> Resource | None:

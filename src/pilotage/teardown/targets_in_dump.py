@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pilotage.teardown.world import Item, World
 
+KINDS_NAMED_MAX = 12
+
 
 def resolve_in(
     world: World,
@@ -102,7 +104,9 @@ class _Dump:
             if plain.lower() in self._names[kind] and narrowed:
                 return kind
         near = near_kinds(word, map(sorted, self._names.values()))
-        hint = f"Did you mean {listed(near)}?" if near else "It can be explained only if it is in the dump."
+        there = sorted({kind.kind.lower() for kind in self._names})
+        hint = f"Did you mean {listed(near)}?" if near else f"It has {', '.join(there[:KINDS_NAMED_MAX])}"
+        hint += "" if near else ", ..." if len(there) > KINDS_NAMED_MAX else "."
         raise TargetError(f"The dump has no kind {word!r}. {hint}")
 
 

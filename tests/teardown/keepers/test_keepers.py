@@ -3,7 +3,7 @@
 import pytest
 
 from pilotage.kube import Json, Resource
-from pilotage.teardown.keepers import Liveness, keeper
+from pilotage.teardown.keepers import Liveness, abandoned, keeper
 from pilotage.teardown.keepers.rows import find_row, table
 from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.world import Item
@@ -122,6 +122,44 @@ def test_since_when_it_does_not_run_is_said() -> None:
     )
     found = keeper(world(manager), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.trouble == "0 of 1 replicas available, it has no pods (since 2h)"
+
+
+@pytest.mark.parametrize(
+    ("finalizer", "seconds", "operator", "want"),
+    [
+        ("finalizer.keda.sh", 1, deployment("keda-operator", "keda"), True),
+        ("finalizer.keda.sh", 3600, deployment("keda-operator", "keda", available=1), False),
+        ("finalizer.keda.sh", 1, deployment("other", "keda"), False),  # it may run where nobody sees it
+        ("finalizer.keda.sh", 3600, deployment("other", "keda"), True),
+        ("sprocket.example.com/x", 1, deployment("sprocket-operator", "acme"), False),  # found by likeness alone
+        ("sprocket.example.com/x", 3600, deployment("sprocket-operator", "acme"), True),
+        ("kubernetes.io/pvc-protection", 3600, deployment("other", "keda"), False),
+        (HOLD, 3600, deployment("other", "keda"), False),
+    ],
+)
+def test_whether_a_finalizer_is_worth_waiting_for(finalizer: str, seconds: int, operator: Item, want: bool) -> None:
+    obj = item(WIDGETS, "held", metadata=going(seconds, finalizer))
+    assert abandoned(world(obj, operator), obj, finalizer) == want
+
+
+def test_what_nobody_deletes_has_not_been_waited_for() -> None:
+    obj = item(WIDGETS, "held", metadata={"finalizers": ["acme.io/x"]})
+    assert not abandoned(world(obj), obj, "acme.io/x")
+
+
+def test_pods_that_nobody_looked_for_are_not_missed() -> None:
+    operator = deployment("keda-operator", "keda")
+    seen = keeper(world(operator), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert seen.trouble == "0 of 1 replicas available, it has no pods"
+    unseen = keeper(world(operator, namespaces=("shop",)), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    assert unseen.trouble == "0 of 1 replicas available"
+
+
+def test_whether_other_namespaces_were_looked_at_is_said() -> None:
+    said = "Controllers in other namespaces than shop were not looked for."
+    assert said in keeper(world(namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
+    elsewhere = deployment("other", "elsewhere")
+    assert said not in keeper(world(elsewhere, namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
 
 
 def test_a_lease_that_is_renewed_wins_over_pods_that_are_not_ready() -> None:

@@ -1,24 +1,33 @@
 """Finalizers whose controllers are dead, forbidden, failing, busy, unknown or nowhere, on the real API server."""
 
+import asyncio
 import copy
 import datetime as dt
+import json
 import secrets
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from controlplane import Access, Cluster
-from pilotage.kube import LEASES, Client, Object, Resource, load_config
+from pilotage.kube import LEASES, Absent, Client, Object, Resource, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.model import Confidence, Verdict
 from pilotage.teardown.why.render import confidence, exit_code, remedies_of, render
+from tests.cli.running import Ran
 from tests.support import kinds
-from tests.support.waiting import until
+from tests.support.waiting import eventually, until
 from tests.teardown.why.staging import Stage, name_of, owner, root_codes, the
 
 WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 EVENTS = Resource("", "v1", "events", "Event")
@@ -57,7 +66,7 @@ async def warned(stage: Stage, obj: Object, message: str) -> None:
 async def test_the_controller_is_known_and_scaled_to_0(stage: Stage, widgets: Resource) -> None:
     controller = await stage.make(kinds.DEPLOYMENTS, kinds.deployment("kserve-controller-manager", replicas=0))
     obj = await held(stage, widgets, "inferenceservice.finalizers")
-    child = await stage.make(kinds.CONFIG_MAPS, kinds.config_map("part"), ownerReferences=[owner(widgets, obj)])
+    await stage.make(kinds.CONFIG_MAPS, kinds.config_map("part"), ownerReferences=[owner(widgets, obj)])
     explanation = await stage.why(widgets, obj, seconds_later=14 * 60)
     assert root_codes(explanation) == {Code.FINALIZER_CONTROLLER_DEAD}
     root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
@@ -67,7 +76,8 @@ async def test_the_controller_is_known_and_scaled_to_0(stage: Stage, widgets: Re
     assert explanation.headline == "terminating for 14m"
     first, second, last = remedies_of(explanation)
     assert first.command == f"kubectl scale deployment/kserve-controller-manager -n {stage.namespace} --replicas=1"
-    assert second.command == f"pilotage delete configmap/{child.meta.name} -n {stage.namespace}"
+    assert second.command == f"pilotage delete {widgets}/held -n {stage.namespace} --adopt"
+    assert second.effect.startswith("Would delete 1 object,")
     assert (last.code, last.detail) == ("strip-finalizer", "inferenceservice.finalizers")
     assert "TrainedModels" in last.effect
     lines = render(explanation)
@@ -78,6 +88,60 @@ async def test_the_controller_is_known_and_scaled_to_0(stage: Stage, widgets: Re
     )
     assert lines[3].startswith("      └─ NOT RUNNING: scaled to 0")
     assert lines[3].endswith("← root cause")
+
+
+async def test_what_the_dead_controller_would_have_done_is_done_in_order(
+    stage: Stage, widgets: Resource, cluster: Access, tmp_path: Path
+) -> None:
+    """What `why` says to do, done: the parts go, its finalizer stays, and the end says how to let go; then that."""
+    await stage.make(kinds.DEPLOYMENTS, kinds.deployment("kserve-controller-manager", replicas=0))
+    obj = await held(stage, widgets, "inferenceservice.finalizers")
+    part: dict[str, Any] = {"ownerReferences": [owner(widgets, obj)]}
+    config = await stage.make(kinds.CONFIG_MAPS, kinds.config_map("config"), **part)
+    body = kinds.deployment("web", replicas=0)
+    body["spec"]["template"]["spec"]["volumes"] = [{"name": "config", "configMap": {"name": "config"}}]
+    web = await stage.make(kinds.DEPLOYMENTS, body, **part)
+    other = await stage.make(kinds.CONFIG_MAPS, kinds.config_map("other"))
+    await eventually(lambda: replica_sets(stage, web))
+    _, remedy, _ = remedies_of(await stage.why(widgets, obj))
+    assert remedy.effect.startswith("Would delete 3 objects,")
+    receipt = tmp_path / "r.json"
+
+    ran = await pilotage(cluster, *remedy.command.split()[1:], "--yes", "--timeout", "60", "--receipt", str(receipt))
+    assert ran.code == 1, ran
+    left = await stage.client.get(widgets, obj.key)
+    assert left.meta.finalizers == ("inferenceservice.finalizers",)
+    for resource, part_of_it in ((kinds.DEPLOYMENTS, web), (kinds.CONFIG_MAPS, config)):
+        with pytest.raises(Absent):
+            await stage.client.get(resource, part_of_it.key)
+    told = json.loads(receipt.read_text())
+    gone = {record["kind"]: record["gone"] for record in told["objects"] if record["state"] != "left"}
+    assert gone.keys() == {"Deployment", "ReplicaSet", "ConfigMap"}
+    assert gone["Deployment"] <= gone["ReplicaSet"] < gone["ConfigMap"]
+    [line] = [line for line in ran.err.splitlines() if line.startswith("Bring KServe controller back, or let go of ")]
+
+    stripped = await pilotage(cluster, *line.partition(": pilotage ")[2].split(), "--yes")
+    assert stripped.code == 0, stripped
+    resumed = await pilotage(cluster, "delete", "--resume", str(receipt), "--yes")
+    assert resumed.code == 0, resumed
+    assert json.loads(receipt.read_text())["result"] == "complete"
+    assert (await stage.client.get(kinds.CONFIG_MAPS, other.key)).meta.uid == other.meta.uid
+
+
+async def replica_sets(stage: Stage, deployment: Object) -> bool:
+    listed = await stage.client.list(REPLICA_SETS, stage.namespace)
+    return any(owner.uid == deployment.meta.uid for obj in listed.items for owner in obj.meta.owner_references)
+
+
+async def pilotage(cluster: Access, *args: str) -> Ran:
+    """The program, as a person runs it, with nobody to ask."""
+    program = (sys.executable, "-m", "pilotage", *args, "--kubeconfig", str(cluster.kubeconfig))
+    process = await asyncio.create_subprocess_exec(
+        *program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return Ran(process.returncode, out.decode(), err.decode())
 
 
 async def test_the_controllers_pods_cannot_start(stage: Stage, namespace_for_pods: str, widgets: Resource) -> None:

@@ -78,10 +78,13 @@ def test_the_example_of_the_documentation() -> None:
         "1. Bring the controller back:  kubectl describe deployment/kserve-controller-manager -n kserve",
         "   It finishes the deletion by itself. Nothing leaks.",
         (
-            "2. Take down what it would have taken down, in order:  pilotage delete deployment/assistant-predictor "
-            "service/assistant-predictor ingress/assistant -n chat"
+            "2. Take down what it would have taken down, in order, then let go:  "
+            "pilotage delete inferenceservices.serving.kserve.io/assistant -n chat --adopt"
         ),
-        "   Would delete 3 objects and what they own. inferenceservice/assistant -n chat itself still waits.",
+        (
+            "   Would delete 5 objects, and say how to let go of inferenceservice/assistant -n chat. "
+            "Nothing leaks that Pilotage can see."
+        ),
         (
             "3. Remove the finalizer:  pilotage why inferenceservices.serving.kserve.io/assistant -n chat "
             "--fix=strip-finalizer --finalizer inferenceservice.finalizers"

@@ -31,8 +31,8 @@ from pilotage.sim.scenarios.teardown_oracles import (
 from pilotage.teardown.decide import decide
 from pilotage.teardown.drive import Drive
 from pilotage.teardown.gather import gather
-from pilotage.teardown.ledger import Ledger, merge
-from pilotage.teardown.plan import make_ledger
+from pilotage.teardown.ledger import Ledger
+from pilotage.teardown.plan import make_ledger, plan_again
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.receipt import conclude
 from pilotage.teardown.relations import BUILT_IN, Row, full_kinds, relate
@@ -113,7 +113,7 @@ class TeardownScenario(Scenario):
                 return None
             ledger = self.plan(world)
         else:
-            ledger = merge(saved, self.plan(world))
+            ledger = plan_again(saved, world, relate(world, self.rows), keeper_of=self.keeper_of)
         self.save(ledger)
         drive = Drive(
             client,

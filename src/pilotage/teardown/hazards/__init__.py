@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.hazards import admission, keepers, notes, owners, permissions, protection, references, unseen
 from pilotage.teardown.hazards.model import Code, Hazard, Outlook
-from pilotage.teardown.keepers import FULL as KEEPERS_FULL
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.in_full import HAZARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FULL", "Code", "Hazard", "predict"]
 
-FULL: frozenset[GroupKind] = KEEPERS_FULL | {
-    GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-}
+FULL = HAZARDS
 """What has to be read in full besides what the relations need."""
 
 _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (

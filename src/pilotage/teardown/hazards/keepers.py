@@ -32,7 +32,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
         elif keeper.workload is not None and _ends_before(outlook, keeper.workload, group.example):
             yield _ends_first(keeper, group)
         elif keeper.alive is Liveness.UNKNOWN:
-            yield _unknown(outlook, keeper, group)
+            yield _unknown(keeper, group, everywhere=keepers.looked_everywhere)
     if any(item.group_kind in WORKLOADS for item in outlook.going.values()):
         staying = (item for item in outlook.world if not outlook.goes(item) or item.terminating)
         for (_, finalizer), group in _finalizers(item for item in staying if item.uid not in outlook.going).items():
@@ -113,9 +113,9 @@ def _left_without(keeper: Keeper, group: Group) -> Hazard:
     )
 
 
-def _unknown(outlook: Outlook, keeper: Keeper, group: Group) -> Hazard:
+def _unknown(keeper: Keeper, group: Group, *, everywhere: bool) -> Hazard:
     who = f"whether {_who(keeper)} runs could not be seen" if keeper.who else "nobody was found who would remove it"
-    if outlook.world.namespaces and keeper.workload is None:
+    if not everywhere and keeper.workload is None:
         who += " (other namespaces were not looked at)"
     return Hazard(
         Code.KEEPER_UNKNOWN,

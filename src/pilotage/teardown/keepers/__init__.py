@@ -6,6 +6,6 @@ what was not gathered is asked for through the world.
 """
 
 from pilotage.teardown.keepers.model import Keeper, Liveness
-from pilotage.teardown.keepers.recognise import FULL, Keepers, keeper
+from pilotage.teardown.keepers.recognise import FULL, Keepers, abandoned, keeper
 
-__all__ = ["FULL", "Keeper", "Keepers", "Liveness", "keeper"]
+__all__ = ["FULL", "Keeper", "Keepers", "Liveness", "abandoned", "keeper"]

@@ -142,7 +142,7 @@ def _reasons(world: World, workload: Item, body: Json) -> Iterator[str]:
     for condition in entries(body, "status", "conditions"):
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
             yield text(condition, "message") or text(condition, "reason")
-    if not asked:
+    if not asked and not world.problem("", "Pod", workload.meta.namespace):
         yield "it has no pods"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.teardown.fields import text
+from pilotage.teardown.fields import seconds_since, text
+from pilotage.teardown.in_full import KEEPERS
 from pilotage.teardown.keepers import traces
 from pilotage.teardown.keepers.liveness import judge_lease, together
 from pilotage.teardown.keepers.model import Keeper, Liveness
@@ -20,15 +21,11 @@ if TYPE_CHECKING:
     from pilotage.teardown.world import Item, World
 
 LEASE = GroupKind("coordination.k8s.io", "Lease")
-FULL: frozenset[GroupKind] = frozenset(
-    {
-        LEASE,
-        GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-        GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    }
-)
+FULL = KEEPERS
 """The kinds to gather in full: Leases are read at all only then."""
 
+PATIENCE_SECONDS = 300.0
+"""How long somebody is given to take a finalizer off who is not seen to run, and may yet."""
 UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
 
 
@@ -45,6 +42,12 @@ class Keepers:
     def __init__(self, world: World) -> None:
         self._world = world
         self._workloads = list(traces.workloads(world))
+
+    @property
+    def looked_everywhere(self) -> bool:
+        """Whether workloads of other namespaces than those that were read are known, too."""
+        namespaces = self._world.namespaces
+        return not namespaces or any(each.meta.namespace not in namespaces for each in self._workloads)
 
     def of(self, item: Item, finalizer: str) -> Keeper:
         """Who keeps this finalizer of this object."""
@@ -159,7 +162,7 @@ class Keepers:
             problem = self._world.problem(group, kind)
             if problem:
                 yield f"{GroupKind(group, kind)} could not be read: {problem}."
-        if self._world.namespaces:
+        if not self.looked_everywhere:
             read = ", ".join(sorted(self._world.namespaces))
             yield f"Controllers in other namespaces than {read} were not looked for."
 
@@ -167,6 +170,17 @@ class Keepers:
 def keeper(world: World, item: Item, finalizer: str) -> Keeper:
     """Who keeps this finalizer of this object, and whether they run."""
     return Keepers(world).of(item, finalizer)
+
+
+def abandoned(world: World, item: Item, finalizer: str) -> bool:
+    """Whether nobody is going to take this finalizer off: its keeper is known not to run; or is not seen to run, and
+    has had its time. A run of ours is no controller, and those of Kubernetes come back.
+    """
+    kept = keeper(world, item, finalizer)
+    if finalizer == HOLD or kept.builtin or kept.alive is Liveness.ALIVE:
+        return False
+    waited = seconds_since(world.now, item.meta.deletion_timestamp) or 0.0
+    return (kept.alive is Liveness.DEAD and not kept.guessed) or waited >= PATIENCE_SECONDS
 
 
 def _score(row: Row, workload: Item, finalizer: str) -> int:

@@ -7,10 +7,11 @@ but for reading that file.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.relations import plans
-from pilotage.teardown.relations.edges import defined_by, relate
+from pilotage.teardown.relations.edges import Relating, defined_by, relate
 from pilotage.teardown.relations.families import BUILT_IN, FAMILIES
 from pilotage.teardown.relations.rows import Form, Kind, Named, Reference, Row, Selected, When
 from pilotage.teardown.relations.user_rows import RelationsError, load_rows
@@ -29,7 +30,15 @@ def full_kinds(rows: tuple[Row, ...] = BUILT_IN, served: Iterable[ApiResource] =
     `served` kinds, as discovery lists them, those count that match the pattern and carry the row's category. Without
     `served` there are none.
     """
+    if rows is BUILT_IN and not served:
+        return _of_the_built_in()
     return plans.full_kinds(rows, served)
+
+
+@functools.cache
+def _of_the_built_in() -> frozenset[GroupKind]:
+    """Worked out once: it is asked for at every look at a cluster."""
+    return plans.full_kinds(BUILT_IN, ())
 
 
 __all__ = [
@@ -39,6 +48,7 @@ __all__ = [
     "Kind",
     "Named",
     "Reference",
+    "Relating",
     "RelationsError",
     "Row",
     "Selected",

@@ -54,6 +54,43 @@ def relate(world: World, rows: tuple[Row, ...] = BUILT_IN, *, asked_max: int = _
     return Graph([*edges, *_turned(backward, edges)])
 
 
+class Relating:
+    """The graph of a world that is asked for more, again and again: what was read since is all that is looked at."""
+
+    def __init__(self, rows: tuple[Row, ...] = BUILT_IN) -> None:
+        self._rows = rows
+        self._graph: Graph | None = None
+        self._seen: dict[str, Item] = {}
+
+    def __call__(self, world: World) -> Graph:
+        """What `relate` gives. It is the same graph each time."""
+        read = [item for item in world if self._seen.get(item.uid) is not item]
+        if self._graph is None or not all(map(self._says_more, read)):
+            self._graph = relate(world, self._rows)
+        elif read:
+            finder = Finder(world, ())
+            for item in read:
+                before = self._pointing(finder, self._seen[item.uid])
+                self._graph.put(item, before, self._pointing(finder, item))
+        self._seen.update((item.uid, item) for item in read)
+        return self._graph
+
+    def _says_more(self, item: Item) -> bool:
+        """Whether it is an object from before, read in full by now, which changes nothing but what it points at.
+
+        Pods are such, and they are what is asked for most.
+        """
+        old = self._seen.get(item.uid)
+        plan = plans(self._rows).of(item.resource.group, item.resource.kind)
+        if old is None or item.group_kind not in _FROM_TEMPLATES or (plan is not None and not plan.points_only):
+            return False
+        return (old.meta.labels, old.meta.owner_references) == (item.meta.labels, item.meta.owner_references)
+
+    def _pointing(self, finder: Finder, item: Item) -> list[Edge]:
+        plan = plans(self._rows).of(item.resource.group, item.resource.kind)
+        return [] if plan is None else [edge for _, edge in _edges(finder, item, plan, plan.find(item))]
+
+
 def defined_by(world: World, item: Item) -> list[Item]:
     """What an object DEFINES: a Namespace all that is in it, a CustomResourceDefinition its instances. Else nothing."""
     match item.group_kind:

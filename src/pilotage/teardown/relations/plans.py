@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from pilotage.teardown.relations.families import TEMPLATES
+from pilotage.teardown.relations.rows import Selected
 from pilotage.teardown.world import GroupKind
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ class Plan:
     def __init__(self, rows: Iterable[Row], template: str | None) -> None:
         self._metadata, self._body = _Node(), _Node()
         tops: dict[str, None] = {}
-        for row in rows:
+        each = tuple(rows)
+        for row in each:
             (self._metadata if row.from_metadata else self._body).add(row.field, row)
             if not row.from_metadata:
                 tops.update(dict.fromkeys(_tops(row)))
@@ -117,11 +119,17 @@ class Plan:
         # managedFields, is often more than half of an object.
         self._decode = msgspec.json.Decoder(TypedDict("Parts", dict.fromkeys(tops, Any), total=False)).decode  # type: ignore[operator]
         self._full = bool(tops)
+        self._points_only = template is None and not any(row.back or type(row.target) is Selected for row in each)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to look for."""
         return not self._full and not self._metadata.keys
+
+    @property
+    def points_only(self) -> bool:
+        """Whether what is found makes edges from the object to others by their names, and nothing else."""
+        return self._points_only
 
     def find(self, item: Item) -> list[Found]:
         """All values that rows are about, as far as the item was read."""

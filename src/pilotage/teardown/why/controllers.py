@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.teardown.closure import gather_members
+from pilotage.teardown.policy import Policy
 from pilotage.teardown.remedies import DELETE, LOOK, REPAIR, place, strip_finalizer
 from pilotage.teardown.why.model import Remedy
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.why.complaints import Refusal
     from pilotage.teardown.why.context import Context
     from pilotage.teardown.world import Item
-
-CHILDREN_NAMED_MAX = 8
 
 
 def bring_back(keeper: Keeper) -> Iterator[Remedy]:
@@ -61,19 +61,19 @@ def last_resort(item: Item, keeper: Keeper) -> Iterator[Remedy]:
         yield strip_finalizer(item, keeper.finalizer, keeper.leaks)
 
 
-def take_down_children(context: Context, item: Item) -> Iterator[Remedy]:
-    """Delete what the object owns and its controller would have deleted, in order."""
-    if not item.terminating:
+def do_its_work(context: Context, item: Item) -> Iterator[Remedy]:
+    """Let `pilotage delete` take down what the object owns, in order, as its controller would have."""
+    if not item.terminating or not context.world.children(item.uid):
         return
-    children = [each for each in context.world.children(item.uid) if not each.terminating]
-    if 0 < len(children) <= CHILDREN_NAMED_MAX and len({each.meta.namespace for each in children}) == 1:
-        words = " ".join(place(each).partition(" ")[0] for each in children)
-        where = f" -n {children[0].meta.namespace}" if children[0].meta.namespace else ""
+    going = gather_members(context.world, context.graph, [item], Policy(), adopt=True).going
+    number = sum(not each.terminating for each in going.values())
+    if number:
         yield Remedy(
             "",
-            "Take down what it would have taken down, in order",
-            f"pilotage delete {words}{where}",
-            f"Would delete {len(children)} objects and what they own. {item} itself still waits.",
+            "Take down what it would have taken down, in order, then let go",
+            f"pilotage delete {place(item)} --adopt",
+            f"Would delete {number} object{'s' * (number != 1)}, and say how to let go of {item}. "
+            "Nothing leaks that Pilotage can see.",
             DELETE,
             item,
         )

@@ -12,7 +12,7 @@ from pilotage.teardown.remedies import LOOK, REDRIVE, REPAIR, look_at, place
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.complaints import complaints, refusal_in
 from pilotage.teardown.why.context import PATIENCE_SECONDS
-from pilotage.teardown.why.controllers import bring_back, grant, last_resort, read_log, restart, take_down_children
+from pilotage.teardown.why.controllers import bring_back, do_its_work, grant, last_resort, read_log, restart
 from pilotage.teardown.why.model import Cause, Confidence, Remedy
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
         return _working(item, keeper, age) if age < PATIENCE_SECONDS and keeper.builtin else _unclear(item, keeper)
     if context.world.namespaces or context.world.problem("apps", "Deployment"):
         return _unclear(item, keeper)  # not found where nobody looked
-    return _missing(item, keeper) if keeper.who else _unclaimed(item, keeper)
+    return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
 def _kept_by(item: Item, keeper: Keeper, root: Cause) -> Cause:
@@ -98,7 +98,7 @@ def _dead(context: Context, item: Item, keeper: Keeper) -> Cause:
         keeper.workload or keeper.lease or item,
         f"NOT RUNNING: {keeper.trouble}",
         keeper.evidence,
-        remedies=(*bring_back(keeper), *take_down_children(context, item), *last_resort(item, keeper)),
+        remedies=(*bring_back(keeper), *do_its_work(context, item), *last_resort(item, keeper)),
     )
 
 
@@ -214,7 +214,7 @@ def _unclear(item: Item, keeper: Keeper) -> Cause:
     )
 
 
-def _missing(item: Item, keeper: Keeper) -> Cause:
+def _missing(context: Context, item: Item, keeper: Keeper) -> Cause:
     install = Remedy(
         "",
         f"Install {keeper.who} again, or start it where it runs",
@@ -228,7 +228,7 @@ def _missing(item: Item, keeper: Keeper) -> Cause:
         "NOT FOUND: nothing in this cluster looks like it; it was uninstalled, or runs elsewhere",
         keeper.evidence,
         Confidence.MEDIUM,
-        remedies=(install, *last_resort(item, keeper)),
+        remedies=(install, *do_its_work(context, item), *last_resort(item, keeper)),
     )
 
 

@@ -1,0 +1,25 @@
+"""Modules that a command needs later, imported while the API server answers: a start costs as much as many reads."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SWITCH_SECONDS = 0.0005
+"""So soon an answer that has arrived is looked at; by default it would wait ten times as long."""
+
+
+def import_meanwhile(modules: Sequence[str]) -> None:
+    """Import these in the background, in this order. Whoever needs one of them before waits for it, as always."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    threading.Thread(target=_import, args=(modules,), daemon=True).start()
+
+
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)

@@ -1,0 +1,32 @@
+"""What a drive makes of what it sees first. How it ends under faults is tested in `tests/sim`."""
+
+from __future__ import annotations
+
+import random
+
+from pilotage.kube.wire import format_time
+from pilotage.runtime.clock import utc_now
+from pilotage.sim.loop import virtual
+from pilotage.sim.world import World
+from pilotage.teardown.drive import Drive
+from pilotage.teardown.ledger import Ledger
+from pilotage.teardown.policy import Policy
+from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
+
+
+@virtual
+async def test_another_object_of_the_name_is_not_waited_for_and_not_touched():
+    async with World() as world:
+        client = world.client("me")
+        mine = await config_map(client)
+        await unmake(client, mine)
+        other = await config_map(client)
+        ledger = Ledger(
+            targets=("configmap/one",), started=format_time(utc_now()), policy=Policy(), entries=(entry_of(mine),)
+        )
+        outcome = await Drive(client, ledger, rng=random.Random(1)).run()
+        assert outcome.complete
+        assert outcome.asked_at == {}
+        assert outcome.proof is not None
+        assert outcome.proof.taken == {mine.meta.uid: other.meta.uid}
+        assert (await client.get(CONFIG_MAPS, other.key)).meta == other.meta
