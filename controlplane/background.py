@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from controlplane.access import POLL_SECONDS
@@ -14,18 +14,18 @@ REPOSITORY = Path(__file__).parent.parent
 
 
 class BackgroundBuild:
-    """`python -m controlplane build` as a process that ends with this one. Close it in any case."""
+    """`python -m controlplane build`, or another module, as a process that ends with this one. Close it in any case."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "control plane", command: Sequence[str] = ("controlplane", "build")) -> None:
+        self._what = what
         self._start = time.monotonic()
         self._supervisor = Supervisor()
-        command = [sys.executable, "-m", "controlplane", "build"]
-        self._supervisor.start("build", command, env=os.environ, cwd=REPOSITORY)
+        self._supervisor.start("build", [sys.executable, "-m", *command], env=os.environ, cwd=REPOSITORY)
 
     def wait(self, say: Callable[[str], None]) -> None:
         """Pass on what the build says until it is done. Raises `NoControlPlane`, with the end of its log."""
         if self._supervisor.is_running("build"):
-            say(f"control plane: its build began {time.monotonic() - self._start:.0f} s ago; the rest waits for it")
+            say(f"{self._what}: its build began {time.monotonic() - self._start:.0f} s ago; the rest waits for it")
         with self._supervisor.log("build").open() as lines:
             running = True
             while running:
@@ -34,7 +34,7 @@ class BackgroundBuild:
                     say(line.rstrip())
                 time.sleep(POLL_SECONDS)
         if self._supervisor.exit_code("build"):
-            raise NoControlPlane(f"the build of the control plane failed:\n{tail(self._supervisor.log('build'))}")
+            raise NoControlPlane(f"the build of the {self._what} failed:\n{tail(self._supervisor.log('build'))}")
 
     def close(self) -> None:
         """End the build, if it still runs; what it has built so far stays."""

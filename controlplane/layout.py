@@ -46,7 +46,7 @@ class Layout:
         authority = certs.Authority.create(folder, "ca")
         layout = cls(
             folder=folder,
-            ports=Ports(*_free_ports(3)),
+            ports=Ports(*free_ports(3)),
             authority=authority,
             front_proxy_ca=certs.Authority.create(folder, "front-proxy-ca").pair,
             serving=authority.server(folder, "kube-apiserver"),
@@ -122,7 +122,7 @@ def _encoded(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on right now."""
     ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):

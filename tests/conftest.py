@@ -5,6 +5,7 @@ session; the session waits for them between the last test without a cluster and 
 that any test has. `PILOTAGE_TEST_KUBECONFIG` names a cluster of the user's own to use instead.
 """
 
+import gc
 import os
 import re
 from collections.abc import Generator, Iterator
@@ -15,6 +16,8 @@ import pytest
 from controlplane import Access, Cluster, NoControlPlane, RemoteCluster, assets
 from controlplane.background import BackgroundBuild
 from controlplane.build import NoGo, check_go
+
+pytest_plugins = ("tests.support.tools", "tests.support.edge", "tests.support.kserve")
 
 REMOTE = os.environ.get("PILOTAGE_TEST_KUBECONFIG")
 UNDER_CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -71,6 +74,12 @@ CONTROL_PLANE = pytest.StashKey[ControlPlane]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[CONTROL_PLANE] = ControlPlane()
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        from hypothesis import HealthCheck, settings
+
+        # On a busy machine everything is slow: that alone is no failure.
+        settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("untimed")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -86,6 +95,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    # What was imported and collected stays to the end: looking through it for garbage takes a tenth of the time.
+    gc.collect()
+    gc.freeze()
     if any(map(needs_cluster, session.items)) and not session.config.option.collectonly and not REMOTE:
         session.config.stash[CONTROL_PLANE].prepare()
 

@@ -41,6 +41,7 @@ class Kubectl:
             "HOME": str(place.cache),
             "KUBECACHEDIR": str(place.cache / "discovery"),
             "KUBECONFIG": str(place.kubeconfig),
+            "GOGC": "off",  # it is gone before its garbage matters
         }
         self._room = asyncio.Semaphore(PARALLEL)
 

@@ -32,7 +32,8 @@ def session(
 ) -> Iterator["subprocess.Popen[str]"]:
     """A run of pytest over the given tests; a variable that is None is unset."""
     (folder / "test_it.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.conftest", "-p", "no:cacheprovider", *options]
+    plugins = [part for name in ("tests.conftest", "no:cacheprovider", "no:hypothesispytest") for part in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", "-v", *plugins, *options]
     command += [f"--config-file={REPOSITORY / 'pyproject.toml'}", f"--rootdir={folder}", str(folder / "test_it.py")]
     merged = {**os.environ, "PYTHONPATH": str(REPOSITORY), "CI": None, "PILOTAGE_TEST_KUBECONFIG": None, **env}
     with subprocess.Popen(

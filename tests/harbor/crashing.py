@@ -123,6 +123,15 @@ class Ledger:
             self.writes += 1
 
 
+async def warm_up():
+    """Load what the first write loads: once, before the forks, and not in every life."""
+    harbor = Harbor(Core())
+    await harbor.start()
+    answer = await harbor.handle(call("POST", PATH, {"metadata": {"name": "first"}, "data": content(1)}))
+    assert answer.status == 201, answer.body
+    await harbor.stop()
+
+
 def begin_life(folder, ledger, seed):
     reader, out = os.pipe()
     child = os.fork()
@@ -142,6 +151,7 @@ def begin_life(folder, ledger, seed):
 def main(folder, kills, writes, seed):
     rng = random.Random(seed)
     ledger = Ledger()
+    asyncio.run(warm_up())
     for ledger.life in range(kills + 1):
         # The last life is only there to look.
         patience = ledger.writes + max(1, round(rng.expovariate(kills / writes))) if ledger.life < kills else 0

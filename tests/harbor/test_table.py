@@ -43,6 +43,8 @@ OBJECT = {
         (".spec.replicas", [3]),
         ("{.spec.replicas}", [3]),
         (".spec.none", []),
+        (".spec['none','replicas']", [3]),
+        (".spec['on', 'replicas']", [True, 3]),
         (".spec.list[1]", [2]),
         (".spec.list[9]", []),
         (".spec.list[*]", [1, 2]),

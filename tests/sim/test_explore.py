@@ -1,5 +1,7 @@
 """The simulator finds bugs: controllers that are broken on purpose are caught, each by the fault it cannot bear."""
 
+import gc
+
 import pytest
 
 from pilotage.sim import world
@@ -30,6 +32,13 @@ def test_the_same_seed_gives_the_same_trace(scenario):
     first, second = run_plan(scenario, plan, seed=7), run_plan(scenario, plan, seed=7)
     assert first.trace == second.trace
     assert first.trace != run_plan(scenario, plan, seed=8).trace
+
+
+def test_the_collector_of_python_is_afterwards_as_it_was_before():
+    assert gc.isenabled()
+    threshold = gc.get_threshold()
+    explore(ControllerScenario, plans_max=2)  # its managers would tune it for themselves
+    assert (gc.isenabled(), gc.get_threshold()) == (True, threshold)
 
 
 def test_a_crash_between_two_writes_is_found(forgetful):

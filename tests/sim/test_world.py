@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+from pilotage.harbor.housekeeping.beginnings import Beginnings
 from pilotage.kube import Absent, AlreadyExists, Forbidden, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import NotSettled, World
 
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 A = ObjectKey("default", "a")
@@ -53,6 +55,15 @@ def test_the_same_seed_gives_the_same_trace_in_every_process():
 
 def config_map(name, **data):
     return {"metadata": {"namespace": "default", "name": name}, "data": data}
+
+
+@virtual
+async def test_a_world_begins_with_all_that_harbor_makes():
+    async with World() as world:
+        assert {obj["metadata"]["name"] for obj in world.objects(NAMESPACES)} >= {"default", "kube-system"}
+        version = world.core.store.version
+        await Beginnings(world.core, world.harbor.handle).make()
+        assert world.core.store.version == version, "nothing was missing"
 
 
 @virtual

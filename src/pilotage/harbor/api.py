@@ -61,9 +61,9 @@ class Harbor:
         self._housekeeping = Housekeeping(core, self.handle)
         core.registry.on_end(self._end_watches)
 
-    async def start(self) -> None:
-        """Begin to collect garbage, delete namespaces and serve custom kinds."""
-        await self._housekeeping.start()
+    async def start(self, *, begun: bool = False) -> None:
+        """Begin to collect garbage, delete namespaces and serve custom kinds. See `Housekeeping.start`."""
+        await self._housekeeping.start(begun=begun)
 
     async def stop(self) -> None:
         """End all watches cleanly, and the housekeeping."""

@@ -1,4 +1,4 @@
-"""The JSONPath of printer columns and scale subresources: fields, indexes, wildcards and filters by equality."""
+"""The JSONPath of printer columns and scale subresources: fields, unions, indexes, wildcards, equality."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _STEP = re.compile(
     r"""\.(?P<name>(?:\\.|[^.\[\]\\])+)              # .name, with \. for a dot in it
       | \[(?P<index>-?\d+)\]
       | \[(?P<all>\*)\]
+      | \[(?P<union>'[^']*'(?:\s*,\s*'[^']*')+)\]     # ['name','source']
       | \[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]
       | \[\?\(\s*@(?P<field>(?:\.[\w/-]+)+)\s*(?P<op>==|!=)\s*(?P<q2>['"]?)(?P<value>.*?)(?P=q2)\s*\)\]""",
     re.VERBOSE,
@@ -58,6 +59,9 @@ def find(path: str, obj: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 
 def _follow(step: dict[str, str | None], value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    if step["union"] is not None:
+        names = re.findall("'([^']*)'", step["union"])
+        return [value[name] for name in names if name in value] if isinstance(value, dict) else []
     name = step["name"] if step["name"] is not None else step["key"]
     if name is not None:
         if name == "*":

@@ -9,6 +9,8 @@ Promises
 - What was just written through `observe` is visible at once (read your writes), and its own event is not news later.
   A change by others that came before it, and whose event comes after it, still is.
 - Handlers are plain functions, called in order on the loop; one that raises is logged and the others still run.
+- An optional kind may not be served at all: then the cache is synced, empty and `absent`, and looks again from time to
+  time. That is not a proof that its objects are gone.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import ApiError, Client, Expired, Object, ObjectKey, ObjectList, Resource, WatchEvent
+from pilotage.kube import ApiError, Client, Expired, KindNotServed, Object, ObjectKey, ObjectList, Resource, WatchEvent
 from pilotage.kube.client import CHUNK
+from pilotage.kube.selectors import LabelSelector
 from pilotage.kube.watch import IDLE_SECONDS_MAX
 from pilotage.runtime.clock import monotonic
 from pilotage.runtime.lazy_logger import LazyLogger
@@ -33,6 +36,8 @@ _log = LazyLogger(__name__)
 WATCH_SECONDS_MIN = 300
 WATCH_SECONDS_SHORT = 5.0
 RETRY_SECONDS = (0.8, 30.0)
+ABSENT_SECONDS = (0.8, 15.0)
+"""As above, for a kind that is not served; with what chance adds, it is found within 30 s."""
 
 
 class Change(NamedTuple):
@@ -70,9 +75,12 @@ class Informer:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
+        optional: bool = False,
         idle_seconds_max: float = IDLE_SECONDS_MAX,
     ) -> None:
         self.resource = resource
+        self.optional = optional
+        self.absent = False
         self.store = Store()
         self.synced = asyncio.Event()
         self.problem: ApiError | None = None
@@ -81,6 +89,7 @@ class Informer:
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
+        self._selector: LabelSelector | None = None
         self.metadata_only = metadata_only
         self._idle_seconds_max = idle_seconds_max
         self._handlers: list[Handler] = []
@@ -113,14 +122,22 @@ class Informer:
             return
         key = obj.key
         old = self.store.get(key)
-        if old is None and (self._labels or self._fields):
-            return  # whether the selector matches it is the server's to say
+        if old is None and (self._fields or not self._selects(obj)):
+            return  # whether a field selector matches it is the server's to say
         if old is None or (
             old.meta.uid == obj.meta.uid and _newer(obj.meta.resource_version, old.meta.resource_version)
         ):
             self._ahead.setdefault(key, {})[obj.meta.resource_version] = writer
             self.store.put(obj)
             self._tell(Change(old, obj), quiet=writer)
+
+    def _selects(self, obj: Object) -> bool:
+        """Whether the label selector matches it."""
+        if not self._labels:
+            return True
+        if self._selector is None:
+            self._selector = LabelSelector.parse(self._labels)
+        return self._selector.matches(obj.meta.labels)
 
     def seed(self, objects: Iterable[Object], version: str) -> None:
         """Begin with a list that was just read, instead of with a list of one's own: `objects` at `version`.
@@ -135,7 +152,7 @@ class Informer:
 
     async def run(self) -> None:
         """Follow the server until cancelled. Errors are logged and retried with backoff; none of them ends it."""
-        backoff = Backoff(*RETRY_SECONDS, self._rng)
+        backoff, until_served = Backoff(*RETRY_SECONDS, self._rng), Backoff(*ABSENT_SECONDS, self._rng)
         while True:
             before, started = self._version, monotonic()
             try:
@@ -144,6 +161,12 @@ class Informer:
                 _log.info("list again", resource=str(self.resource), why=error.message)
                 self._must_list = True
             except ApiError as error:
+                if self.optional and isinstance(error, KindNotServed):
+                    if not self.absent:
+                        until_served.reset()
+                    self._is_absent()
+                    await asyncio.sleep(until_served.next())
+                    continue
                 self.problem = error
                 _log.warning("watch interrupted", resource=str(self.resource), error=str(error))
             # A connection that brought something, or lasted, is taken up again at once; else there is a pause.
@@ -156,7 +179,18 @@ class Informer:
         if self._must_list:
             await self._list()
             self.problem = None
+            if self.absent:
+                self.absent = False
+                _log.info("the kind is served now", resource=str(self.resource))
         await self._watch()
+
+    def _is_absent(self) -> None:
+        """As if a list had come back empty."""
+        if not self.absent:
+            _log.info("the kind is not served", resource=str(self.resource))
+        self.absent, self.problem = True, None
+        self._replace("", set(), [])
+        self._must_list = True
 
     async def _list(self) -> None:
         """Read everything and report the differences. Unchanged objects are not kept twice."""

@@ -87,8 +87,9 @@ class Manager:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
+        optional: bool = False,
     ) -> Informer:
-        """The shared cache of a kind, made at the first call."""
+        """The shared cache of a kind, made at the first call. `optional`: nobody minds if the kind is not served."""
         wanted = (resource, namespace, labels, fields, metadata_only)
         if wanted not in self._informers:
             informer = self._informers[wanted] = Informer(
@@ -99,11 +100,14 @@ class Manager:
                 labels=labels,
                 fields=fields,
                 metadata_only=metadata_only,
+                optional=optional,
             )
             caches = self._by_resource.setdefault(resource, [])
             caches.append(informer)
             self.metrics.cached.labels(str(resource)).set_function(lambda: sum(len(each.store) for each in caches))
-        return self._informers[wanted]
+        informer = self._informers[wanted]
+        informer.optional = informer.optional and optional
+        return informer
 
     def add(
         self,

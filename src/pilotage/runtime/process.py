@@ -16,7 +16,10 @@ def tune_gc() -> None:
     """Make the cyclic garbage collector cheap for a process that lives long and holds many objects.
 
     What was imported will never be garbage, so it is taken out of sight; young objects are looked at less often.
+    Who has turned the collector off looks after memory himself: nothing is done then.
     """
+    if not gc.isenabled():
+        return
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pilotage.sim.plan import Counts, Plan
     from pilotage.sim.scenario import Scenario
 
-COLLECT_EVERY = 64
+COLLECT_EVERY = 8
 
 
 class Outcome(NamedTuple):
@@ -193,23 +193,23 @@ def _quiet_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tidy_memory() -> Iterator[Callable[[], None]]:
-    """A manager that starts freezes what is in memory, for good: here that would be one world after the other."""
-    threshold = gc.get_threshold()
+    """Look for garbage between runs only, and only among what the last runs have left: most of it is their worlds."""
+    was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     runs = 0
 
     def tidy() -> None:
         nonlocal runs
         runs += 1
         if runs % COLLECT_EVERY == 0:
-            gc.unfreeze()
             gc.collect()
-            gc.freeze()
 
     gc.collect()
     gc.freeze()
+    gc.disable()
     try:
         yield tidy
     finally:
-        gc.unfreeze()
-        gc.set_threshold(*threshold)
-        gc.collect()
+        if not was_frozen:
+            gc.unfreeze()
+        if was_enabled:
+            gc.enable()

@@ -62,7 +62,7 @@ class Trace:
 
     def record(self, call: Call, answer: Answer) -> None:
         """Note a call and its answer, if it was a write."""
-        if call.method not in _WRITES:
+        if call.method not in _WRITES or call.option("dryRun"):
             return
         wanted = attributes_of(call.method, call.path, call.query)
         if not wanted.resource or wanted.group in _REVIEWS:
@@ -73,7 +73,7 @@ class Trace:
             name, version, uid = name or shown.meta.name, shown.meta.resource_version, shown.meta.uid
             if shown.kind == "Status" and (details := shown.decode_as(Status).details) is not None:
                 uid = details.uid  # of what was deleted
-        else:
+        elif answer.body.startswith(b"{"):  # a path that nobody serves is answered in plain text
             reason = Object.decode(answer.body).decode_as(Status).reason
         resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
         if wanted.subresource:

@@ -72,7 +72,7 @@ class World:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        await self.harbor.start()
+        await self.harbor.start(begun=True)  # `Genesis` has it all
         return self
 
     async def __aexit__(self, *_: object) -> None:

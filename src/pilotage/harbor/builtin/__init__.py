@@ -5,6 +5,7 @@ They are stored, defaulted and validated; none of them does anything. No I/O, no
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["builtin_kinds"]
 
 
-def builtin_kinds() -> list[Kind]:
-    """All of them. Of a kind in several versions, the preferred one comes first."""
+@cache
+def builtin_kinds() -> tuple[Kind, ...]:
+    """All of them, the same for everybody. Of a kind in several versions, the preferred one comes first."""
     from pilotage.harbor.builtin import (
         admission,
         apiservices,
@@ -40,4 +42,4 @@ def builtin_kinds() -> list[Kind]:
         core, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
         coordination, admission, crds, apiservices, certificates, node,
     )  # fmt: skip
-    return [each for family in families for each in family.kinds()]
+    return tuple(each for family in families for each in family.kinds())

@@ -48,15 +48,19 @@ class Housekeeping:
         self._webhooks: Webhooks | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        """Begin. Webhooks are not asked about what is made here: one that is down would keep the server down."""
+    async def start(self, *, begun: bool = False) -> None:
+        """Begin. Webhooks are not asked about what is made here: one that is down would keep the server down.
+
+        `begun`: what must exist is known to be stored, and is not looked at.
+        """
         core, handle = self._core, self._handle
         collector = Collector(core, handle)
         definitions = Definitions(core, handle, collector.kinds_changed)
         namespaces = Namespaces(core, handle, grace_seconds=self._grace_seconds)
         self._parts = [definitions, collector, namespaces]
         definitions.begin()
-        await Beginnings(core, handle).make()
+        if not begun:
+            await Beginnings(core, handle).make()
         core.admission = self._webhooks = Webhooks(core, self._post, definitions.terminating)
         collector.begin()
         namespaces.begin()
