@@ -1,7 +1,13 @@
-"""`python -m field [TOOL…]` builds the tools that are not there yet, and says where each is."""
+"""`python -m field [--last] [TOOL…]` builds the tools that are not there yet, and says where each is.
 
+`--last`: after the control plane, which more is waiting for.
+"""
+
+import os
 import sys
 
+from controlplane.assets import NoControlPlane
+from controlplane.build import build
 from field.modules import FieldError
 from field.table import TOOLS
 from field.tools import tool
@@ -9,10 +15,14 @@ from field.tools import tool
 
 def main() -> int:
     """Run the command line."""
+    arguments = sys.argv[1:]
     try:
-        for name in sys.argv[1:] or TOOLS:
+        if "--last" in arguments:
+            arguments.remove("--last")
+            build(os.environ, _say)
+        for name in arguments or TOOLS:
             sys.stdout.write(f"{tool(name, _say)}\n")
-    except FieldError as error:
+    except (FieldError, NoControlPlane) as error:
         _say(str(error))
         return 1
     return 0

@@ -31,15 +31,15 @@ class Tool:
     package: str
 
 
+CONTOUR = Module("github.com/projectcontour/contour", "v1.33.0", "h1:Aewh+Yt5DY005CGvdxtpquZWmc6/6IsDTs1ze8CvtZk=")
+KSERVE = Module("github.com/kserve/kserve", "v0.15.0", "h1:TK6lN8XVIzc/5KQ76GULEKYiJ2obkTRRI3Z2Iwuld5Y=")
+
 DEFINITIONS = {
     "argo-rollouts": Definitions(
         Module("github.com/argoproj/argo-rollouts", "v1.10.1", "h1:6oyVPGiHHxu3ixkT6mngemh88HLPDoTX1IwO6KNR1Y4="),
         "manifests/crds",
     ),
-    "contour": Definitions(
-        Module("github.com/projectcontour/contour", "v1.33.0", "h1:Aewh+Yt5DY005CGvdxtpquZWmc6/6IsDTs1ze8CvtZk="),
-        "examples/contour/01-crds.yaml",
-    ),
+    "contour": Definitions(CONTOUR, "examples/contour/01-crds.yaml"),
     "crossplane": Definitions(
         Module("github.com/crossplane/crossplane/v2", "v2.0.2", "h1:OKA26pnm3/uFHN1zF9d2CGkkvod9H/6PrK4xmL81BgU="),
         "cluster/crds",
@@ -53,13 +53,11 @@ DEFINITIONS = {
         "config/crd/bases",
     ),
     # The minimal ones: those that KServe's own charts install. The full ones repeat the schema of a Pod many times.
-    "kserve": Definitions(
-        Module("github.com/kserve/kserve", "v0.15.0", "h1:TK6lN8XVIzc/5KQ76GULEKYiJ2obkTRRI3Z2Iwuld5Y="),
-        "config/crd/minimal",
-    ),
+    "kserve": Definitions(KSERVE, "config/crd/minimal"),
 }
 
 TOOLS = {
+    "contour": Tool(CONTOUR, "./cmd/contour"),
     "helm": Tool(
         Module("helm.sh/helm/v4", "v4.3.1", "h1:UndCoLe9UPmNoL7IvWzaUXveL7T5t/ijoorEmgJdI9g="),
         "./cmd/helm",
@@ -68,6 +66,7 @@ TOOLS = {
         Module("carvel.dev/kapp", "v0.64.2", "h1:dJhtWVOkvPPgcS0f5A4OtOlrGie9gHvabtZBvB/h0+M="),
         "./cmd/kapp",
     ),
+    "kserve": Tool(KSERVE, "./cmd/manager"),
     "kube-lineage": Tool(
         Module("github.com/tohjustin/kube-lineage", "v0.5.0", "h1:M8Ogl9rVcbCsA07Y5lU55Z1sRVIpBZl0bcu4La0hJfg="),
         "./cmd/kube-lineage",

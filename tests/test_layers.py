@@ -15,6 +15,10 @@ LAYERS = [
     {"kube"},
     {"harbor", "runtime"},
     {"teardown"},
+    {"kinds"},
+    {"models", "serving", "traffic"},
+    {"controllers"},
+    {"operator"},
     {"sim"},
     {"cli"},
 ]

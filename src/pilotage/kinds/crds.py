@@ -1,0 +1,168 @@
+"""CustomResourceDefinitions of our kinds, made from their types.
+
+What the types say (defaults, bounds, patterns, descriptions) is the schema; `crds_rules` has what they cannot say. A
+default is given in a spec only: a status has what its controller wrote and nothing else.
+
+A later schema may be stricter: the API server (from 1.30 on) does not hold what stays as it is against an object, so
+that one that was valid once can still be changed elsewhere, and lose its finalizers. A test shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kinds.crds_rules import RULES
+from pilotage.kinds.crds_schema import structural
+from pilotage.kinds.endpoint import Endpoint
+from pilotage.kinds.model import Model
+from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kinds.teardown import Teardown
+
+if TYPE_CHECKING:
+    from pilotage.kinds.base import Part
+    from pilotage.kube import Json, Resource
+
+
+class Column(NamedTuple):
+    """What ``kubectl get`` shows; `wide` ones with ``-o wide`` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    wide: bool = False
+
+    def written(self) -> Json:
+        """As an entry of additionalPrinterColumns."""
+        made: Json = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return {**made, "priority": 1} if self.wide else made
+
+
+AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class Definition(NamedTuple):
+    """One of our kinds, as the API server is told of it."""
+
+    resource: Resource
+    type: type[Part]
+    short_name: str
+    columns: tuple[Column, ...]
+    categories: tuple[str, ...] = ("pilotage",)
+    scale: Json | None = None
+
+
+DEFINITIONS = (
+    Definition(
+        MODELS,
+        Model,
+        "mdl",
+        (
+            Column("Source", ".spec.source"),
+            Column("Phase", ".status.phase"),
+            Column("Size", ".status.bytes.total", "integer"),
+            AGE,
+            Column("Format", ".status.format.kind", wide=True),
+            Column("Architecture", ".status.format.architecture", wide=True),
+            Column("Quantization", ".status.format.quantization", wide=True),
+        ),
+    ),
+    Definition(
+        ENDPOINTS,
+        Endpoint,
+        "se",
+        (
+            Column("Model", ".spec.model['name','source']"),
+            Column("Placement", ".spec.placement.kind"),
+            Column("Ready", ".status.replicas.ready", "integer"),
+            Column("Phase", ".status.phase"),
+            Column("URL", ".status.url"),
+            AGE,
+            Column("Revision", ".status.revision", wide=True),
+            Column("Route", ".spec.route.kind", wide=True),
+            Column("Waiting", ".status.waitingFor", wide=True),
+        ),
+        categories=("all", "pilotage"),
+        scale={
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas.ready",
+            "labelSelectorPath": ".status.selector",
+        },
+    ),
+    Definition(
+        TEARDOWNS,
+        Teardown,
+        "td",
+        (
+            Column("Target", ".spec.target.name"),
+            Column("Phase", ".status.phase"),
+            Column("Waiting-For", ".status.waitingFor"),
+            Column("Left", ".status.left", "integer"),
+            AGE,
+            Column("Reason", ".spec.reason", wide=True),
+        ),
+    ),
+)
+
+
+def crds() -> list[Json]:
+    """The CustomResourceDefinitions of all our kinds, by name."""
+    return sorted((_crd(each) for each in DEFINITIONS), key=lambda crd: str(crd["metadata"]["name"]))
+
+
+def _crd(definition: Definition) -> Json:
+    resource = definition.resource
+    subresources: Json = {"status": {}}
+    if definition.scale:
+        subresources["scale"] = definition.scale
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        # Without it `helm uninstall` would delete every object of the kind.
+        "metadata": {"name": str(resource), "annotations": {"helm.sh/resource-policy": "keep"}},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "shortNames": [definition.short_name],
+                "categories": list(definition.categories),
+            },
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": _schema(definition.type)},
+                    "subresources": subresources,
+                    "additionalPrinterColumns": [column.written() for column in definition.columns],
+                }
+            ],
+        },
+    }
+
+
+def _schema(kind: type[Part]) -> Json:
+    rules = {part.__name__: [rule.written() for rule in of] for part, of in RULES.items()}
+    made = structural(kind.model_json_schema(by_alias=True), rules)
+    made["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": made["properties"]["spec"],
+        "status": _without_defaults(made["properties"]["status"]),
+    }
+    return made
+
+
+def _without_defaults(schema: Json) -> Json:
+    """The same, deep; a field that is called "default" stays."""
+    made = {name: value for name, value in schema.items() if name != "default"}
+    if "properties" in made:
+        made["properties"] = {name: _without_defaults(each) for name, each in made["properties"].items()}
+    for within in ("items", "additionalProperties"):
+        if within in made:
+            made[within] = _without_defaults(made[within])
+    return made

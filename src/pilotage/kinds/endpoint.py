@@ -1,0 +1,253 @@
+"""`ServingEndpoint`: a model that is served, how, where, and how traffic gets there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pilotage.kinds.base import Conditions, Part, SecretRef
+from pilotage.kinds.model import Sha256, Source
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[int, Field(ge=0, le=86400)]
+Kept = Literal["Volumes", "ModelCache", "Secrets"]
+Size = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", description="Such as 20Gi.")]
+Quantity = int | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$")]
+HostName = Annotated[
+    str,
+    Field(
+        max_length=253,
+        pattern=r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        description="The name that requests are for, such as assistant.example.com.",
+    ),
+]
+RuntimeName = Literal["llama.cpp", "vllm", "sglang", "tgi", "custom"]
+PlacementKind = Literal["Deployment", "KServe", "Host"]
+RouteKind = Literal["None", "Ingress", "HTTPRoute", "HTTPProxy", "Gateway"]
+
+
+class ModelChoice(Part):
+    """A Model of the same namespace, or a source."""
+
+    name: Annotated[str | None, Field(min_length=1, max_length=253, description="Of a Model.")] = None
+    source: Source | None = None
+    sha256: Sha256 | None = None
+    secret_ref: SecretRef | None = None
+
+
+class EnvVar(Part):
+    """A variable for the server."""
+
+    name: Annotated[str, Field(min_length=1)]
+    value: str = ""
+
+
+class Runtime(Part):
+    """The program that serves."""
+
+    name: Annotated[RuntimeName, Field(description="A preset, or custom.")] = "llama.cpp"
+    image: Annotated[str | None, Field(description="Instead of the preset's; a custom runtime needs one.")] = None
+    command: Annotated[list[str], Field(description="Instead of the image's.")] = Field(default_factory=list)
+    args: Annotated[list[str], Field(description="After those that the preset gives.")] = Field(default_factory=list)
+    env: Annotated[
+        list[EnvVar],
+        Field(
+            description="For the server.",
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    port: Annotated[Port | None, Field(description="Where it listens, instead of the preset's.")] = None
+    health_path: Annotated[
+        str | None, Field(pattern="^/", description="Answers 200 when it can serve; empty for the preset's.")
+    ] = None
+
+
+class HostSelector(Part):
+    """Hosts by label."""
+
+    match_labels: Annotated[dict[str, str], Field(description="All of them.")] = Field(default_factory=dict)
+
+
+class Placement(Part):
+    """Where it runs."""
+
+    kind: Annotated[PlacementKind, Field(description="As pods, by KServe, or on a host beside the cluster.")] = (
+        "Deployment"
+    )
+    host: Annotated[str | None, Field(min_length=1, max_length=253, description="The name of a Host.")] = None
+    host_selector: HostSelector | None = None
+
+
+class Autoscaling(Part):
+    """Instead of a fixed number of replicas."""
+
+    min: Annotated[int, Field(ge=0, description="The fewest replicas. 0 needs KEDA.")] = 1
+    max: Annotated[int, Field(ge=1, description="The most replicas.")]
+    target_concurrency: Annotated[
+        int | None, Field(ge=1, description="Requests at a time for each replica. Needs KEDA; else CPU is used.")
+    ] = None
+    target_cpu_percent: Annotated[
+        int, Field(alias="targetCPUPercent", ge=1, le=1000, description="Of what is requested, for each replica.")
+    ] = 80
+
+
+class Resources(Part):
+    """As in a container."""
+
+    limits: Annotated[dict[str, Quantity], Field(description="The most it may use.")] = Field(default_factory=dict)
+    requests: Annotated[dict[str, Quantity], Field(description="What a node must have for it.")] = Field(
+        default_factory=dict
+    )
+
+
+class GatewayRef(Part):
+    """The Gateway that an HTTPRoute attaches to."""
+
+    name: Annotated[str, Field(min_length=1)]
+    namespace: Annotated[str | None, Field(description="The endpoint's own, unless it is given.")] = None
+    section_name: Annotated[str | None, Field(description="One listener of it.")] = None
+
+
+class Route(Part):
+    """How requests get there."""
+
+    kind: Annotated[
+        RouteKind, Field(description="None: by the Service alone. Gateway: the one that Pilotage runs.")
+    ] = "None"
+    host: HostName | None = None
+    path: Annotated[str, Field(pattern="^/", max_length=1024, description="Requests below this path come here.")] = "/"
+    class_name: Annotated[str | None, Field(description="The class of an Ingress or HTTPProxy.")] = None
+    gateway: Annotated[GatewayRef | None, Field(description="An HTTPRoute needs one.")] = None
+    tls: Annotated[SecretRef | None, Field(description="A Secret with the certificate of the host.")] = None
+
+
+class Strategy(Part):
+    """How one revision follows another."""
+
+    type: Annotated[
+        Literal["BlueGreen", "Recreate"],
+        Field(description="BlueGreen: the new one is ready before the old one goes. Recreate: the old one goes first."),
+    ] = "BlueGreen"
+
+
+class PhaseTimeouts(Part):
+    """How long a phase may take until it is reported as blocked. Nothing is forgotten or forced then."""
+
+    detach: Seconds = 60
+    drain: Seconds = 600
+    quiesce: Seconds = 60
+    stop: Seconds = 600
+    remove: Seconds = 120
+
+
+class Deletion(Part):
+    """How it goes."""
+
+    drain_seconds: Annotated[Seconds, Field(description="How long requests that are under way may take.")] = 30
+    timeouts: PhaseTimeouts = Field(default_factory=PhaseTimeouts)
+    keep: Annotated[
+        list[Kept], Field(description="What stays.", json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = Field(default_factory=list)
+
+
+class WeightsVolume(Part):
+    """A volume claim for the weights, shared by all revisions. Without one each pod fetches into its own space."""
+
+    size: Size
+    storage_class_name: Annotated[str | None, Field(description="The cluster's default, unless it is given.")] = None
+    access_mode: Annotated[
+        Literal["ReadWriteOnce", "ReadWriteMany"],
+        Field(description="Several replicas on several nodes need the latter."),
+    ] = "ReadWriteOnce"
+
+
+class EndpointSpec(Part):
+    """What is wanted."""
+
+    model: ModelChoice
+    runtime: Runtime = Field(default_factory=Runtime)
+    placement: Placement = Field(default_factory=Placement)
+    replicas: Annotated[int, Field(ge=0, description="Not looked at while autoscaling is set.")] = 1
+    autoscaling: Autoscaling | None = None
+    resources: Resources = Field(default_factory=Resources)
+    node_selector: Annotated[dict[str, str], Field(description="As in a pod.")] = Field(default_factory=dict)
+    tolerations: Annotated[list[dict[str, Any]], Field(description="As in a pod.")] = Field(default_factory=list)
+    cache: WeightsVolume | None = None
+    route: Route = Field(default_factory=Route)
+    strategy: Strategy = Field(default_factory=Strategy)
+    deletion: Deletion = Field(default_factory=Deletion)
+
+
+class Replicas(Part):
+    """How many there are."""
+
+    ready: int = 0
+    desired: int = 0
+
+
+class LedgerEntry(Part):
+    """One object that was made, or is about to be, for this endpoint. Written before it is made."""
+
+    api_version: str
+    kind: str
+    resource: str
+    name: str
+    uid: Annotated[str, Field(description="Empty until it is known.")] = ""
+    revision: Annotated[int | None, Field(description="None for what belongs to all revisions.")] = None
+
+
+class PastRevision(Part):
+    """A revision, to go back to."""
+
+    number: int
+    created: str
+    state: Literal["Current", "Previous", "Failed", "Starting"]
+    message: str = ""
+    fingerprint: Annotated[str, Field(description="Of all that makes it another revision.")] = ""
+    spec: dict[str, Any] = Field(default_factory=dict)
+    model: Annotated[dict[str, str], Field(description="What its Model was then.")] = Field(default_factory=dict)
+
+
+class Waiting(Part):
+    """What a teardown waits for, for people."""
+
+    object: str
+    cause: str
+    text: str
+    since: str
+    until: str
+
+
+class TeardownState(Part):
+    """How far a teardown is."""
+
+    name: str
+    phase: str = ""
+    left: int | None = None
+    waits: list[Waiting] = Field(default_factory=list)
+
+
+class EndpointStatus(Part):
+    """What is."""
+
+    phase: Literal["Pending", "Deploying", "Serving", "Redeploying", "Degraded", "Deleting"] | None = None
+    observed_generation: int | None = None
+    conditions: Conditions = Field(default_factory=list)
+    url: str | None = None
+    revision: Annotated[str | None, Field(description="The one that serves.")] = None
+    route_kind: str | None = None
+    placement: str | None = None
+    replicas: Replicas = Field(default_factory=Replicas)
+    selector: Annotated[str | None, Field(description="Of the pods, for the scale subresource.")] = None
+    waiting_for: str | None = None
+    ledger: list[LedgerEntry] = Field(default_factory=list)
+    history: list[PastRevision] = Field(default_factory=list)
+    teardown: TeardownState | None = None
+
+
+class Endpoint(Part):
+    """A model that is served."""
+
+    spec: EndpointSpec
+    status: EndpointStatus = Field(default_factory=EndpointStatus)

@@ -1,0 +1,29 @@
+"""How blocking file I/O is done: in a thread, so that the loop stays free. In virtual time: at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Blocking(Protocol):
+    """Calls a function that blocks, and gives what it gives."""
+
+    async def __call__(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """See the class."""
+
+
+async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """The usual way."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def inline(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """For loops that know no threads: those of virtual time."""
+    return function(*args, **kwargs)

@@ -1,0 +1,155 @@
+"""Bring one source to one path: streamed, hashed on the way, continued where it broke off, and published whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pilotage.models.access import Credentials
+from pilotage.models.blocking import Blocking, in_thread
+from pilotage.models.partial import CHECKPOINT_BYTES, Partial, claim
+from pilotage.models.problems import NO_SPACE, Passing, Problem, Reason, Standing, storage_problem
+from pilotage.models.sources import Opened, Wanted, open_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pilotage.models.access import Access
+    from pilotage.models.source import Source
+
+BLOCK_BYTES = 1 << 20
+"""What comes in is written in pieces of at least this size: a thread's hop for each costs nothing then."""
+
+Progress = Callable[[int, int | None], None]
+"""Is told how many bytes are here, and of how many, where that is known."""
+T = TypeVar("T")
+
+
+class Fetched(NamedTuple):
+    """What came."""
+
+    size: int
+    sha256: str
+    validator: str
+
+
+class Unfit(Standing):
+    """All of it came, and it is not what it should be. It was thrown away; `fetched` is what it was."""
+
+    def __init__(self, problem: Standing, fetched: Fetched) -> None:
+        super().__init__(problem.reason, problem.what, problem.to_do)
+        self.fetched = fetched
+
+
+class Terms(NamedTuple):
+    """What must hold before a file is published.
+
+    `known` is asked with the validator of an open source: a problem that is known of exactly that content is raised
+    before any of it is read. `check` looks into the finished file (in a thread), and raises what is wrong with it.
+    """
+
+    sha256: str = ""
+    known: Callable[[str], Problem | None] = lambda _: None
+    check: Callable[[Path, Fetched], None] = lambda *_: None
+
+
+async def fetch(
+    source: Source,
+    target: Path,
+    access: Access,
+    *,
+    credentials: Credentials = Credentials(),  # noqa: B008 - cannot be changed
+    terms: Terms = Terms(),  # noqa: B008
+    progress: Progress = lambda *_: None,
+    blocking: Blocking = in_thread,
+    checkpoint_bytes: int = CHECKPOINT_BYTES,
+) -> Fetched:
+    """Bring `source` to `target`, or raise a `Problem`; the target is then as it was before.
+
+    Whatever else ends it (a cancellation, too) leaves what came so far for the next call, in this process or another.
+    """
+    try:
+        partial = await blocking(claim, target, str(source), checkpoint_bytes=checkpoint_bytes)
+    except OSError as error:
+        raise storage_problem(error, str(target.parent)) from error
+    try:
+        fetched = await _fill(partial, source, access, credentials, terms, progress, blocking)
+        await _judge(partial, source, fetched, terms, blocking)
+        await blocking(partial.publish)
+    except Unfit:
+        await blocking(partial.discard)
+        raise
+    except OSError as error:
+        await blocking(partial.discard if error.errno in NO_SPACE else partial.pause)
+        raise storage_problem(error, str(target.parent)) from error
+    finally:
+        await blocking(partial.pause)
+    return fetched
+
+
+async def _fill(
+    partial: Partial,
+    source: Source,
+    access: Access,
+    credentials: Credentials,
+    terms: Terms,
+    progress: Progress,
+    blocking: Blocking,
+) -> Fetched:
+    wanted = Wanted(access, credentials, partial.length, partial.validator, blocking)
+    async with open_source(source, wanted) as opened:
+        if (problem := terms.known(opened.validator)) is not None:
+            raise problem
+        if opened.start == 0 or opened.start != partial.length:
+            await blocking(partial.begin, opened.validator)
+        while not await blocking(partial.rehash):
+            pass
+        await blocking(_check_space, partial, opened)
+        progress(partial.length, opened.size)
+        buffer = bytearray()
+        async for chunk in opened.chunks:
+            buffer += chunk
+            if len(buffer) >= BLOCK_BYTES:
+                await blocking(partial.write, bytes(buffer))
+                buffer.clear()
+                progress(partial.length, opened.size)
+        await blocking(partial.write, bytes(buffer))
+        progress(partial.length, opened.size)
+    if opened.size is not None and partial.length != opened.size:
+        what = f"{source} should have {opened.size} bytes, and {partial.length} came"
+        if partial.length > opened.size:
+            await blocking(partial.begin, "")
+        raise Passing(Reason.INCOMPLETE, what)
+    return Fetched(partial.length, partial.sum.hexdigest(), opened.validator)
+
+
+async def _judge(partial: Partial, source: Source, fetched: Fetched, terms: Terms, blocking: Blocking) -> None:
+    if terms.sha256 and fetched.sha256 != terms.sha256:
+        raise Unfit(wrong_checksum(str(source), fetched.sha256, terms.sha256), fetched)
+    try:
+        await blocking(terms.check, partial.path, fetched)
+    except Standing as problem:
+        raise Unfit(problem, fetched) from problem
+
+
+def wrong_checksum(shown: str, found: str, wanted: str) -> Standing:
+    """The problem of a file that is not the one that was meant."""
+    return Standing(
+        Reason.CHECKSUM,
+        f"the sha256 of {shown} is {found}, and spec.sha256 says {wanted}",
+        "Replace the file, or correct spec.sha256",
+    )
+
+
+def _check_space(partial: Partial, opened: Opened) -> None:
+    """Say that it cannot fit before the disk is full."""
+    if opened.size is None:
+        return
+    free = shutil.disk_usage(partial.path.parent).free
+    if opened.size - partial.length > free:
+        raise Standing(
+            Reason.NO_SPACE,
+            f"{partial.target.parent} has too little space for {opened.size} bytes",
+            "Free some, or use a larger volume",
+        )

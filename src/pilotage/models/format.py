@@ -1,0 +1,71 @@
+"""What kind of file the weights are, by looking into them. A web page that says "not found" is no model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pilotage.models.gguf import MAGIC, GgufError, read_gguf
+from pilotage.models.problems import Reason, Standing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GGUF, SAFETENSORS, UNKNOWN, ANY = "GGUF", "Safetensors", "Unknown", "Any"
+SAFETENSORS_HEADER_BYTES_MAX = 100_000_000
+
+
+class Format(NamedTuple):
+    """What a file says about itself."""
+
+    kind: str
+    architecture: str = ""
+    quantization: str = ""
+    context_length: int | None = None
+    name: str = ""
+    parameters: int | None = None
+
+
+def read_format(path: Path, shown: str, wanted: str = "") -> Format:
+    """Look into a file. `Standing` (InvalidFormat) if it is broken, or not of the wanted kind. Blocks.
+
+    Without a wanted kind, a file that is called .gguf or .safetensors has to be one; ``Any`` takes everything.
+    """
+    expected = "" if wanted == ANY else wanted or _by_name(shown)
+    with path.open("rb") as file:
+        start = file.read(9)
+        file.seek(0)
+        kind = _kind(start)
+        if expected and kind != expected:
+            raise _bad(shown, f"it is no {expected} file" + (f" but {kind}" if kind != UNKNOWN else ""))
+        if kind != GGUF or wanted == ANY:
+            return Format(kind)
+        try:
+            found = read_gguf(file)
+        except GgufError as error:
+            raise _bad(shown, str(error)) from error
+    return Format(kind, found.architecture, found.quantization, found.context_length, found.name, found.parameters)
+
+
+def format_from(value: Any) -> Format:  # noqa: ANN401 - JSON
+    """A format that was written down as a list."""
+    return Format(*value)
+
+
+def _kind(start: bytes) -> str:
+    if start.startswith(MAGIC):
+        return GGUF
+    length = int.from_bytes(start[:8], "little")
+    if len(start) == 9 and start[8:] == b"{" and 2 <= length <= SAFETENSORS_HEADER_BYTES_MAX:
+        return SAFETENSORS
+    return UNKNOWN
+
+
+def _by_name(shown: str) -> str:
+    name = shown.lower()
+    return GGUF if name.endswith(".gguf") else SAFETENSORS if name.endswith(".safetensors") else ""
+
+
+def _bad(shown: str, why: str) -> Standing:
+    return Standing(
+        Reason.BAD_FORMAT, f"{shown} cannot be used: {why}", "Replace the file, or change spec.source or spec.format"
+    )

@@ -1,0 +1,84 @@
+"""Bring a source to a path that somebody else has chosen, and know the next time that it is there.
+
+What was brought is described in a small hidden file beside it, with the time stamp of exactly that file. A pod that
+starts again, or the next one on the same volume, finds it and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.models.access import Access, Credentials
+from pilotage.models.blocking import Blocking, in_thread
+from pilotage.models.fetch import Fetched, Progress, Terms, fetch
+from pilotage.models.format import Format, format_from, read_format
+from pilotage.models.partial import write_whole
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from pilotage.models.source import Source
+
+
+class Brought(NamedTuple):
+    """A file that is where it was wanted."""
+
+    size: int
+    sha256: str
+    format: Format
+    was_there: bool
+
+
+async def bring(
+    source: Source,
+    target: Path,
+    access: Access,
+    *,
+    sha256: str = "",
+    kind: str = "",
+    credentials: Credentials = Credentials(),  # noqa: B008 - cannot be changed
+    progress: Progress = lambda *_: None,
+    blocking: Blocking = in_thread,
+) -> Brought:
+    """See to it that `target` is `source`, whole and checked; a `Problem` says why it is not."""
+    about = target.with_name(f".{target.name}.about")
+    found = await blocking(_there, target, about, str(source), sha256)
+    if found is not None:
+        return found
+    formats: list[Format] = []
+
+    def check(path: Path, fetched: Fetched) -> None:
+        formats.append(read_format(path, str(source), kind))
+        said = {"source": str(source), "sha256": fetched.sha256, "format": [*formats[0]], "stamp": stamp(path.stat())}
+        # Before the file has its name, so never about another one.
+        write_whole(about, json.dumps(said).encode(), path.with_suffix(".new"))
+
+    fetched = await fetch(
+        source,
+        target,
+        access,
+        credentials=credentials,
+        terms=Terms(sha256, check=check),
+        progress=progress,
+        blocking=blocking,
+    )
+    return Brought(fetched.size, fetched.sha256, formats[0], was_there=False)
+
+
+def stamp(about: os.stat_result) -> list[int]:
+    """What tells whether a file is still as it was published: a rename does not change it, a write does."""
+    return [about.st_size, about.st_mtime_ns]
+
+
+def _there(target: Path, about: Path, source: str, sha256: str) -> Brought | None:
+    try:
+        said = json.loads(about.read_bytes())
+        size = target.stat().st_size
+        same = said["source"] == source and said["stamp"] == stamp(target.stat())
+        if same and sha256 in ("", said["sha256"]):
+            return Brought(size, said["sha256"], format_from(said["format"]), was_there=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None

@@ -1,0 +1,174 @@
+"""s3://, gs:// and az://: objects in buckets, through obstore (the extra `buckets`), imported when one is opened.
+
+A Model without a Secret reads as nobody, unless whoever runs the fetcher has allowed its own identity
+(`Access.ambient`). Where the service is, comes from the environment of the fetcher (such as AWS_ENDPOINT_URL), never
+from a Secret: obstore connects by itself, so an address that a user could choose could not be judged here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pilotage.models.problems import Passing, Problem, Reason, Standing
+from pilotage.models.sources import Opened, Wanted
+from pilotage.models.sources.files import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pilotage.models.access import Credentials
+    from pilotage.models.source import BucketSource
+
+_CLIENT: dict[str, Any] = {
+    "connect_timeout": dt.timedelta(seconds=15),
+    "read_timeout": dt.timedelta(seconds=60),
+    "timeout": dt.timedelta(days=7),  # of the whole; its default would cut every large file off after 30 s
+    "user_agent": "pilotage",
+}
+_RETRY: dict[str, Any] = {"max_retries": 0}
+"""Who fetches decides when to try again, and says so."""
+_REGION = re.compile(r"[a-z0-9-]{1,40}")
+_STATUS = re.compile(r"\b(?:status|code:?|with) (\d{3})\b|\b([45]\d\d) [A-Z][a-z]+\b")
+
+
+@contextlib.asynccontextmanager
+async def open_source(source: BucketSource, wanted: Wanted) -> AsyncIterator[Opened]:
+    """See `pilotage.models.sources`."""
+    async with open_object(_store(source, wanted), source, wanted) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def open_object(store: Any, source: BucketSource, wanted: Wanted) -> AsyncIterator[Opened]:  # noqa: ANN401 - any of obstore's
+    """Open an object of a store."""
+    obstore = _obstore()
+    start = wanted.start if wanted.validator else 0
+    options: dict[str, Any] = {"range": {"offset": start}, "if_match": wanted.validator} if start else {}
+    try:
+        try:
+            found = await obstore.get_async(store, source.key, options=options)
+        except obstore.exceptions.PreconditionError:  # it has changed: from the beginning
+            start = 0
+            found = await obstore.get_async(store, source.key)
+    except Exception as error:
+        raise _failure(error, source) from error
+    meta = found.meta
+    yield Opened(start, meta["size"], meta.get("e_tag") or "", _chunks(found, source))
+
+
+async def _chunks(found: Any, source: BucketSource) -> AsyncIterator[bytes]:  # noqa: ANN401
+    try:
+        async for chunk in found.stream(min_chunk_size=CHUNK_BYTES):
+            yield bytes(chunk)
+    except Exception as error:
+        raise _failure(error, source) from error
+
+
+def _obstore() -> Any:  # noqa: ANN401 - a module, which is not everywhere
+    return import_module("obstore")
+
+
+def _store(source: BucketSource, wanted: Wanted) -> Any:  # noqa: ANN401
+    try:
+        stores = _obstore().store
+    except ImportError:
+        raise Standing(
+            Reason.NOT_SUPPORTED,
+            f"{source} cannot be fetched: support for buckets is not installed here",
+            "Let the administrator install it (pip install 'pilotage[buckets]'), or use https://",
+        ) from None
+    client = {**_CLIENT, "allow_http": wanted.access.plain_http}
+    own = {} if wanted.access.ambient else {"skip_signature": True}
+    given = wanted.credentials
+    if given.get("endpoint", "aws_endpoint", "aws_endpoint_url", "azure_storage_endpoint", "google_service_path"):
+        raise Standing(
+            Reason.SECRET_UNUSABLE,
+            f"the Secret for {source} names an endpoint, which Pilotage does not take from Secrets",
+            "Remove it, and let the administrator set it for Pilotage (AWS_ENDPOINT_URL)",
+        )
+    try:
+        match source.scheme:
+            case "s3":
+                return stores.S3Store(
+                    source.bucket, client_options=client, retry_config=_RETRY, **_region(given), **(_s3(given) or own)
+                )
+            case "gs":
+                return stores.GCSStore(source.bucket, client_options=client, retry_config=_RETRY, **(_gs(given) or own))
+            case _:
+                return stores.AzureStore(
+                    source.bucket,
+                    account_name=source.account,
+                    client_options=client,
+                    retry_config=_RETRY,
+                    **(_az(given) or own),
+                )
+    except Exception as error:
+        raise Standing(
+            Reason.SECRET_UNUSABLE,
+            f"the credentials for {source} cannot be used",
+            "Put the entries that the documentation names for this kind of source into the Secret",
+        ) from error
+
+
+def _region(given: Credentials) -> dict[str, Any]:
+    region = given.get("region", "aws_region", "aws_default_region")
+    if region and not _REGION.fullmatch(region):  # it becomes part of a host's name
+        raise ValueError("no region")
+    return {"region": region} if region else {}
+
+
+def _s3(given: Credentials) -> dict[str, Any]:
+    key, secret = given.get("aws_access_key_id"), given.get("aws_secret_access_key")
+    if not key or not secret:
+        return {}
+    # A provider, because what is not given here would be taken from the environment, piece by piece.
+    answer = {"access_key_id": key, "secret_access_key": secret, "token": None, "expires_at": None}
+    answer["token"] = given.get("aws_session_token") or None
+    return {"credential_provider": lambda: answer}
+
+
+def _gs(given: Credentials) -> dict[str, Any]:
+    account = given.get("google_service_account_key", "service_account_key", "key.json")
+    return {"service_account_key": account} if account else {}
+
+
+def _az(given: Credentials) -> dict[str, Any]:
+    if key := given.get("azure_storage_account_key", "account_key"):
+        return {"account_key": key}
+    if sas := given.get("azure_storage_sas_key", "sas_key", "sas_token"):
+        return {"sas_key": sas}
+    return {}
+
+
+def _failure(error: Exception, source: BucketSource) -> Problem:
+    """obstore's errors, by their class; where it has none, by the status in their text."""
+    exceptions = _obstore().exceptions
+    match error:
+        case FileNotFoundError() | exceptions.NotFoundError():
+            return Standing(Reason.NOT_FOUND, f"{source} does not exist", "Put it there, or change spec.source")
+        case exceptions.UnauthenticatedError():
+            reason = Reason.UNAUTHORIZED
+        case exceptions.PermissionDeniedError():
+            reason = Reason.FORBIDDEN
+        case exceptions.InvalidPathError():
+            return Standing(Reason.INVALID_SOURCE, f"{source} is no name of an object", "Change spec.source")
+        case TimeoutError():
+            return Passing(Reason.TIMED_OUT, f"{source} was not answered in time")
+        case _:
+            found = _STATUS.search(str(error))
+            status = int(found[1] or found[2]) if found else 0
+            if status == 429:
+                return Passing(Reason.THROTTLED, f"{source} was answered with {status}")
+            if status not in (400, 401, 403):
+                answered = f"{source} was answered with {status}" if status else f"the connection for {source} failed"
+                return Passing(Reason.SERVER_ERROR if status else Reason.CONNECTION, answered)
+            reason = Reason.UNAUTHORIZED if status == 401 else Reason.FORBIDDEN if status == 403 else Reason.REFUSED
+    return Standing(
+        reason,
+        f"{source} may not be read with the credentials that were given",
+        "Name a Secret with the right entries in spec.secretRef, or change spec.source",
+    )

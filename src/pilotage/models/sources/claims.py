@@ -1,0 +1,25 @@
+"""pvc://: nothing to fetch. The pod that mounts the claim reads it there, and says when it is not."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pilotage.models.problems import Reason, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pilotage.models.source import ClaimSource
+    from pilotage.models.sources import Opened, Wanted
+
+
+@contextlib.asynccontextmanager
+async def open_source(source: ClaimSource, _wanted: Wanted) -> AsyncIterator[Opened]:
+    """See `pilotage.models.sources`."""
+    raise Standing(
+        Reason.NOT_SUPPORTED,
+        f"{source} is not fetched: it is read by the pod that mounts the claim",
+        "Use it in a Model, not with a fetch",
+    )
+    yield  # type: ignore[unreachable]

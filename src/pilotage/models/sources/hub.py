@@ -1,0 +1,41 @@
+"""hf://: a file of a repository on the Hugging Face Hub, which is plain https: ``/REPOSITORY/resolve/REVISION/FILE``.
+
+The hub redirects to a store of its own, with another host: the token stays with the hub. Its library would bring its
+own cache and its own idea of retries, and nothing that is missing here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pilotage.models.problems import Reason, Standing
+from pilotage.models.sources.web import open_url
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pilotage.models.source import HubSource
+    from pilotage.models.sources import Opened, Wanted
+
+TOKENS = ("token", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+
+
+@contextlib.asynccontextmanager
+async def open_source(source: HubSource, wanted: Wanted) -> AsyncIterator[Opened]:
+    """See `pilotage.models.sources`."""
+    if not source.path:
+        what = f"{source} is a whole repository, which is read by the server program itself"
+        raise Standing(Reason.NOT_SUPPORTED, what, "Name a file of it in spec.source to have it fetched")
+    where = f"{source.repository}/resolve/{quote(source.revision, safe='')}/{quote(source.path)}"
+    url = f"{wanted.access.hub.rstrip('/')}/{where}"
+    token = wanted.credentials.get(*TOKENS)
+    # For a repository that does not exist the hub says 401, too: it does not tell strangers which there are.
+    what_to_do = (
+        "Check its name, and name a Secret with a token (entry `token`) that may read it in spec.secretRef;"
+        " the conditions of a gated repository have to be accepted on its page first"
+    )
+    identity = f"Bearer {token}" if token else ""
+    async with open_url(url, str(source), identity, wanted, unauthorized=what_to_do) as opened:
+        yield opened

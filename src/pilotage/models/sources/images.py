@@ -1,0 +1,25 @@
+"""oci://: not yet. The libraries that are kept for it block, and can neither stream from an offset nor resume."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pilotage.models.problems import Reason, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pilotage.models.source import ImageSource
+    from pilotage.models.sources import Opened, Wanted
+
+
+@contextlib.asynccontextmanager
+async def open_source(source: ImageSource, _wanted: Wanted) -> AsyncIterator[Opened]:
+    """See `pilotage.models.sources`."""
+    raise Standing(
+        Reason.NOT_SUPPORTED,
+        f"{source} cannot be fetched: Pilotage does not pull artifacts from container registries",
+        "Use https://, hf:// or s3://, or mount it from a claim with pvc://",
+    )
+    yield  # type: ignore[unreachable]

@@ -1,0 +1,280 @@
+"""https://: a file on a web server, over aiohttp, which is imported here and nowhere else in this package.
+
+Three things are not left to it. Redirects are followed one by one: each goes through the same rules, and what
+identifies us is left out as soon as the host changes. The address of each connection is judged when its socket is
+made, which is after names were resolved: a name that resolves differently the second time gains nothing. And a resumed
+answer is believed only where its headers say that it continues exactly what is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime as dt
+import email.utils
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from pilotage import __version__
+from pilotage.models.problems import Passing, Problem, Reason, Standing
+from pilotage.models.sources import Opened, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from pilotage.models.access import Access
+    from pilotage.models.source import HttpSource
+
+CONNECT_SECONDS_MAX = 15.0
+IDLE_SECONDS_MAX = 60.0
+"""Without a byte for so long, a connection is given up. There is no limit on the whole: weights are large."""
+REDIRECTS_MAX = 10
+CHUNK_BYTES = 1 << 18
+DATE_SECONDS_MIN = 60.0
+"""A time of last change is precise to the second: only one that is older than this when it is read tells two apart."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+
+
+@contextlib.asynccontextmanager
+async def open_source(source: HttpSource, wanted: Wanted) -> AsyncIterator[Opened]:
+    """See `pilotage.models.sources`."""
+    async with open_url(source.url, str(source), _identity(wanted), wanted) as opened:
+        yield opened
+
+
+def _identity(wanted: Wanted) -> str:
+    """The Authorization header: a token, or a user with a password."""
+    if token := wanted.credentials.get("token"):
+        return f"Bearer {token}"
+    if user := wanted.credentials.get("username"):
+        pair = f"{user}:{wanted.credentials.get('password')}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return ""
+
+
+@contextlib.asynccontextmanager
+async def open_url(
+    url: str, shown: str, identity: str, wanted: Wanted, *, unauthorized: str = ""
+) -> AsyncIterator[Opened]:
+    """Open a URL; `shown` is what messages call it, `identity` the Authorization header for its host alone.
+
+    `unauthorized` is what to do about a 401 or 403, where that is not just a matter of the right Secret.
+    """
+    gate = _Gate(wanted.access)
+    connector = aiohttp.TCPConnector(socket_factory=gate.socket, limit=1, force_close=True, use_dns_cache=False)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=IDLE_SECONDS_MAX)
+    session = aiohttp.ClientSession(
+        connector=connector,
+        timeout=timeout,
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity", "User-Agent": f"pilotage/{__version__}"},
+    )
+    async with session:
+        trip = _Trip(session, gate, shown, identity, unauthorized)
+        response = await trip.go(url, wanted.start if wanted.validator else 0, wanted.validator)
+        try:
+            yield trip.opened(response, wanted)
+        finally:
+            response.close()
+
+
+class _Gate:
+    """Makes the sockets of one session, for addresses that may be connected to; remembers that it refused one."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self.refused = False
+
+    def socket(self, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not self.access.allows(str(address[0])):
+            self.refused = True
+            raise PermissionError("this address may not be connected to")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+class _Trip:
+    """The way from a URL to an answer that has the file, over redirects."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, gate: _Gate, shown: str, identity: str, unauthorized: str
+    ) -> None:
+        self._session = session
+        self._gate = gate
+        self._shown = shown
+        self._identity = identity
+        self._unauthorized = unauthorized
+
+    async def go(self, url: str, start: int, validator: str) -> aiohttp.ClientResponse:
+        """The answer with the file, of status 200 or 206."""
+        first = _origin(url)
+        identity = self._identity
+        for _ in range(REDIRECTS_MAX + 1):
+            self._check_scheme(url)
+            response = await self._ask(url, start, validator, identity)
+            if response.status in _REDIRECTS:
+                url = self._next(url, response)
+                if _origin(url) != first:
+                    identity = ""  # for good: who sends us elsewhere is not told who we are, nor is the next host
+                continue
+            if response.status == 416 and start:
+                response.close()  # it is shorter than what we have of it: another file by now
+                start, validator = 0, ""
+                continue
+            if response.status not in (200, 206):
+                raise self._refusal(response)
+            return response
+        raise Standing(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
+
+    def opened(self, response: aiohttp.ClientResponse, wanted: Wanted) -> Opened:
+        """What the headers of the answer say."""
+        encoding = response.headers.get("Content-Encoding", "identity").lower()
+        if encoding != "identity":
+            response.close()
+            raise Standing(
+                Reason.REFUSED,
+                f"{self._shown} is sent compressed ({encoding}), though it was asked for as it is",
+                "Change spec.source to a server that sends files unchanged",
+            )
+        start, size = 0, response.content_length
+        if response.status == 206:
+            found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+            if found is None or int(found[1]) != wanted.start:
+                response.close()
+                what = f"{self._shown} answered with another part than the one asked for"
+                raise Passing(Reason.CHANGED, what)
+            start, size = wanted.start, None if found[3] == "*" else int(found[3])
+        return Opened(start, size, _validator(response.headers), self._chunks(response))
+
+    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                yield chunk
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._failure(error) from error
+
+    async def _ask(self, url: str, start: int, validator: str, identity: str) -> aiohttp.ClientResponse:
+        self._gate.refused = False
+        headers: dict[str, str] = {}
+        if start:
+            headers |= {"Range": f"bytes={start}-", "If-Range": validator}
+        if identity:
+            headers["Authorization"] = identity
+        try:
+            target = URL(url, encoded=True)
+            return await self._session.get(target, headers=headers, allow_redirects=False)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self._failure(error, url) from error
+
+    def _check_scheme(self, url: str) -> None:
+        scheme = urlsplit(url).scheme
+        if scheme == "https" or (scheme == "http" and self._gate.access.plain_http):
+            return
+        raise Standing(
+            Reason.NOT_ALLOWED,
+            f"{self._shown} is not read over https" if scheme == "http" else f"{self._shown} leads to no web server",
+            "Use https, or let the administrator allow plain http",
+        )
+
+    def _next(self, url: str, response: aiohttp.ClientResponse) -> str:
+        location = response.headers.get("Location", "")
+        response.close()
+        try:
+            target = urlsplit(urljoin(url, location))
+            if not location or not target.hostname or target.port == 0:
+                raise ValueError
+            host = target.netloc.rpartition("@")[2]  # what it says about who we are is not used
+            return target._replace(netloc=host, fragment="").geturl()
+        except ValueError:
+            what = f"{self._shown} redirects to something that is no address"
+            raise Standing(Reason.BAD_REDIRECT, what, "Change spec.source") from None
+
+    def _refusal(self, response: aiohttp.ClientResponse) -> Problem:
+        status = response.status
+        response.close()
+        what = f"{self._shown} was answered with {status}"
+        if status in (404, 410):
+            what = f"{self._shown} does not exist: the server answered with {status}"
+            return Standing(Reason.NOT_FOUND, what, "Put it there, or change spec.source")
+        if status in (401, 403):
+            reason = Reason.UNAUTHORIZED if status == 401 else Reason.FORBIDDEN
+            to_do = "Name a Secret with the right token (entry `token`) in spec.secretRef, or change spec.source"
+            return Standing(reason, what, self._unauthorized or to_do)
+        if status == 429:
+            return Passing(Reason.THROTTLED, what, retry_after=_retry_after(response.headers))
+        if status in (408, 425) or status >= 500:
+            return Passing(Reason.SERVER_ERROR, what, retry_after=_retry_after(response.headers))
+        return Standing(Reason.REFUSED, what, "Change spec.source")
+
+    def _failure(self, error: Exception, url: str = "") -> Problem:
+        """What it means that there was no answer, or that it broke off. `url` while there was none."""
+        host = urlsplit(url).hostname or ""
+        if self._gate.refused and isinstance(error, aiohttp.ClientConnectorError):
+            return Standing(
+                Reason.ADDRESS_NOT_ALLOWED,
+                f"{self._shown} leads to {host}, whose address is not public",
+                "Change spec.source, or let the administrator allow its network",
+            )
+        match error:
+            case TimeoutError():
+                return Passing(Reason.TIMED_OUT, f"{self._shown} was not answered in time")
+            case aiohttp.ClientConnectorDNSError() if _is_unknown(error):
+                what = f"the host {host} of {self._shown} is not known"
+                return Standing(Reason.HOST_UNKNOWN, what, "Change spec.source")
+            case aiohttp.ClientConnectorCertificateError():
+                what = f"the certificate of {host} is not trusted"
+                to_do = "Change spec.source, or let the administrator trust its authority (SSL_CERT_FILE)"
+                return Standing(Reason.CERTIFICATE, what, to_do)
+            case aiohttp.ClientPayloadError():
+                return Passing(Reason.INCOMPLETE, f"the answer to {self._shown} broke off")
+            case ValueError():  # after those of TLS, which are of this type, too
+                return Standing(Reason.INVALID_SOURCE, f"{self._shown} is no valid URL", "Change spec.source")
+        return Passing(Reason.CONNECTION, f"the connection for {self._shown} failed")
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+
+def _is_unknown(error: aiohttp.ClientConnectorDNSError) -> bool:
+    """Whether the name does not exist, as opposed to: nobody could be asked."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, socket.gaierror):
+        inner = inner.__cause__ or getattr(inner, "os_error", None) if inner is not error else error.os_error
+    return isinstance(inner, socket.gaierror) and inner.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", -5))
+
+
+def _validator(headers: Mapping[str, str]) -> str:
+    """A strong ETag, or a time of last change that is old enough to be as good."""
+    tag = headers.get("ETag", "")
+    if tag:
+        return "" if tag.startswith("W/") else tag
+    changed, now = _moment(headers.get("Last-Modified", "")), _moment(headers.get("Date", ""))
+    if changed is None or now is None or (now - changed).total_seconds() < DATE_SECONDS_MIN:
+        return ""
+    return headers["Last-Modified"]
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    text = headers.get("Retry-After", "")
+    if text.isdigit():
+        return float(text)
+    moment, now = _moment(text), _moment(headers.get("Date", ""))
+    return max(0.0, (moment - now).total_seconds()) if moment and now else 0.0
+
+
+def _moment(text: str) -> dt.datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)

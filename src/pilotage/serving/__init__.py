@@ -1,0 +1,77 @@
+"""What an endpoint is made of, per placement and runtime: objects as they should be, and whether they are ready.
+
+Pure: from an endpoint's spec to manifests, and from what was observed to what it means. Who writes them is
+`controllers`. No part carries an ownerReference to its endpoint: a foreground delete would take them all at once.
+
+`runtimes` are the servers, `placements` where they run; a new one is a file there. `weights` is where the weights lie,
+`stopping` how requests get to finish, `pod` what these make together. `revision` says what makes a new revision,
+`sameness` whether anything has to be written, `problems` what cannot work, `pods` why a start goes wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.serving.parts import Capabilities, Readiness, ResolvedModel, Subject, Wanted, labels, revision_name
+from pilotage.serving.placements import PLACEMENTS, Backend, Find, Placement
+from pilotage.serving.pods import explained
+from pilotage.serving.problems import problems
+from pilotage.serving.revision import fingerprint, replicas_of
+from pilotage.serving.sameness import apply_body, same, unchangeable
+from pilotage.serving.weights import cache_name
+
+if TYPE_CHECKING:
+    from pilotage.kube import Resource
+
+
+def placement_of(subject: Subject) -> Placement:
+    """Where an endpoint runs."""
+    return PLACEMENTS[subject.spec.placement.kind]
+
+
+def wanted_parts(subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+    """All objects of a revision, and those of all revisions, in the order in which they are made."""
+    return placement_of(subject).wanted(subject, revision, model, capabilities)
+
+
+def readiness(subject: Subject, revision: int, find: Find) -> Readiness:
+    """What the observed parts of a revision say."""
+    return placement_of(subject).readiness(subject, revision, find)
+
+
+def backend(subject: Subject, revision: int) -> Backend:
+    """The Service of a revision, and its port."""
+    return placement_of(subject).backend(subject, revision)
+
+
+def observed(subject: Subject) -> tuple[Resource, ...]:
+    """The kinds that `readiness` looks at."""
+    return placement_of(subject).observed
+
+
+__all__ = [
+    "PLACEMENTS",
+    "Backend",
+    "Capabilities",
+    "Find",
+    "Placement",
+    "Readiness",
+    "ResolvedModel",
+    "Subject",
+    "Wanted",
+    "apply_body",
+    "backend",
+    "cache_name",
+    "explained",
+    "fingerprint",
+    "labels",
+    "observed",
+    "placement_of",
+    "problems",
+    "readiness",
+    "replicas_of",
+    "revision_name",
+    "same",
+    "unchangeable",
+    "wanted_parts",
+]

@@ -1,0 +1,92 @@
+"""The values that serving, traffic and the controllers exchange."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kinds.names import (
+    LABEL_ENDPOINT,
+    LABEL_ENDPOINT_UID,
+    LABEL_MANAGED_BY,
+    LABEL_REVISION,
+    MANAGED_BY,
+)
+
+if TYPE_CHECKING:
+    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.kube import Resource
+    from pilotage.kube.wire import Json
+
+
+class Subject(NamedTuple):
+    """The endpoint that something is made for."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: EndpointSpec
+
+
+class ResolvedModel(NamedTuple):
+    """What is served, after its Model was looked up."""
+
+    name: str
+    """As clients call it: the Model's name, or the endpoint's where the source is inline."""
+    source: str
+    sha256: str = ""
+    secret: str = ""
+    """The name of the Secret with the credentials of the source."""
+
+
+class Capabilities(NamedTuple):
+    """What the cluster has, as far as it changes what is made."""
+
+    keda: bool = False
+    fetch_image: str = ""
+    """The image whose `pilotage fetch` brings the weights into a pod; empty: the runtime has to fetch them itself."""
+    fetch_env: tuple[tuple[str, str], ...] = ()
+    """Variables for it: what may be fetched from where is the operator's to say."""
+    kserve: bool = True
+    host_paths: tuple[str, ...] = ()
+    """Folders of nodes that pods may read weights from, where file:// sources lie; empty: none."""
+
+
+class Wanted(NamedTuple):
+    """One object as it should be: the whole manifest, with labels, without a namespace."""
+
+    resource: Resource
+    name: str
+    body: Json
+    revision: int | None
+    """None for what belongs to all revisions."""
+
+
+class Readiness(NamedTuple):
+    """What the observed parts of a revision say."""
+
+    ready: int
+    desired: int
+    available: bool
+    """Whether it can take all of the traffic."""
+    reason: str
+    """For the condition, CamelCase."""
+    message: str
+    failed: bool = False
+    """It will not become available by waiting: its image cannot be pulled, its quota is exceeded."""
+
+
+def labels(subject: Subject, revision: int | None = None) -> dict[str, str]:
+    """What every part carries."""
+    found = {
+        LABEL_MANAGED_BY: MANAGED_BY,
+        LABEL_ENDPOINT: subject.name[:63].rstrip("-."),
+        LABEL_ENDPOINT_UID: subject.uid,
+    }
+    if revision is not None:
+        found[LABEL_REVISION] = str(revision)
+    return found
+
+
+def revision_name(name: str, revision: int) -> str:
+    """The name of all parts of a revision."""
+    return f"{name}-{revision}"

@@ -1,0 +1,70 @@
+"""Who sets the number of replicas: a HorizontalPodAutoscaler by CPU, or KEDA by requests under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.serving.manifests import manifest
+from pilotage.serving.parts import revision_name
+from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS
+from pilotage.serving.runtimes import RUNTIMES
+
+if TYPE_CHECKING:
+    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.kube import Resource
+    from pilotage.kube.wire import Json
+    from pilotage.serving.parts import Capabilities, Subject, Wanted
+
+
+def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None:
+    """The kind of object that scales it; None for a fixed number of replicas."""
+    if spec.autoscaling is None:
+        return None
+    counted = spec.autoscaling.target_concurrency is not None and RUNTIMES[spec.runtime.name].in_flight
+    return SCALED_OBJECTS if counted and capabilities.keda else AUTOSCALERS
+
+
+def scaler(subject: Subject, revision: int, capabilities: Capabilities, service_port: int) -> list[Wanted]:
+    """What scales the Deployment of a revision."""
+    kind = scaler_of(subject.spec, capabilities)
+    if kind is None:
+        return []
+    make = _by_requests if kind is SCALED_OBJECTS else _by_cpu
+    return [
+        manifest(kind, subject, revision_name(subject.name, revision), revision, make(subject, revision, service_port))
+    ]
+
+
+def _by_cpu(subject: Subject, revision: int, _: int) -> Json:
+    autoscaling = subject.spec.autoscaling
+    assert autoscaling is not None
+    target = {"type": "Utilization", "averageUtilization": autoscaling.target_cpu_percent}
+    return {
+        "scaleTargetRef": _target(subject, revision),
+        "minReplicas": autoscaling.min,
+        "maxReplicas": autoscaling.max,
+        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+    }
+
+
+def _by_requests(subject: Subject, revision: int, service_port: int) -> Json:
+    """KEDA asks the Service, so one replica answers for all: its value is not divided by their number (``Value``)."""
+    autoscaling = subject.spec.autoscaling
+    assert autoscaling is not None
+    host = f"{revision_name(subject.name, revision)}.{subject.namespace}.svc"
+    metadata = {
+        "url": f"http://{host}:{service_port}/metrics",
+        "format": "prometheus",
+        "valueLocation": RUNTIMES[subject.spec.runtime.name].in_flight,
+        "targetValue": str(autoscaling.target_concurrency),
+    }
+    return {
+        "scaleTargetRef": _target(subject, revision),
+        "minReplicaCount": autoscaling.min,
+        "maxReplicaCount": autoscaling.max,
+        "triggers": [{"type": "metrics-api", "metricType": "Value", "metadata": metadata}],
+    }
+
+
+def _target(subject: Subject, revision: int) -> Json:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": revision_name(subject.name, revision)}

@@ -1,0 +1,41 @@
+"""What a placement can do. One file here is one placement, with a `PLACEMENT`, and a line in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from pilotage.kube import Object, Resource
+
+if TYPE_CHECKING:
+    from pilotage.serving.parts import Capabilities, Readiness, ResolvedModel, Subject, Wanted
+
+Find: TypeAlias = Callable[[Resource, str], Object | None]
+"""The object of a kind and name in the endpoint's namespace, as it was last seen."""
+
+
+class Backend(NamedTuple):
+    """Where requests for a revision go."""
+
+    service: str
+    port: int
+
+
+class Placement(Protocol):
+    """Where an endpoint runs."""
+
+    kind: str
+    observed: tuple[Resource, ...]
+    """The kinds that `readiness` looks at."""
+
+    def wanted(self, subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+        """All objects of a revision, and those of all revisions, in the order in which they are made."""
+
+    def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
+        """What the observed parts of a revision say."""
+
+    def backend(self, subject: Subject, revision: int) -> Backend:
+        """The Service of a revision, and its port."""
+
+    def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:
+        """Why an endpoint cannot be placed here; each a sentence or two for people."""

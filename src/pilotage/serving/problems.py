@@ -1,0 +1,77 @@
+"""What a spec asks for that cannot work, beyond what the kind's own rules can say. Found before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.serving.placements import PLACEMENTS
+from pilotage.serving.placements.autoscaling import scaler_of
+from pilotage.serving.quantity import amount
+from pilotage.serving.resources import AUTOSCALERS
+from pilotage.serving.runtimes import RUNTIMES
+from pilotage.serving.weights import host_path, is_below, is_fetched, is_repository, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
+
+_OURS = ("--host", "--hostname", "--port")
+
+
+def problems(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> list[str]:
+    """Why this cannot be served, in sentences for people; empty if it can."""
+    placement = PLACEMENTS[subject.spec.placement.kind]
+    found = [*_of_runtime(subject, model), *placement.problems(subject, model, capabilities)]
+    if placement.kind != "Host":
+        found += [*_of_weights(model, capabilities), *_of_scaling(subject, capabilities), *_of_resources(subject)]
+    return found
+
+
+def _of_runtime(subject: Subject, model: ResolvedModel) -> Iterator[str]:
+    given = subject.spec.runtime
+    runtime = RUNTIMES[given.name]
+    if given.name != "custom" and (taken := sorted({each.partition("=")[0] for each in given.args} & set(_OURS))):
+        yield f"runtime.args has {', '.join(taken)}, which Pilotage sets itself. Use runtime.port for another port."
+    if is_repository(model.source):
+        if not runtime.loads_repositories:
+            yield f"{given.name} serves one file, and {model.source} is a whole repository. Add the file to the source."
+        if model.sha256:
+            yield f"sha256 is that of a file, and {model.source} is a whole repository. Take sha256 out."
+
+
+def _of_weights(model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:
+    scheme = scheme_of(model.source)
+    if scheme == "file":
+        path = host_path(model.source)
+        if not is_below(path, capabilities.host_paths):
+            allowed = f"only below {', '.join(capabilities.host_paths)}" if capabilities.host_paths else "nowhere"
+            yield (
+                f"{model.source} is a path on a node, and pods may read nodes' files {allowed}. Use pvc:// or a source "
+                "that can be fetched, place it on a host, or have the operator's settings allow the folder."
+            )
+    if scheme in ("file", "pvc") and model.sha256:
+        yield f"sha256 is checked when weights are fetched, and {scheme}:// ones are not. Take sha256 out."
+    if is_fetched(model.source) and not capabilities.fetch_image:
+        yield f"A pod has to fetch {model.source} first, and the operator's settings name no fetch image to do it with."
+
+
+def _of_scaling(subject: Subject, capabilities: Capabilities) -> Iterator[str]:
+    autoscaling = subject.spec.autoscaling
+    if autoscaling is None:
+        return
+    if autoscaling.min < 1:
+        yield "autoscaling.min is 0: nobody would see a request that could bring the first replica back. Use 1 or more."
+    by_cpu = subject.spec.placement.kind == "KServe" or scaler_of(subject.spec, capabilities) is AUTOSCALERS
+    resources = subject.spec.resources
+    if by_cpu and not ({"cpu"} & {*resources.requests, *resources.limits}):
+        yield "It scales by CPU, as a share of what it asks for: set resources.requests.cpu."
+
+
+def _of_resources(subject: Subject) -> Iterator[str]:
+    resources = subject.spec.resources
+    for name, value in resources.requests.items():
+        limit = resources.limits.get(name)
+        asked, most = amount(value), None if limit is None else amount(limit)
+        if asked is not None and most is not None and asked > most:
+            yield f"resources.requests has more {name} ({value}) than resources.limits ({limit})."

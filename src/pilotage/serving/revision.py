@@ -1,0 +1,50 @@
+"""What makes a new revision, and what an old one can take on.
+
+A new one is made by whatever a running pod cannot take on: the model, the runtime, the placement, resources, where it
+may run, the cache. The number of replicas, the route, the strategy and the deletion policy change in place. With
+KServe, whether it scales by itself makes a new one, too: there, that is written on the pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pilotage.serving.manifests import digest
+from pilotage.serving.quantity import normal
+
+if TYPE_CHECKING:
+    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.serving.parts import ResolvedModel
+
+_IN_PODS = {"runtime", "placement", "resources", "node_selector", "tolerations", "cache"}
+
+
+def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:
+    """The same for specs that the same pods can serve.
+
+    Values that are the default do not count, so that a field that is new in a later version changes nothing.
+    """
+    parts: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, include=_IN_PODS, exclude_defaults=True)
+    resources = parts.get("resources") or {}
+    parts["resources"] = {
+        kind: {name: normal(value) for name, value in amounts.items()} for kind, amounts in resources.items()
+    }
+    if spec.cache is not None:
+        parts["cache"]["size"] = normal(spec.cache.size)
+    if spec.placement.kind == "KServe" and spec.autoscaling is not None:
+        parts["scalesByItself"] = True
+    parts["model"] = {name: value for name, value in model._asdict().items() if value}
+    return digest(_without_nothing(parts))
+
+
+def replicas_of(spec: EndpointSpec) -> int:
+    """How many replicas there have to be at least."""
+    return spec.replicas if spec.autoscaling is None else max(spec.autoscaling.min, 1)
+
+
+def _without_nothing(value: Any) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """Without empty parts: they are the default of all our fields, but pydantic does not leave them out."""
+    if isinstance(value, dict):
+        kept = {name: _without_nothing(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each not in ({}, [])}
+    return value

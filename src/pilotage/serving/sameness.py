@@ -1,0 +1,121 @@
+"""Whether what is there is already as wanted, and what is sent if it is not. A steady state writes nothing.
+
+Only fields that we set are compared. The server adds defaults, writes amounts in its own way and leaves out what is
+empty; others add labels, or containers beside ours.
+
+Pods of a revision are never changed in place. What we would make of a spec can change all the same: with another
+version of the operator, or with a drain time that takes effect with the next revision. The digest in an annotation
+tells: where it is another one than ours is now, the pods stay as they are; where it is the same, a difference is
+somebody else's doing and is corrected.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from pilotage.serving.manifests import SCALED_BY, TEMPLATE
+from pilotage.serving.placements.kserve import SCALING_FIELDS
+from pilotage.serving.quantity import amount, normal
+from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, INFERENCE_SERVICES
+
+if TYPE_CHECKING:
+    from pilotage.kube import Object
+    from pilotage.kube.wire import Json
+    from pilotage.serving.parts import Wanted
+
+_KEYS = ("name", "mountPath", "containerPort", "port")
+"""What tells the elements of a list apart, as far as we have such lists."""
+_OPEN = frozenset({"containers", "initContainers", "env", "ports", "volumes", "volumeMounts"})
+"""Lists to which others may add elements. In all others, such as the services of a route, one more is a difference."""
+_AMOUNTS = ("limits", "requests")
+_EMPTY: tuple[object, ...] = ({}, [], None, "")
+
+
+def same(wanted: Wanted, seen: Object) -> bool:
+    """Whether the object that is there has all that we want, so that nothing has to be written."""
+    have = seen.to_dict()
+    return _has(_settled(wanted, have), have)
+
+
+def apply_body(wanted: Wanted, seen: Object) -> Json:
+    """What a server-side apply sends to make it so. It carries the uid: another object of the same name is refused."""
+    body = copy.deepcopy(_settled(wanted, seen.to_dict()))
+    body["metadata"] |= {"namespace": seen.meta.namespace, "uid": seen.meta.uid}
+    return body
+
+
+def unchangeable(wanted: Wanted, seen: Object) -> list[str]:
+    """What is wanted otherwise than it is and can never be changed, for people; `apply_body` leaves it alone."""
+    if wanted.resource != CLAIMS:
+        return []
+    have = seen.to_dict()["spec"]
+    want = wanted.body["spec"]
+    found = []
+    for field, name in (("storageClassName", "storage class"), ("accessModes", "access mode")):
+        if field in want and want[field] != have.get(field):
+            found.append(f"its {name} is {_plain(have.get(field))}, not {_plain(want[field])}")
+    if _amount(want) < _amount(have):
+        found.append(f"it has {_plain(have['resources']['requests']['storage'])}, and a claim cannot shrink")
+    if not found:
+        return []
+    return [f"persistentvolumeclaim/{wanted.name} cannot be changed: {', '.join(found)}. It is used as it is."]
+
+
+def _settled(wanted: Wanted, have: Json) -> Json:
+    """What is wanted of this very object: its pods, its scaler's number of replicas and what is immutable stay."""
+    if wanted.resource not in (DEPLOYMENTS, INFERENCE_SERVICES, CLAIMS):
+        return wanted.body
+    body: Json = dict(wanted.body)
+    body["spec"] = dict(body["spec"])
+    if wanted.resource == CLAIMS:
+        kept = {field: have["spec"][field] for field in ("storageClassName", "accessModes") if field in have["spec"]}
+        body["spec"] |= {field: value for field, value in kept.items() if field in body["spec"]}
+        if _amount(body["spec"]) < _amount(have["spec"]):
+            body["spec"]["resources"] = have["spec"]["resources"]
+        return body
+    annotations = body["metadata"].get("annotations", {})
+    made_of = (have["metadata"].get("annotations") or {}).get(TEMPLATE)
+    if wanted.resource == DEPLOYMENTS and SCALED_BY in annotations:
+        body["spec"]["replicas"] = have["spec"].get("replicas", 1)
+    if made_of is not None and made_of != annotations[TEMPLATE]:
+        body["metadata"] = body["metadata"] | {"annotations": annotations | {TEMPLATE: made_of}}
+        if wanted.resource == DEPLOYMENTS:
+            body["spec"]["template"] = have["spec"]["template"]
+            body["spec"]["progressDeadlineSeconds"] = have["spec"]["progressDeadlineSeconds"]
+        else:
+            scaling = {field: value for field, value in body["spec"]["predictor"].items() if field in SCALING_FIELDS}
+            body["spec"]["predictor"] = have["spec"]["predictor"] | scaling
+    return body
+
+
+def _has(want: Any, have: Any, field: str = "") -> bool:  # noqa: ANN401 - JSON has no narrower type
+    if want == have or (not want and want in _EMPTY and have in _EMPTY):
+        return True  # most of it is simply equal
+    if isinstance(want, dict):
+        inner = field in _AMOUNTS
+        return isinstance(have, dict) and all(
+            _has(each, have.get(name), "amount" if inner else name) for name, each in want.items()
+        )
+    if isinstance(want, list):
+        return isinstance(have, list) and _has_all(want, have, field)
+    if field == "amount" and have is not None:
+        return normal(want) == normal(have)
+    return False
+
+
+def _has_all(want: list[Any], have: list[Any], field: str) -> bool:
+    """Elements with a name are looked up by it, and there may be others; lists without names have to be equal."""
+    key = next((each for each in _KEYS if all(isinstance(element, dict) and each in element for element in want)), None)
+    if key is None or field not in _OPEN:
+        return len(want) == len(have) and all(map(_has, want, have))
+    by_key = {element.get(key): element for element in have if isinstance(element, dict)}
+    return all(_has(element, by_key.get(element[key])) for element in want)
+
+
+def _amount(claim_spec: Json) -> Any:  # noqa: ANN401 - a Fraction
+    return amount(claim_spec["resources"]["requests"]["storage"]) or 0
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value or "none")

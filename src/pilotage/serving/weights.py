@@ -1,0 +1,177 @@
+"""Where the weights lie in a pod, and how they get there.
+
+- ``pvc://CLAIM/PATH``: on that claim, which is mounted read-only.
+- ``hf://OWNER/REPOSITORY`` without a file: the server loads it by itself, if it can, into the cache.
+- ``file:///PATH``: on the node, where the operator's settings allow that folder, mounted read-only.
+- Everything else: an init container fetches it into the cache, with the same code as the operator.
+
+The cache is the endpoint's claim, or without one a space of the pod's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from pilotage.kube.wire import Json
+    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
+
+FOLDER = "/weights"
+_CREDENTIALS = "/var/run/pilotage/credentials"
+_VOLUME = "weights"
+_TOKENS = {"HF_TOKEN": "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN": "token"}
+"""Where programs look for the token, the first of these first, and the entry of the Secret that it comes from."""
+_SECRET_VOLUME = "credentials"  # noqa: S105 - the name of a volume
+
+
+class Weights(NamedTuple):
+    """What a server is told, and what its pod needs for it."""
+
+    path: str
+    """A file or folder in the pod; for a hub, the repository's id."""
+    from_hub: bool
+    """The server loads them by itself."""
+    hub_revision: str
+    """The branch, tag or commit; empty for the default."""
+    volumes: list[Json]
+    mounts: list[Json]
+    init_containers: list[Json]
+    env: list[Json]
+
+    @property
+    def fetched(self) -> bool:
+        """Whether the pod fetches them before the server starts."""
+        return bool(self.init_containers)
+
+
+def cache_name(subject: Subject) -> str:
+    """The name of the claim for the weights, of all revisions."""
+    return f"{subject.name}-cache"
+
+
+def scheme_of(source: str) -> str:
+    """``hf``, ``pvc``, …"""
+    return source.partition("://")[0]
+
+
+def hub_repository(source: str) -> tuple[str, str, str]:
+    """The id, the revision and the path of a file, of an hf:// source; empty where it has none."""
+    owner, _, rest = source.removeprefix("hf://").partition("/")
+    name, _, path = rest.partition("/")
+    name, _, revision = name.partition("@")
+    return f"{owner}/{name}", unquote(revision), unquote(path)
+
+
+def is_repository(source: str) -> bool:
+    """Whether it is a whole repository of a hub, which has to be loaded by the server."""
+    return scheme_of(source) == "hf" and not hub_repository(source)[2]
+
+
+def host_path(source: str) -> str:
+    """The path of a file:// source, without ways up in it."""
+    return posixpath.normpath("/" + unquote(source.removeprefix("file://")).lstrip("/"))
+
+
+def is_below(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a path lies below one of these folders."""
+    return any(path.startswith(posixpath.normpath(root).rstrip("/") + "/") for root in roots)
+
+
+def is_fetched(source: str) -> bool:
+    """Whether an init container has to bring it."""
+    return scheme_of(source) not in ("pvc", "file") and not is_repository(source)
+
+
+def weights_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+    """What the pod of an endpoint needs for its weights. `problems` says beforehand whether that is possible."""
+    if scheme_of(model.source) == "pvc":
+        return _on_claim(model.source)
+    if scheme_of(model.source) == "file":
+        return _on_node(model.source)
+    if is_repository(model.source):
+        return _from_hub(subject, model)
+    return _fetched(subject, model, capabilities)
+
+
+def literal(text: str) -> str:
+    """For `command` and `args`, where Kubernetes would expand ``$(NAME)``."""
+    return text.replace("$", "$$")
+
+
+def _on_claim(source: str) -> Weights:
+    claim, _, path = source.removeprefix("pvc://").partition("/")
+    volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim}}
+    mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
+    place = posixpath.join(FOLDER, posixpath.normpath("/" + unquote(path)).lstrip("/"))
+    return Weights(place, False, "", [volume], [mount], [], [])
+
+
+def _on_node(source: str) -> Weights:
+    path = host_path(source)
+    place = posixpath.join(FOLDER, posixpath.basename(path))
+    # A node without it must not get an empty folder in its place.
+    kind = "File" if re.search(r"\.[A-Za-z][A-Za-z0-9]*$", path) else "Directory"
+    volume = {"name": _VOLUME, "hostPath": {"path": path, "type": kind}}
+    return Weights(place, False, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
+
+
+def _from_hub(subject: Subject, model: ResolvedModel) -> Weights:
+    repository, revision, _ = hub_repository(model.source)
+    env: list[Json] = [{"name": "HF_HOME", "value": f"{FOLDER}/hub"}]
+    for variable, key in _TOKENS.items() if model.secret else ():
+        reference = {"name": model.secret, "key": key, "optional": True}
+        env.append({"name": variable, "valueFrom": {"secretKeyRef": reference}})
+    mounts = [{"name": _VOLUME, "mountPath": FOLDER}]
+    return Weights(repository, True, revision, [_cache(subject)], mounts, [], env)
+
+
+def _fetched(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+    # By source: on a claim that revisions share, another one must not take this one's place.
+    digest = hashlib.sha256(f"{model.source}\n{model.sha256}".encode()).hexdigest()[:16]
+    last = unquote(model.source.partition("?")[0].rstrip("/")).rpartition("/")[2]
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", last).lstrip(".")[-120:] or "model"
+    place = f"{FOLDER}/models/{digest}/{name}"
+    volumes: list[Json] = [_cache(subject)]
+    mounts: list[Json] = [{"name": _VOLUME, "mountPath": FOLDER}]
+    args = ["fetch", literal(model.source), "--to", place]
+    if model.sha256:
+        args += ["--sha256", model.sha256]
+    if model.secret:
+        args += ["--credentials", _CREDENTIALS]
+        volumes.append({"name": _SECRET_VOLUME, "secret": {"secretName": model.secret}})
+        mounts.append({"name": _SECRET_VOLUME, "mountPath": _CREDENTIALS, "readOnly": True})
+    container = {
+        "name": "fetch",
+        "image": capabilities.fetch_image,
+        "command": ["pilotage"],
+        "args": args,
+        "env": [{"name": name, "value": value} for name, value in capabilities.fetch_env],
+        **_resources(subject),
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    return Weights(
+        place, False, "", volumes, [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}], [container], []
+    )
+
+
+def _resources(subject: Subject) -> Json:
+    """As much as the server gets later, so that the pod needs no more; a quota may ask every container to say it."""
+    asked = (("limits", subject.spec.resources.limits), ("requests", subject.spec.resources.requests))
+    found = {
+        kind: {name: str(value) for name, value in amounts.items() if name in ("cpu", "memory")}
+        for kind, amounts in asked
+    }
+    resources = {kind: amounts for kind, amounts in found.items() if amounts}
+    return {"resources": resources} if resources else {}
+
+
+def _cache(subject: Subject) -> Json:
+    if subject.spec.cache is None:
+        return {"name": _VOLUME, "emptyDir": {}}
+    return {"name": _VOLUME, "persistentVolumeClaim": {"claimName": cache_name(subject)}}

@@ -1,0 +1,254 @@
+"""Where Envoys are, how they are asked, and what all of them together prove.
+
+An Envoy is named by the address of its admin interface, or found among the pods of a namespace and asked through the
+API server:
+
+    http://127.0.0.1:9901                  unix:///run/envoy/admin.sock
+    pods://projectcontour/app=envoy:9001   (namespace, label selector, port)
+
+Nothing is remembered between two questions. But many ask at the same time, and an answer can be large, so those who
+come while the Envoys are being asked, or a moment after, share the next round. It begins after they came: nobody gets
+an answer that is older than the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from pilotage.kube import PODS, ApiError
+from pilotage.kube.connection import Connection
+from pilotage.kube.http1 import encode_request
+from pilotage.kube.transport import TransportError
+from pilotage.traffic.contract import Expectation, Passage, Proof
+from pilotage.traffic.envoy import DUMP, STATS, Loaded, NotUnderstood, in_flight, lacks, understood
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pilotage.kube import Client, Object
+
+ANSWER_SECONDS_MAX = 3.0
+"""For one answer, with the way there."""
+ANSWER_BYTES_MAX = 64 * 1024 * 1024
+ROUND_SECONDS = 0.1
+"""Between the beginnings of two rounds, at least."""
+AT_ONCE = 8
+"""How many Envoys are asked side by side."""
+
+
+class Unreadable(Exception):
+    """Nothing is known about an Envoy, or about which there are; one line that says why."""
+
+
+class Admin(Protocol):
+    """The admin interface of one Envoy."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    async def get(self, target: str) -> bytes:
+        """The answer to a GET. Raises `Unreadable`, after `ANSWER_SECONDS_MAX` at the latest."""
+
+
+class Place(Protocol):
+    """Where Envoys are to be found."""
+
+    async def admins(self) -> Sequence[Admin]:
+        """All of them, as of now. Raises `Unreadable`."""
+
+
+class Look(NamedTuple):
+    """One Envoy, just read; or why not."""
+
+    name: str
+    loaded: Loaded | None
+    problem: str = ""
+
+
+class Proxies:
+    """All Envoys that serve a cluster's routes. Every one of them counts."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        """Of `place`, for each setting. With none, nothing can be proven: `observe` must not be called."""
+        self._places = places
+        self._next: asyncio.Task[list[Look]] | None = None
+        self._rounds: set[asyncio.Task[list[Look]]] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self._begun = float("-inf")
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    async def looks(self) -> list[Look]:
+        """Read every Envoy, in a round that begins after this call; shared by all who call before it does."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._round())
+            self._rounds.add(self._next)
+            self._next.add_done_callback(self._rounds.discard)
+        return await asyncio.shield(self._next)  # one who leaves must not take it from the others
+
+    async def close(self) -> None:
+        """End what is under way."""
+        for each in [*self._rounds]:
+            each.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await each
+
+    async def _round(self) -> list[Look]:
+        async with self._one_at_a_time:
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(max(0.0, self._begun + ROUND_SECONDS - loop.time()))
+            self._begun = loop.time()
+            self._next = None  # whoever comes from here on waits for the next one
+            found = await asyncio.gather(*map(_find, self._places))
+            gate = asyncio.Semaphore(AT_ONCE)
+            admins = [each for place in found if not isinstance(place, Look) for each in place]
+            return [
+                *(place for place in found if isinstance(place, Look)),
+                *await asyncio.gather(*(_look(each, gate) for each in admins)),
+            ]
+
+
+async def observe(proxies: Proxies, wanted: Expectation) -> Passage:
+    """What the Envoys prove: PROGRAMMED if each of them was read and has it, else PENDING.
+
+    The text says who lacks what. Requests in flight are None unless every Envoy was read.
+    """
+    looks = await proxies.looks()
+    if not looks:
+        return Passage(Proof.PENDING, text="no Envoy was found")
+    counts = [in_flight(each.loaded, wanted) for each in looks if each.loaded is not None]
+    flying = sum(counts) if len(counts) == len(looks) else None
+    missing = [
+        f"{each.name} {what}" for each in looks if (what := lacks(each.loaded, wanted) if each.loaded else each.problem)
+    ]
+    having = f"{len(looks) - len(missing)} of {len(looks)} Envoys"
+    if missing:
+        return Passage(Proof.PENDING, flying, f"programmed in {having}: {'; '.join(missing[:3])}")
+    return Passage(Proof.PROGRAMMED, flying, f"programmed in {having}")
+
+
+def place(setting: str, client: Client) -> Place:
+    """Where a setting points. ValueError, which says what is wrong with it."""
+    url = urlsplit(setting)
+    if url.scheme == "unix" and not url.netloc and url.path:
+        return _Address(setting, unix_path=url.path)
+    if url.scheme == "http" and url.hostname:
+        return _Address(setting, host=url.hostname, port=url.port or 80)
+    if url.scheme == "pods" and url.netloc:
+        selector, _, port = setting.partition("://")[2].partition("/")[2].rpartition(":")
+        if selector and port.isascii() and port.isdigit():
+            return _Pods(client, url.netloc, selector, int(port))
+    raise ValueError(
+        f"{setting!r} names no Envoy: use http://HOST:PORT, unix:///PATH or pods://NAMESPACE/LABEL-SELECTOR:PORT"
+    )
+
+
+async def _find(place: Place) -> Sequence[Admin] | Look:
+    try:
+        return await place.admins()
+    except Unreadable as error:
+        return Look(str(place), None, str(error))
+
+
+async def _look(admin: Admin, gate: asyncio.Semaphore) -> Look:
+    try:
+        async with gate:
+            dump = await admin.get(DUMP)
+            loaded = understood(dump, await admin.get(STATS))
+    except (Unreadable, NotUnderstood) as error:
+        return Look(admin.name, None, f"cannot be read ({error})")
+    return Look(admin.name, loaded)
+
+
+class _Address:
+    """An Envoy that is spoken to directly, and the place with just that one."""
+
+    def __init__(self, name: str, *, host: str = "", port: int = 0, unix_path: str = "") -> None:
+        self.name = name
+        self._host, self._port, self._unix_path = host, port, unix_path
+
+    async def admins(self) -> Sequence[Admin]:
+        return [self]
+
+    async def get(self, target: str) -> bytes:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                return await self._exchange(target)
+        except TimeoutError:
+            raise Unreadable(f"no answer within {ANSWER_SECONDS_MAX:g} s") from None
+        except (OSError, TransportError) as error:
+            raise Unreadable(str(error)) from error
+
+    async def _exchange(self, target: str) -> bytes:
+        loop = asyncio.get_running_loop()
+        connection: Connection
+        if self._unix_path:
+            _, connection = await loop.create_unix_connection(_connection, self._unix_path)
+        else:
+            _, connection = await loop.create_connection(_connection, self._host, self._port)
+        try:
+            headers = [("Host", "envoy"), ("Connection", "close")]
+            head = await connection.send(encode_request("GET", target, headers, None), None)
+            body = bytearray()
+            while pieces := await connection.chunks():
+                body += b"".join(pieces)
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise Unreadable(f"its answer is longer than {ANSWER_BYTES_MAX} bytes")
+        finally:
+            connection.finish()
+        if head.status != 200:
+            raise Unreadable(f"it answered {head.status}: {bytes(body[:100]).decode(errors='replace')}")
+        return bytes(body)
+
+
+class _Pods:
+    """The pods of a namespace that have some labels."""
+
+    def __init__(self, client: Client, namespace: str, selector: str, port: int) -> None:
+        self._client = client.urgent(ANSWER_SECONDS_MAX)
+        self._namespace, self._selector, self._port = namespace, selector, port
+
+    def __str__(self) -> str:
+        return f"pods://{self._namespace}/{self._selector}:{self._port}"
+
+    async def admins(self) -> Sequence[Admin]:
+        try:
+            listed = await self._client.list(PODS, self._namespace, labels=self._selector)
+        except ApiError as error:
+            raise Unreadable(f"cannot be listed ({error})") from error
+        found = [_Pod(self._client, each.key.name, self._namespace, self._port) for each in listed.items if _runs(each)]
+        if not found:
+            raise Unreadable("has no pod that runs")
+        return found
+
+
+class _Pod:
+    """An Envoy in a pod, asked through the API server."""
+
+    def __init__(self, client: Client, name: str, namespace: str, port: int) -> None:
+        self.name = f"pod/{name} -n {namespace}"
+        self._client = client
+        self._path = PODS.path(namespace, name)
+        self._port = port
+
+    async def get(self, target: str) -> bytes:
+        try:
+            return await self._client.get_path(f"{self._path}:{self._port}/proxy{target}", accept="*/*")
+        except ApiError as error:
+            raise Unreadable(str(error)) from error
+
+
+def _connection() -> Connection:
+    return Connection(lambda _: None)
+
+
+def _runs(pod: Object) -> bool:
+    """Whether any of its containers runs. One that is being deleted may, and then it still has requests."""
+    status = pod.get("status", default={})
+    states = status.get("containerStatuses") or ()
+    return any("running" in each.get("state", {}) for each in states)

@@ -1,0 +1,183 @@
+"""How all requests get from the services that a route names to one: the next step, from what is known now.
+
+    [old 100] → [old 100, new 0] → proven → [old 0, new 100] → proven, old drained → [new 100] → proven → done
+
+A proxy learns of routes and of clusters separately. A service that enters a route with a weight may be one that the
+proxy does not know yet, and one that leaves with a weight may be gone before the route is: both answer 503. So every
+service comes and goes at weight 0, and nothing is taken further before the proxies have what is there now.
+
+The rules:
+- What the route says now is all the memory there is. An aborted shift, a change of mind in the middle and an edit by
+  somebody else are other states of the same table, and go the same way.
+- Nothing is written that gives all services weight 0: routers take that for "share it" or for "refuse everything".
+- A route whose weights are all 0 serves nobody as meant, so there is no proof to wait for: it is put right at once.
+- A service that does not exist serves nothing, and no proof of it will ever come: it is dropped at once.
+
+No clock and no client here. `proven_seconds` is the caller's to measure; one that was started anew, and has forgotten,
+begins with 0 and waits longer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pilotage.traffic.contract import WHOLE, Backend, Expectation, Passage, Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+POLL_SECONDS = 0.2
+"""How often proxies are asked while something is awaited of them."""
+REJECTED_SECONDS = 5.0
+"""How often a route is looked at that its controller refuses. A change of the route wakes its watchers anyway."""
+
+
+class Pace(NamedTuple):
+    """How long things are given."""
+
+    settle_seconds: float = 5.0
+    """After a route is accepted, where no proxy can be asked. Nothing is verified by it."""
+    drain_seconds: float = 30.0
+    """For requests that are under way to what goes; they are cut after that."""
+    grace_seconds: float = 1.0
+    """Before nothing in flight is believed: a request whose head came before the change is counted only when its
+    body goes on to the service."""
+
+
+DEFAULT_PACE = Pace()
+JUST_CAME = "no requests are under way; a moment is given to those that just came"
+
+
+class Write(NamedTuple):
+    """Write these backends into the route."""
+
+    backends: tuple[Backend, ...]
+
+
+class Wait(NamedTuple):
+    """Nothing to do now: for what, and after how many seconds to look again."""
+
+    text: str
+    seconds: float
+
+
+class Done(NamedTuple):
+    """The route names the target alone, and what it named before is drained or had its time."""
+
+    verified: bool
+    """Whether proxies were seen to have it."""
+
+
+Step: TypeAlias = Write | Wait | Done
+
+
+def next_step(
+    backends: Sequence[Backend],
+    target: Backend,
+    passage: Passage,
+    *,
+    leaving: bool,
+    proven_seconds: float = 0.0,
+    weighted: bool = True,
+    missing: Collection[str] = (),
+    pace: Pace = DEFAULT_PACE,
+) -> Step:
+    """What to do next so that `target` (whatever its weight) gets everything. It must be ready to serve.
+
+    `backends` is what the route says, empty where there is none; `passage` is about exactly that, and its `in_flight`
+    about all services but the target; `proven_seconds` says for how long it has been PROGRAMMED, or ACCEPTED.
+    `leaving`: something else still runs that may have requests, whether or not the route still names it.
+    `weighted` is whether the router has weights; without them the switch is direct. `missing` are services that a
+    fresh read has not found.
+    """
+    named = _distinct(each for each in backends if each.service not in missing or each.key == target.key)
+    everything = (target._replace(weight=WHOLE),)
+    if not named or (not weighted and named != everything):
+        return Write(everything)
+    entered = _entered(named, target)
+    if len(named) < len(backends) or named != entered:
+        return Write(entered)
+    wait = _unproven(passage, proven_seconds, pace)
+    if wait is not None:
+        return wait
+    given = tuple(each._replace(weight=WHOLE if each.key == target.key else 0) for each in named)
+    if named != given:
+        return Write(given)
+    if named != everything:
+        # Where nobody counts, the time for requests to end is given once, at the end.
+        return _undrained(passage, proven_seconds, pace, uncounted_seconds=pace.grace_seconds) or Write(everything)
+    wait = _undrained(passage, proven_seconds, pace, uncounted_seconds=pace.drain_seconds) if leaving else None
+    return wait or Done(passage.proof is Proof.PROGRAMMED)
+
+
+def expectation(
+    namespace: str,
+    host: str | None,
+    path: str,
+    backends: Sequence[Backend],
+    target: Backend,
+    *,
+    others: Collection[str] = (),
+    reachable: bool = True,
+) -> Expectation:
+    """What the proxies should have for a route that says `backends`: to be asked for `next_step`.
+
+    `others` are services of other revisions that still run. `reachable`: the target has replicas, so that proxies must
+    know an address of it.
+    """
+    counted = {each.service for each in backends} | set(others)
+    named = target.key in {each.key for each in backends}
+    return Expectation(
+        namespace,
+        host or "",
+        path,
+        _distinct(backends),
+        frozenset(counted - {target.service}),
+        frozenset({target.service} if reachable and named else ()),
+    )
+
+
+def _distinct(backends: Iterable[Backend]) -> tuple[Backend, ...]:
+    """One for each service and port, in order. Of a double entry, which only others write, the weights add up."""
+    weights: dict[tuple[str, int], int] = {}
+    for each in backends:
+        weights[each.key] = weights.get(each.key, 0) + each.weight
+    return tuple(Backend(service, port, weight) for (service, port), weight in weights.items())
+
+
+def _entered(named: tuple[Backend, ...], target: Backend) -> tuple[Backend, ...]:
+    """The same with the target in it, and with a weight for somebody."""
+    present = any(each.key == target.key for each in named)
+    if not present:
+        named = (*named, target._replace(weight=0))
+    if any(each.weight for each in named):
+        return named
+    first = target.key if present else named[0].key
+    return tuple(each._replace(weight=WHOLE if each.key == first else 0) for each in named)
+
+
+def _unproven(passage: Passage, proven_seconds: float, pace: Pace) -> Wait | None:
+    """What to wait for before the route as it stands is taken for programmed."""
+    match passage.proof:
+        case Proof.PROGRAMMED:
+            return None
+        case Proof.ACCEPTED:
+            left = pace.settle_seconds - proven_seconds
+            return None if left <= 0 else Wait("accepted; no proxy can be asked, so some time is given to it", left)
+        case Proof.PENDING:
+            return Wait(passage.text or "the proxies do not have it yet", POLL_SECONDS)
+        case Proof.REJECTED:
+            return Wait(f"rejected: {passage.text}", REJECTED_SECONDS)
+
+
+def _undrained(passage: Passage, proven_seconds: float, pace: Pace, *, uncounted_seconds: float) -> Wait | None:
+    """What to wait for before nothing is taken to be under way to all but the target."""
+    since = proven_seconds - (pace.settle_seconds if passage.proof is Proof.ACCEPTED else 0.0)
+    if passage.in_flight is None:
+        left = uncounted_seconds - since
+        return None if left <= 0 else Wait("requests under way are not counted; some time is given to them", left)
+    if since >= pace.drain_seconds or (passage.in_flight == 0 and since >= pace.grace_seconds):
+        return None
+    if passage.in_flight == 0:
+        return Wait(JUST_CAME, POLL_SECONDS)
+    return Wait(f"{passage.in_flight} requests are still under way", POLL_SECONDS)

@@ -1,0 +1,266 @@
+"""What the API server makes of our kinds: on a real one, and the same on harbor."""
+
+import copy
+import secrets
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pilotage.kinds.crds import crds
+from pilotage.kinds.crds_schema import NotStructural, structural
+from pilotage.kinds.endpoint import EndpointSpec
+from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
+from pilotage.sim.loop import virtual
+from pilotage.sim.world import World
+from tests.kinds.objects import endpoint, install, model, resource_of, teardown
+from tests.support.kinds import CRDS, NAMESPACES, delete, existing
+from tests.support.waiting import eventually
+
+HOST = {"kind": "Host", "host": "gpu-3"}
+
+REFUSED = [
+    (ENDPOINTS, endpoint("a" * 53), "at most 52 characters"),
+    (ENDPOINTS, endpoint("1a"), "a letter first"),
+    (ENDPOINTS, endpoint("a.b"), "a letter first"),
+    (
+        ENDPOINTS,
+        endpoint("b", {"model": {}}),
+        "spec.model: Invalid value: give exactly one of name (a Model) and source",
+    ),
+    (ENDPOINTS, endpoint("b", {"model": {"name": "a", "source": "file:///a"}}), "give exactly one"),
+    (ENDPOINTS, endpoint("b", {"model": {"name": "a", "sha256": "0" * 64}}), "sha256 and secretRef go with source"),
+    (ENDPOINTS, endpoint("b", {"model": {"source": "ftp://a"}}), "spec.model.source"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"name": "custom"}}), "a custom runtime needs an image"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"name": "ollama"}}), 'Unsupported value: "ollama"'),
+    (ENDPOINTS, endpoint("b", {"runtime": {"port": 0}}), "spec.runtime.port"),
+    (ENDPOINTS, endpoint("b", {"placement": {"kind": "Host"}}), "needs exactly one of host and hostSelector"),
+    (ENDPOINTS, endpoint("b", {"placement": {**HOST, "hostSelector": {}}}), "needs exactly one of host and"),
+    (ENDPOINTS, endpoint("b", {"placement": {"host": "gpu-3"}}), "are for placement.kind Host"),
+    (ENDPOINTS, endpoint("b", {"placement": HOST, "route": {"kind": "Ingress"}}), "on a Host, route.kind is None or"),
+    (ENDPOINTS, endpoint("b", {"autoscaling": {"min": 3, "max": 2}}), "min must not be greater than max"),
+    (ENDPOINTS, endpoint("b", {"autoscaling": {}}), "spec.autoscaling.max: Required value"),
+    (ENDPOINTS, endpoint("b", {"replicas": -1}), "spec.replicas"),
+    (ENDPOINTS, endpoint("b", {"resources": {"limits": {"cpu": "many"}}}), "spec.resources.limits.cpu"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute"}}), "an HTTPRoute needs route.gateway"),
+    (ENDPOINTS, endpoint("b", {"route": {"gateway": {"name": "g"}}}), "gateway is for route.kind HTTPRoute"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy"}}), "an HTTPProxy needs route.host"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "Ingress", "host": "A B"}}), "spec.route.host"),
+    (ENDPOINTS, endpoint("b", {"route": {"tls": {"name": "t"}}}), "tls is for route.kind Ingress and HTTPProxy"),
+    (ENDPOINTS, endpoint("b", {"deletion": {"keep": ["Everything"]}}), "spec.deletion.keep[0]"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"env": [{"name": "A"}, {"name": "A"}]}}), "spec.runtime.env[1]: Duplicate"),
+    (MODELS, model("b", {"sha256": "abc"}), "spec.sha256"),
+    (MODELS, {"metadata": {"name": "b"}}, "spec: Required value"),
+    (TEARDOWNS, teardown("b", {"reason": "Bored"}), 'Unsupported value: "Bored"'),
+]
+
+TAKEN = [
+    (ENDPOINTS, endpoint("a" * 52)),
+    (ENDPOINTS, endpoint("b", {"model": {"source": "hf://a/b", "secretRef": {"name": "s"}}})),
+    (ENDPOINTS, endpoint("b", {"runtime": {"name": "custom", "image": "i", "command": ["serve"], "port": 80}})),
+    (ENDPOINTS, endpoint("b", {"placement": HOST, "route": {"kind": "Gateway"}})),
+    (ENDPOINTS, endpoint("b", {"resources": {"limits": {"nvidia.com/gpu": 1, "memory": "4Gi", "cpu": "0.5"}}})),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute", "gateway": {"name": "g"}, "host": "*.example.com"}})),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy", "host": "a.example.com", "tls": {"name": "t"}}})),
+    (ENDPOINTS, endpoint("b", {"tolerations": [{"key": "gpu", "operator": "Exists"}], "cache": {"size": "10Gi"}})),
+    (TEARDOWNS, teardown("b", {"parts": [{"apiVersion": "v1", "kind": "S", "resource": "s", "name": "n"}]})),
+]
+
+
+async def refusals(client: Client, namespace: str) -> list[str]:
+    """What was not refused as it should be, in these words; and what was, though it should not."""
+    wrong = []
+    for resource, body, words in REFUSED:
+        try:
+            await client.create(resource, body, namespace=namespace, dry_run=True)
+            wrong.append(f"{body} is taken")
+        except Invalid as error:
+            if words not in error.message:
+                wrong.append(f"{body}: {error.message}")
+    for resource, body in TAKEN:
+        try:
+            await client.create(resource, body, namespace=namespace, dry_run=True)
+        except Invalid as error:
+            wrong.append(f"{body}: {error.message}")
+    return wrong
+
+
+@pytest.fixture
+async def client(cluster):
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        await install(client)
+        yield client
+
+
+async def test_a_real_server_refuses_what_makes_no_sense_and_says_why(client, namespace):
+    assert await refusals(client, namespace) == []
+
+
+@virtual
+async def test_harbor_refuses_the_same():
+    async with World(latency=(0, 0)) as world:
+        client = world.client("admin")
+        await install(client)
+        assert await refusals(client, "default") == []
+
+
+async def test_a_real_server_fills_in_what_the_types_have_as_defaults(client, namespace):
+    made = await client.create(ENDPOINTS, endpoint(), namespace=namespace, dry_run=True)
+    spec = made.to_dict()["spec"]
+    assert spec["placement"] == {"kind": "Deployment"}
+    assert EndpointSpec.read(spec) == EndpointSpec.read(endpoint()["spec"])
+
+
+async def test_kubectl_shows_what_a_person_wants(cluster, client, namespace):
+    await client.create(MODELS, model(), namespace=namespace)
+    await client.create(TEARDOWNS, teardown(), namespace=namespace)
+    made = await client.create(ENDPOINTS, endpoint(), namespace=namespace)
+    await client.create(ENDPOINTS, endpoint("inline", {"model": {"source": "file:///a.gguf"}}), namespace=namespace)
+    status = {
+        "phase": "Serving",
+        "url": "http://a/v1",
+        "revision": "assistant-7",
+        "replicas": {"ready": 2, "desired": 2},
+    }
+    status |= {"selector": "pilotage.dev/endpoint=assistant", "waitingFor": "nothing"}
+    await client.patch(ENDPOINTS, made.key, merge_patch({"status": status}), subresource="status")
+
+    def get(*args: str) -> list[list[str]]:
+        return [line.split() for line in cluster.kubectl("-n", namespace, "get", *args).splitlines()]
+
+    head, first, second = get("se")
+    assert head == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
+    assert first[:-1] == ["assistant", "qwen", "Deployment", "2", "Serving", "http://a/v1"]
+    assert second[:3] == ["inline", "file:///a.gguf", "Deployment"]
+    head, first, _ = get("se", "-o", "wide")
+    assert head[7:] == ["REVISION", "ROUTE", "WAITING"]
+    assert first[7:] == ["assistant-7", "None", "nothing"]
+    assert get("td")[0] == ["NAME", "TARGET", "PHASE", "WAITING-FOR", "LEFT", "AGE"]
+    assert get("mdl")[0] == ["NAME", "SOURCE", "PHASE", "SIZE", "AGE"]
+    cluster.kubectl("-n", namespace, "scale", "se/assistant", "--replicas", "3")
+    scaled = await client.get(ENDPOINTS, made.key)
+    assert scaled.get("spec", "replicas") == 3
+
+
+async def test_the_spec_of_a_teardown_stays_as_it_was(client, namespace):
+    made = await client.create(TEARDOWNS, teardown(), namespace=namespace)
+    with pytest.raises(Invalid, match="cannot be changed"):
+        await client.patch(TEARDOWNS, made.key, merge_patch({"spec": {"reason": "Failed"}}))
+
+
+def renamed(crd: Json, group: str) -> Json:
+    """The same kind in another group, which a test may change without disturbing others."""
+    made = copy.deepcopy(crd)
+    made["spec"]["group"] = group
+    made["spec"]["names"] |= {"shortNames": [], "categories": []}
+    made["metadata"]["name"] = f"{made['spec']['names']['plural']}.{group}"
+    return made
+
+
+def forbid_everything(schema: Json) -> None:
+    """A later version of the schema, to which the object of the test does not fit in any way."""
+    schema["x-kubernetes-validations"].append(
+        {"rule": "oldSelf.hasValue() || self.metadata.name == 'b'", "message": "name", "optionalOldSelf": True}
+    )
+    spec = schema["properties"]["spec"]
+    spec["x-kubernetes-validations"].append({"rule": "self.replicas != 5", "message": "five"})
+    spec["required"].append("cache")
+    fields = spec["properties"]
+    fields["replicas"]["maximum"] = 3
+    fields["nodeSelector"]["maxProperties"] = 1
+    runtime = fields["runtime"]["properties"]
+    runtime["name"]["enum"] = ["llama.cpp"]
+    runtime["args"]["x-kubernetes-list-type"] = "set"
+    runtime["healthPath"]["pattern"] = "^/v2"
+
+
+async def finalize_under_a_stricter_schema(client: Client, namespace: str) -> None:
+    crd = renamed(
+        next(each for each in crds() if each["metadata"]["name"] == str(ENDPOINTS)), f"g{secrets.token_hex(4)}.dev"
+    )
+    kind: Resource = resource_of(crd)
+    spec = {"replicas": 5, "nodeSelector": {"a": "b", "c": "d"}}
+    spec["runtime"] = {"name": "vllm", "args": ["a", "a"], "healthPath": "/health"}
+    async with existing(client, CRDS, {key: crd[key] for key in ("metadata", "spec")}) as installed:
+        await eventually(lambda: _taken(client, kind, endpoint(), namespace))
+        made = await client.create(
+            kind, endpoint("old", spec, finalizers=["pilotage.dev/endpoint"]), namespace=namespace
+        )
+        await delete(client, kind, made)
+        forbid_everything(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+        await client.patch(CRDS, ObjectKey("", installed.meta.name), merge_patch({"spec": crd["spec"]}))
+        await eventually(lambda: _refused(client, kind, endpoint("new", spec), namespace))
+        await client.patch(kind, made.key, merge_patch({"status": {"phase": "Deleting"}}), subresource="status")
+        await client.patch(kind, made.key, merge_patch({"metadata": {"finalizers": []}}))
+        assert not (await client.list(kind, namespace)).items
+
+
+async def _taken(client, kind, body, namespace):
+    try:
+        return await client.create(kind, body, namespace=namespace, dry_run=True)
+    except ApiError:
+        return None
+
+
+async def _refused(client, kind, body, namespace):
+    try:
+        await client.create(kind, body, namespace=namespace, dry_run=True)
+    except Invalid:
+        return True
+    return False
+
+
+async def test_what_was_valid_once_can_go_on_a_real_server(client, namespace):
+    await finalize_under_a_stricter_schema(client, namespace)
+
+
+@virtual
+async def test_what_was_valid_once_can_go_on_harbor():
+    async with World(latency=(0, 0)) as world:
+        client = world.client("admin")
+        await client.create(NAMESPACES, {"metadata": {"name": "chat"}})
+        await finalize_under_a_stricter_schema(client, "chat")
+
+
+def spec_fields(schema: Json, path: str = "spec"):
+    """All fields of a schema, with their paths."""
+    for name, each in schema.get("properties", {}).items():
+        yield f"{path}.{name}", each
+        yield from spec_fields(each, f"{path}.{name}")
+    if "items" in schema:
+        yield from spec_fields(schema["items"], f"{path}[]")
+
+
+def test_kubectl_explains_every_field_of_a_spec():
+    silent = [
+        f"{crd['spec']['names']['kind']} {path}"
+        for crd in crds()
+        for path, each in spec_fields(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+        if not each.get("description")
+    ]
+    # Their names say it all: those of objects, and of the seconds of each phase.
+    expected = ("name", "kind", "apiVersion", "resource", "namespace", "uid", "value")
+    left = [each for each in silent if each.rpartition(".")[2] not in expected and ".timeouts." not in each]
+    assert left == []
+
+
+def test_what_no_structural_schema_can_say_is_an_error():
+    with pytest.raises(NotStructural):
+        structural(
+            {
+                "type": "object",
+                "title": "A",
+                "properties": {"a": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}},
+            },
+            {},
+        )
+    with pytest.raises(NotStructural):
+        structural({"type": "string", "title": "A", "multipleOf": 2}, {})
+
+
+def test_the_committed_definitions_are_current():
+    folder = Path(__file__).parents[2] / "deploy" / "crds"
+    written = {file.name: yaml.safe_load(file.read_text()) for file in folder.glob("*.yaml")}
+    made = {f"{crd['spec']['names']['plural']}.yaml": crd for crd in crds()}
+    assert written == made, "run `make manifests`"

@@ -1,0 +1,130 @@
+"""A small web server on loopback that serves files with ranges and ETags, and goes wrong when told to."""
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from pilotage.models import Access
+
+LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass
+class Says:
+    """Answer the next request with this, instead of the file."""
+
+    status: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Cuts(NamedTuple):
+    """Break off the next answer after so many bytes of the file."""
+
+    after: int
+    reset: bool = False
+
+
+class Silent(NamedTuple):
+    """Never answer."""
+
+
+@dataclass
+class Web:
+    """See the module. Files by path; `plans` are for the next requests, one each."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    etags: dict[str, str] = field(default_factory=dict)
+    plans: list[Says | Cuts | Silent | None] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+    ranges: bool = True
+    scheme: str = "http"
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"{self.scheme}://{host}:{self.port}{path}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = head.strip().split("\r\n")
+            path = first.split(" ")[1].partition("?")[0]
+            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            self.asked.append(Asked(path, headers))
+            plan = self.plans.pop(0) if self.plans else None
+            if isinstance(plan, Silent):
+                await reader.read()
+            elif isinstance(plan, Says):
+                writer.write(_head(plan.status, {"Content-Length": str(len(plan.body)), **plan.headers}) + plan.body)
+            elif path not in self.files:
+                writer.write(_head("404 Not Found", {"Content-Length": "0"}))
+            else:
+                self.send(writer, path, headers, plan)
+            await writer.drain()
+        with contextlib.suppress(ConnectionError):
+            writer.close()
+            await writer.wait_closed()
+
+    def send(self, writer: asyncio.StreamWriter, path: str, headers: dict[str, str], cut: Cuts | None) -> None:
+        content, etag = self.files[path], self.etags.get(path, "")
+        said = {"ETag": etag} if etag else {}
+        found = re.fullmatch(r"bytes=(\d+)-", headers.get("range", "")) if self.ranges else None
+        start = int(found[1]) if found and headers.get("if-range", etag) == etag else 0
+        if start and start >= len(content):
+            writer.write(_head("416 Range Not Satisfiable", {"Content-Length": "0"}))
+            return
+        status = "206 Partial Content" if start else "200 OK"
+        if start:
+            said["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        writer.write(_head(status, {"Content-Length": str(len(content) - start), **said}))
+        writer.write(content[start:] if cut is None else content[start : start + cut.after])
+        if cut is not None and cut.reset:
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _head(status: str, headers: dict[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status}", "Connection: close", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@contextlib.asynccontextmanager
+async def web(context: ssl.SSLContext | None = None, **files: bytes) -> AsyncIterator[Web]:
+    """A server with these files, ``/name``, each with an ETag."""
+    served = {f"/{name}": content for name, content in files.items()}
+    site = Web(served, {path: f'"{len(content)}-1"' for path, content in served.items()})
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0, ssl=context)
+    site.port = server.sockets[0].getsockname()[1]
+    site.scheme = "https" if context else "http"
+    try:
+        yield site
+    finally:
+        server.close()
+        await server.wait_closed()
+        if site.serving:
+            await asyncio.wait(site.serving)
+
+
+def open_access(*roots: Path) -> Access:
+    """Loopback and plain http may be used."""
+    return Access(roots=roots, networks=(LOOPBACK,), plain_http=True, host="gpu-3", hub="http://127.0.0.1:1")

@@ -1,0 +1,115 @@
+"""What every endpoint is made of, whatever its runtime, placement and options."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pilotage.serving import backend, labels, problems, wanted_parts
+from pilotage.serving.stopping import WITHDRAW_SECONDS
+from tests.serving.cases import ALL, GGUF, UID, Case, cases, subject
+
+CASES = cases()
+Json = dict[str, Any]
+
+
+def pods_of(case: Case, revision: int = 7) -> Iterator[Json]:
+    """The pods that its parts make."""
+    for part in wanted_parts(case.subject, revision, case.model, ALL):
+        spec = part.body["spec"]
+        if part.resource.kind == "Deployment":
+            yield spec["template"]["spec"]
+        elif part.resource.kind == "InferenceService":
+            yield spec["predictor"]
+
+
+def for_every_case(check: Callable[[Case], None]) -> Callable[[], None]:
+    """One test for all of them: as tests of their own, they would take longer to report than to run."""
+
+    @functools.wraps(check)
+    def test() -> None:
+        for name, case in CASES.items():
+            try:
+                check(case)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from error
+
+    del test.__wrapped__  # pytest would look for the argument there
+    return test
+
+
+@for_every_case
+def test_all_of_them_can_be_served(case):
+    assert problems(case.subject, case.model, ALL) == []
+
+
+@for_every_case
+def test_parts_are_labelled_and_owned_by_nobody(case):
+    for part in wanted_parts(case.subject, 7, case.model, ALL):
+        metadata = part.body["metadata"]
+        expected = labels(case.subject, part.revision)
+        assert expected["pilotage.dev/endpoint-uid"] == UID
+        assert expected.items() <= metadata["labels"].items()
+        assert "ownerReferences" not in metadata
+        assert "namespace" not in metadata
+        assert part.revision in (7, None)
+        assert (part.revision is None) == (part.resource.kind == "PersistentVolumeClaim")
+
+
+@for_every_case
+def test_pods_are_labelled_and_are_what_the_service_selects(case):
+    parts = {each.resource.kind: each for each in wanted_parts(case.subject, 7, case.model, ALL)}
+    if case.subject.spec.placement.kind == "KServe":
+        return  # copies the labels of the InferenceService
+    on_pods = parts["Deployment"].body["spec"]["template"]["metadata"]["labels"]
+    assert on_pods["pilotage.dev/revision"] == "7"
+    assert parts["Service"].body["spec"]["selector"].items() <= on_pods.items()
+    assert parts["Deployment"].body["spec"]["selector"]["matchLabels"].items() <= on_pods.items()
+
+
+@for_every_case
+def test_names_are_short_enough_for_labels_and_addresses(case):
+    names = [each.name for each in wanted_parts(case.subject, 99_999, case.model, ALL)]
+    service = backend(case.subject, 99_999).service
+    made_by_kserve = f"isvc.{service}" if case.subject.spec.placement.kind == "KServe" else ""
+    assert max(map(len, [*names, service, made_by_kserve])) <= 63
+
+
+@for_every_case
+def test_a_pod_says_how_it_is_and_lets_requests_finish(case):
+    [pod] = pods_of(case)
+    [server] = pod["containers"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert server[probe].get("httpGet", server[probe].get("tcpSocket"))["port"] == "http"
+    drain = case.subject.spec.deletion.drain_seconds
+    hook = server["lifecycle"]["preStop"]
+    before = hook["sleep"]["seconds"] if "sleep" in hook else WITHDRAW_SECONDS
+    assert before >= WITHDRAW_SECONDS
+    assert pod["terminationGracePeriodSeconds"] > before
+    assert pod["terminationGracePeriodSeconds"] > WITHDRAW_SECONDS + drain
+
+
+@for_every_case
+def test_a_pod_has_no_access_to_the_api_and_no_variables_of_other_services(case):
+    [pod] = pods_of(case)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+
+
+@for_every_case
+def test_what_is_mounted_is_there(case):
+    [pod] = pods_of(case)
+    volumes = {each["name"] for each in pod["volumes"]}
+    containers = [*pod["containers"], *pod.get("initContainers", [])]
+    assert {mount["name"] for each in containers for mount in each["volumeMounts"]} <= volumes
+
+
+def test_an_ingress_of_kserves_own_is_not_asked_for():
+    case = CASES["KServe, vllm, plain"]
+    [service] = wanted_parts(case.subject, 1, case.model, ALL)
+    assert service.body["metadata"]["labels"]["networking.kserve.io/visibility"] == "cluster-local"
+
+
+def test_nothing_is_made_on_the_cluster_for_a_host():
+    endpoint = subject(placement={"kind": "Host", "host": "gpu-3"})
+    assert wanted_parts(endpoint, 1, GGUF, ALL) == []
+    assert problems(endpoint, GGUF, ALL) == []

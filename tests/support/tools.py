@@ -1,0 +1,112 @@
+"""The programs of others that fixtures start: built in the background where they are not there yet.
+
+Tests that use such a fixture run last of all. The build begins with the session, after the control plane's; the session
+waits for it before the first such test, outside the time that any test has.
+"""
+
+from collections.abc import Generator
+
+import pytest
+
+import field
+from controlplane import NoControlPlane
+from controlplane.background import BackgroundBuild
+from tests.conftest import REMOTE, UNDER_CI
+
+PROGRAMS = {"edge": "contour", "kserve": "kserve"}
+"""By fixture."""
+
+
+class Tools:
+    """What this session knows about them; one per session, in the config's stash."""
+
+    build: BackgroundBuild | None = None
+    missing: str | None = None
+    """Why one of them cannot be had."""
+
+    def prepare(self, names: set[str]) -> None:
+        """Begin the build of those that are not there."""
+        try:
+            lacking = sorted(name for name in names if field.built(name) is None)
+            if lacking:
+                self.build = BackgroundBuild(" and ".join(lacking), ["field", "--last", *lacking])
+        except field.FieldError as error:
+            self.missing = str(error)
+
+    def wait(self, terminal: pytest.TerminalReporter | None) -> None:
+        """Wait for the build, if there is one, and show its progress."""
+
+        def say(line: str) -> None:
+            if terminal:
+                terminal.ensure_newline()
+                terminal.write_line(line)
+
+        if self.build:
+            try:
+                self.build.wait(say)
+            except NoControlPlane as error:
+                self.missing = str(error)
+            self.close()
+
+    def close(self) -> None:
+        """End the build."""
+        if self.build:
+            self.build.close()
+            self.build = None
+
+
+TOOLS = pytest.StashKey[Tools]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TOOLS] = Tools()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[TOOLS].close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: bool(needed(item)))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    names = {name for item in session.items for name in needed(item)}
+    if names and not session.config.option.collectonly and not REMOTE:
+        session.config.stash[TOOLS].prepare(names)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest-timeout's
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if needed(item):
+        item.config.stash[TOOLS].wait(item.config.pluginmanager.get_plugin("terminalreporter"))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    missing = item.config.stash[TOOLS].missing
+    if report.skipped and missing and needed(item):
+        report.longrepr = (__file__, 1, missing)  # one place for all: pytest makes one line of them
+    return report
+
+
+def needed(item: pytest.Item) -> set[str]:
+    """The programs that a test needs."""
+    return {PROGRAMS[each] for each in getattr(item, "fixturenames", ()) if each in PROGRAMS}
+
+
+@pytest.fixture(scope="session")
+def tools(pytestconfig: pytest.Config) -> None:
+    """They are there. Skipped, or failed under CI, where they cannot be had."""
+    if missing := pytestconfig.stash[TOOLS].missing:
+        unavailable(missing)
+
+
+def unavailable(why: str) -> None:
+    """Skip the test, or fail it under CI."""
+    if UNDER_CI:
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)

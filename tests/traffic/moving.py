@@ -1,0 +1,187 @@
+"""Services with one server behind each, a route, and the loop that moves it as a controller would."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Self
+
+from field.ground.backends import PORT as SERVER_PORT
+from pilotage.kinds.endpoint import GatewayRef, Route
+from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
+from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, combined
+from pilotage.traffic.proxies import Proxies, observe, place
+from pilotage.traffic.routers import find
+from pilotage.traffic.routers.base import Router
+from pilotage.traffic.shift import Done, Pace, Write, expectation, next_step
+from tests.support.edge import Place
+
+PORT = 8080
+SERVICES = Resource("", "v1", "services", "Service")
+SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+POLL_SECONDS = 0.02
+SECONDS_MAX = 30.0
+
+
+class Town:
+    """One test's part of the place: what it makes here has names of its own, and goes at the end."""
+
+    def __init__(self, here: Place, client: Client) -> None:
+        self.place, self.client = here, client
+        self.edge, self.namespace = here.edge, here.namespace
+        self.proxies = Proxies([place(f"unix://{here.edge.admin}", client)])
+        self._suffix = secrets.token_hex(3)
+        self._made: list[tuple[Resource, str]] = []
+        self._servers: set[str] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def at(cls, here: Place) -> AsyncIterator[Self]:
+        async with Client.connect(load_config(kubeconfig=str(here.cluster.kubeconfig))) as client:
+            town = cls(here, client)
+            try:
+                yield town
+            finally:
+                here.edge.release()
+                for resource, name in reversed(town._made):
+                    await town.remove(resource, name)
+                for name in [*town._servers]:
+                    town.kill(name)
+                await town.proxies.close()
+
+    async def service(self, name: str, *, empty: bool = False) -> Backend:
+        """A Service with a server behind it; `empty`: with none, yet."""
+        name = f"{name}-{self._suffix}"
+        body = {"metadata": {"name": name}, "spec": {"ports": [{"port": PORT, "targetPort": SERVER_PORT}]}}
+        await self.create(SERVICES, body)
+        if not empty:
+            await self.open(name)
+        return Backend(name, PORT)
+
+    async def open(self, name: str) -> None:
+        """A server behind a Service, and its slice."""
+        self._servers.add(name)
+        endpoint = {"addresses": [self.edge.backend(name)], "conditions": {"ready": True}}
+        metadata = {"name": name, "labels": {"kubernetes.io/service-name": name}}
+        await self.create(
+            SLICES,
+            {
+                "metadata": metadata,
+                "addressType": "IPv4",
+                "ports": [{"port": SERVER_PORT, "protocol": "TCP"}],
+                "endpoints": [endpoint],
+            },
+        )
+
+    async def create(self, resource: Resource, body: Json) -> None:
+        self._made.append((resource, body["metadata"]["name"]))
+        await self.client.create(resource, body, namespace=self.namespace)
+
+    async def remove(self, resource: Resource, name: str) -> None:
+        key = ObjectKey(self.namespace, name)
+        try:
+            found = await self.client.get(resource, key, metadata_only=True)
+            await self.client.delete(resource, key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+        except Absent:
+            pass
+
+    def kill(self, name: str) -> None:
+        """The server is no more; whatever is under way to it is cut."""
+        self._servers.discard(name)
+        self.edge.stop_backend(name)
+
+    async def take_down(self, backend: Backend) -> None:
+        """What a teardown does with a revision that should get no requests any more."""
+        self.kill(backend.service)
+        await self.remove(SLICES, backend.service)
+        await self.remove(SERVICES, backend.service)
+
+    def moving(self, kind: str, path: str = "/") -> "Moving":
+        """A route of this kind, not made yet, on a host of its own."""
+        route = Route.read({"kind": kind, "host": f"{kind.lower()}-{self._suffix}.example.com", "path": path})
+        if kind == "HTTPRoute":
+            route.gateway = GatewayRef(name=self.place.gateway)
+        self._made.append((router_of(kind)[1], f"route-{kind.lower()}-{self._suffix}"))
+        return Moving(self, route, f"route-{kind.lower()}-{self._suffix}")
+
+
+class Moving:
+    """A route, and who moves it."""
+
+    def __init__(self, town: Town, route: Route, name: str) -> None:
+        self.town, self.route, self.name = town, route, name
+        self.host = route.host or ""
+        self.router, self.resource = router_of(route.kind)
+
+    async def write(self, *backends: Backend) -> None:
+        body = self.router.body(self.town.namespace, self.name, {}, self.route, backends)
+        await self.town.client.apply(self.resource, body, force=True)
+
+    async def read(self) -> Json | None:
+        try:
+            found = await self.town.client.get(self.resource, ObjectKey(self.town.namespace, self.name))
+        except Absent:
+            return None
+        return found.to_dict()
+
+    def expect(self, *backends: Backend, **options: frozenset[str]) -> Expectation:
+        return Expectation(self.town.namespace, self.host, self.route.path, backends, **options)
+
+    async def seen(self, wanted: Expectation) -> Passage:
+        return await observe(self.town.proxies, wanted)
+
+    async def until(self, wanted: Expectation, proof: Proof = Proof.PROGRAMMED) -> Passage:
+        return await until(lambda: self.seen(wanted), proof)
+
+    async def said(self, proof: Proof) -> Passage:
+        """Wait for what the router says about the route as it stands."""
+
+        async def look() -> Passage:
+            obj = await self.read()
+            return self.router.status(obj) if obj else Passage(Proof.PENDING, text="there is none")
+
+        return await until(look, proof)
+
+    async def move(self, target: Backend, *others: Backend, pace: Pace, proven: bool = True) -> Done:
+        """Until everything goes to the target; without `proven`, by what the router says alone."""
+        loop = asyncio.get_running_loop()
+        proven_at: tuple[object, float] = (None, 0.0)
+        async with asyncio.timeout(SECONDS_MAX):
+            while True:
+                obj = await self.read()
+                says = self.router.backends(obj) if obj else []
+                passage = self.router.status(obj) if obj else Passage(Proof.PENDING)
+                if proven:
+                    services = {each.service for each in others}
+                    place = (self.town.namespace, self.host, self.route.path)
+                    passage = combined(passage, await self.seen(expectation(*place, says, target, others=services)))
+                fact = (obj["metadata"]["generation"], passage.proof) if obj else None
+                if fact != proven_at[0]:
+                    proven_at = (fact, loop.time())
+                seconds = loop.time() - proven_at[1]
+                step = next_step(says, target, passage, leaving=bool(others), proven_seconds=seconds, pace=pace)
+                if isinstance(step, Done):
+                    return step
+                if isinstance(step, Write):
+                    await self.write(*step.backends)
+                else:
+                    await asyncio.sleep(min(step.seconds, POLL_SECONDS))
+
+
+def router_of(kind: str) -> tuple[Router, Resource]:
+    router = find(kind)
+    assert router
+    assert router.resource
+    return router, router.resource
+
+
+async def until(look: Callable[[], Awaitable[Passage]], proof: Proof) -> Passage:
+    """Look again and again until it is that."""
+    passage = None
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            while (passage := await look()).proof is not proof:  # noqa: ASYNC110 - Envoy sends no events
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        raise TimeoutError(f"after {SECONDS_MAX:g} s still {passage}") from None
+    return passage

@@ -1,0 +1,179 @@
+"""What is read from an Envoy. That a real one speaks so is shown on a real one (`test_on_contour`)."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from pilotage.traffic.contract import Backend, Expectation
+from pilotage.traffic.envoy import STATS, Loaded, NotUnderstood, in_flight, lacks, understood
+from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, routes, stats, to
+
+OLD, NEW = cluster("old"), cluster("new")
+
+
+def loaded(
+    *rules: dict[str, Any], clusters: list[dict[str, Any]] | None = None, gauges: dict[str, int] | None = None
+) -> Loaded:
+    """An Envoy with these rules for a.example.com."""
+    return understood(
+        dump(
+            clusters=[OLD, NEW] if clusters is None else clusters,
+            listeners=[listener("ingress_http")],
+            route_configs=[routes("ingress_http", a=list(rules), b=[to(("other", 1))])],
+        ),
+        stats(**(gauges or {})),
+    )
+
+
+def wanted(*weights: tuple[str, int], host: str = "a.example.com", path: str = "/", **options) -> Expectation:
+    return Expectation("chat", host, path, tuple(Backend(name, 8080, weight) for name, weight in weights), **options)
+
+
+def test_the_same_shares_are_the_same():
+    assert lacks(loaded(to(("old", 100), ("new", 0))), wanted(("old", 100), ("new", 0))) == ""
+    assert lacks(loaded(to(("new", 0), ("old", 1))), wanted(("old", 100), ("new", 0))) == ""
+    assert lacks(loaded(to(("new", 1))), wanted(("new", 100))) == ""
+    assert lacks(loaded(to(("new", 1))), wanted(("new", 100), host="A.Example.com")) == ""
+
+
+@pytest.mark.parametrize(
+    ("rules", "what"),
+    [
+        ([to(("old", 1))], "sends a.example.com/ to chat/old:8080 1"),
+        ([to(("old", 100), ("new", 0))], "sends a.example.com/ to chat/old:8080 100, chat/new:8080 0"),
+        ([to(("new", 100), ("old", 0))], "sends a.example.com/ to chat/new:8080 100, chat/old:8080 0"),
+        ([to(("new", 1), namespace="other")], "does not have the cluster other/new/8080/da39a3ee5e yet"),
+        ([ANSWER], "answers a.example.com/ by itself"),
+        ([], "has no route for a.example.com/"),
+        ([to(("new", 1), path={"prefix": "/v1"})], "has no route for a.example.com/"),
+        ([to(("new", 1)), to(("old", 1))], "sends a.example.com/ to chat/old:8080 1"),
+    ],
+)
+def test_anything_else_is_said(rules, what):
+    assert lacks(loaded(*rules), wanted(("new", 100))) == what
+
+
+def test_a_cluster_that_is_not_ready_proves_nothing_even_at_weight_0():
+    envoy = loaded(to(("old", 100), ("new", 0)), clusters=[OLD])
+    assert lacks(envoy, wanted(("old", 100), ("new", 0))) == "does not have the cluster chat/new/8080/da39a3ee5e yet"
+
+
+def test_the_same_service_of_another_namespace_is_another():
+    envoy = loaded(to(("new", 1), namespace="other"), clusters=[cluster("new", namespace="other")])
+    assert lacks(envoy, wanted(("new", 100))) == "sends a.example.com/ to other/new:8080 1"
+
+
+def test_a_name_that_contour_has_cut_is_known():
+    cut = cluster("a-very-long-name", called="chat/a-very-long-1f2e3d/8080/da39a3ee5e")
+    rule = {"match": {"prefix": "/"}, "route": {"cluster": "chat/a-very-long-1f2e3d/8080/da39a3ee5e"}}
+    assert lacks(loaded(rule, clusters=[cut]), wanted(("a-very-long-name", 100))) == ""
+
+
+@pytest.mark.parametrize("match", [{"prefix": "/v1"}, {"path_separated_prefix": "/v1"}, {"prefix": "/v1/"}])
+def test_paths_are_found_as_the_kinds_of_routes_write_them(match):
+    assert lacks(loaded(to(("new", 1), path=match)), wanted(("new", 100), path="/v1")) == ""
+
+
+def test_a_redirect_to_https_is_not_the_route():
+    hosts = [routes("ingress_http", a=[REDIRECT]), routes("https/a.example.com", a=[to(("new", 1))])]
+    listeners = [listener("ingress_http"), listener("https/a.example.com")]
+    envoy = understood(dump(clusters=[NEW], listeners=listeners, route_configs=hosts), b"")
+    assert lacks(envoy, wanted(("new", 100))) == ""
+    envoy = understood(dump(clusters=[NEW], listeners=listeners, route_configs=hosts[:1]), b"")
+    assert lacks(envoy, wanted(("new", 100))) == "has no route for a.example.com/"
+
+
+def test_what_no_listener_uses_any_more_is_not_looked_at():
+    configs = [routes("http-80", a=[to(("new", 1))]), routes("http-81", a=[to(("old", 1))])]
+    envoy = understood(dump(clusters=[OLD, NEW], listeners=[listener("http-80")], route_configs=configs), b"")
+    assert lacks(envoy, wanted(("new", 100))) == ""
+    assert lacks(envoy, wanted(counted=frozenset({"old"}))) == ""
+
+
+def test_a_route_is_gone_when_nothing_leads_to_the_services_any_more():
+    gone = wanted(counted=frozenset({"old", "new"}))
+    assert lacks(loaded(to(("old", 100), ("new", 0))), gone) == "still has a route from a.example.com/ to chat/old:8080"
+    assert lacks(loaded(to(("other", 1)), clusters=[cluster("other")]), gone) == ""
+    assert lacks(loaded(), gone) == ""
+    assert lacks(loaded(to(("other", 1)), clusters=[cluster("other")]), wanted()) == (
+        "still has a route for a.example.com/"
+    )
+
+
+def test_connections_of_a_drained_listener_may_still_use_its_routes_while_there_is_a_cluster():
+    gone = wanted(counted=frozenset({"old"}))
+    configs = [routes("http-80", a=[to(("old", 1))])]
+    draining = [listener("http-80", state="draining_state")]
+    there = understood(dump(clusters=[OLD], listeners=draining, route_configs=configs), b"")
+    assert lacks(there, gone) == "still has a route from a.example.com/ to chat/old:8080"
+    assert lacks(there, wanted(("old", 100))) == "has no route for a.example.com/"
+    assert lacks(understood(dump(clusters=[], listeners=draining, route_configs=configs), b""), gone) == ""
+
+
+def test_a_route_for_all_hosts_is_one_too():
+    envoy = understood(
+        dump(
+            clusters=[NEW],
+            listeners=[listener("http-80")],
+            route_configs=[
+                {"route_config": {"name": "http-80", "virtual_hosts": [{"domains": ["*"], "routes": [to(("new", 1))]}]}}
+            ],
+        ),
+        b"",
+    )
+    assert lacks(envoy, wanted(("new", 100), host="")) == ""
+
+
+def test_requests_are_counted_that_are_under_way_or_wait_for_a_connection():
+    envoy = loaded(
+        gauges={
+            "chat_old_8080__upstream_rq_active": 3,
+            "chat_old_8080__upstream_rq_pending_active": 2,
+            "chat_old_9090__upstream_rq_active": 1,
+            "chat_new_8080__upstream_rq_active": 10,
+            "other_old_8080__upstream_rq_active": 20,
+            "projectcontour_contour_8001__upstream_rq_active": 40,
+            "chat_old_8080__membership_healthy": 80,
+            "a.b__upstream_rq_active": 160,
+        }
+    )
+    assert in_flight(envoy, wanted(counted=frozenset({"old"}))) == 6
+    assert in_flight(envoy, wanted(counted=frozenset({"old", "older"}))) == 6
+    assert in_flight(envoy, wanted()) == 0
+
+
+@pytest.mark.parametrize("gauge", ["upstream_rq_active", "upstream_rq_pending_active", "membership_healthy"])
+def test_the_question_is_for_all_three_gauges(gauge):
+    pattern = dict(parse_qsl(urlsplit(STATS).query))["filter"]
+    assert re.fullmatch(pattern, f"cluster.chat_old_8080.{gauge}")
+    assert not re.search(pattern, f"cluster.chat_old_8080.{gauge}_overflow")
+
+
+def test_a_service_is_reachable_when_an_address_of_it_is_known():
+    need = wanted(("new", 100), reachable=frozenset({"new"}))
+    assert lacks(loaded(to(("new", 1))), need) == "knows no address of chat/new"
+    none = loaded(to(("new", 1)), gauges={"chat_new_8080__membership_healthy": 0})
+    assert lacks(none, need) == "knows no address of chat/new"
+    assert lacks(loaded(to(("new", 1)), gauges={"chat_new_8080__membership_healthy": 2}), need) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"{}", "not fed by Contour"),
+        (dump(clusters=[], listeners=[], route_configs=[], fed_by="xds-grpc"), "not fed by Contour"),
+        (b"no healthy upstream", "not the dump of an Envoy"),
+        (b'{"configs": [{"dynamic_listeners": 1}]}', "not the dump of an Envoy"),
+        (b"\xff", "not the dump of an Envoy"),
+    ],
+)
+def test_nothing_is_concluded_from_what_is_not_understood(answer, why):
+    with pytest.raises(NotUnderstood, match=why):
+        understood(answer, b"")
+
+
+def test_nothing_is_concluded_from_gauges_that_are_none():
+    with pytest.raises(NotUnderstood, match="is no gauge"):
+        understood(dump(clusters=[], listeners=[], route_configs=[]), b"<html>\n")

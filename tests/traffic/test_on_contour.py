@@ -1,0 +1,169 @@
+"""Routes on a real Contour and a real Envoy, under load: what is proven holds, and what is only said does not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from pilotage.traffic.contract import WHOLE, Backend, Passage, Proof
+from pilotage.traffic.shift import Done, Pace
+from tests.support.edge import Place
+from tests.traffic.moving import SLICES, Moving, Town, until
+
+KINDS = ("HTTPProxy", "HTTPRoute")
+PACE = Pace(settle_seconds=0.1, drain_seconds=20.0, grace_seconds=0.3)
+
+
+@pytest.fixture
+async def town(edge: Place) -> AsyncIterator[Town]:
+    async with Town.at(edge) as town:
+        yield town
+
+
+async def serving(town: Town, kind: str, *, streams: int = 3) -> tuple[Moving, Backend, Backend]:
+    """A route whose old service has all of the load, and a new service beside it."""
+    old, new = await town.service(f"old-{kind.lower()}"), await town.service(f"new-{kind.lower()}")
+    moving = town.moving(kind)
+    assert await moving.move(old, pace=PACE) == Done(verified=True)
+    town.edge.load(moving.host, streams=streams)
+    await answered(town, moving, old)
+    return moving, old, new
+
+
+async def answered(town: Town, moving: Moving, by: Backend, times: int = 10) -> None:
+    """Wait for so many answers of one of them."""
+    first = town.edge.report(moving.host)["answers"].get(by.service, 0)
+
+    async def look() -> Passage:
+        enough = town.edge.report(moving.host)["answers"].get(by.service, 0) >= first + times
+        return Passage(Proof.PROGRAMMED if enough else Proof.PENDING)
+
+    await until(look, Proof.PROGRAMMED)
+
+
+@pytest.mark.parametrize("held_seconds", [0.0, 2.0], ids=["at once", "with the feed held for 2 s"])
+async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(town: Town, held_seconds: float):
+    ready = [await serving(town, kind) for kind in KINDS]
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    if held_seconds:
+        town.edge.hold()
+        loop.call_later(held_seconds, town.edge.release)
+
+    async def moved(moving: Moving, old: Backend, new: Backend) -> dict[str, Any]:
+        assert await moving.move(new, old, pace=PACE) == Done(verified=True)
+        assert loop.time() >= start + held_seconds
+        town.edge.mark(moving.host)
+        await town.take_down(old)
+        await answered(town, moving, new)
+        report = town.edge.stop_load(moving.host)
+        assert report["streams"].keys() == {old.service, new.service}
+        assert report["after"].keys() == {new.service}
+        return report
+
+    for report in await asyncio.gather(*(moved(*each) for each in ready)):
+        assert (report["failed"], report["cut"], report["errors"]) == (0, 0, [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_by_the_routers_word_alone_the_same_move_loses_requests(town: Town, kind: str):
+    moving, old, new = await serving(town, kind)
+    town.edge.hold()
+    assert await moving.move(new, pace=Pace(0.1, 0.0, 0.0), proven=False) == Done(verified=False)
+    town.edge.mark(moving.host)
+    await answered(town, moving, old)  # it is said to have no route any more
+    await town.take_down(old)
+
+    async def look() -> Passage:
+        report = town.edge.report(moving.host)
+        return Passage(Proof.PROGRAMMED if report["failed"] >= 10 else Proof.PENDING)
+
+    await until(look, Proof.PROGRAMMED)
+    town.edge.release()
+    report = town.edge.stop_load(moving.host)
+    assert report["after"][old.service] >= 10
+    assert report["cut"] >= 1
+    assert report["errors"][0] == "503"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(town: Town, kind: str):
+    moving, old, new = await serving(town, kind, streams=0)
+    town.edge.stop_load(moving.host)
+    town.edge.hold()
+    weights = (old, new._replace(weight=0))
+    await moving.write(*weights)
+    said = await moving.said(Proof.ACCEPTED)
+    seen = await moving.seen(moving.expect(*weights))
+    assert seen.proof is Proof.PENDING
+    assert f"sends {moving.host}/ to {town.namespace}/{old.service}:8080" in seen.text
+    assert said.in_flight is None
+    town.edge.release()
+    assert await moving.until(moving.expect(*weights)) == Passage(Proof.PROGRAMMED, 0, "programmed in 1 of 1 Envoys")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are_counted_on(town: Town, kind: str):
+    service = await town.service(f"only-{kind.lower()}")
+    moving = town.moving(kind)
+    await moving.move(service, pace=PACE)
+    town.edge.load(moving.host, clients=0, streams=1, seconds=1.5)
+    gone = moving.expect(counted=frozenset({service.service}))
+
+    async def streaming() -> Passage:
+        seen = await moving.seen(gone)
+        return seen if seen.in_flight else Passage(Proof.REJECTED)
+
+    seen = await until(streaming, Proof.PENDING)
+    assert seen.in_flight == 1
+    assert f"still has a route from {moving.host}/ to {town.namespace}/{service.service}:8080" in seen.text
+    await town.remove(moving.resource, moving.name)
+    assert (await moving.until(gone)).in_flight == 1
+    assert (await moving.seen(moving.expect())).proof is Proof.PROGRAMMED  # no route at all
+
+    async def drained() -> Passage:
+        return await moving.seen(gone) if (await moving.seen(gone)).in_flight == 0 else Passage(Proof.PENDING)
+
+    await until(drained, Proof.PROGRAMMED)
+    assert town.edge.stop_load(moving.host)["cut"] == 0
+
+
+async def test_a_service_without_an_address_does_not_count_as_reachable(town: Town):
+    empty = await town.service("a-service-whose-name-is-so-long-that-contour-cuts-it", empty=True)
+    moving = town.moving("HTTPProxy", path="/v1")
+    await moving.write(empty)
+    await moving.until(moving.expect(empty))
+    wanted = moving.expect(empty, reachable=frozenset({empty.service}))
+    seen = await moving.seen(wanted)
+    assert seen.proof is Proof.PENDING
+    assert seen.text.endswith(f"knows no address of {town.namespace}/{empty.service}")
+    await town.open(empty.service)
+    await moving.until(wanted)
+    await town.remove(SLICES, empty.service)
+    await moving.until(wanted, Proof.PENDING)
+
+
+async def test_routers_say_why_they_refuse(town: Town):
+    absent = Backend("not-there", 8080, WHOLE)
+    proxy, route = town.moving("HTTPProxy"), town.moving("HTTPRoute")
+    await proxy.write(absent)
+    await route.write(absent)
+    said = await proxy.said(Proof.REJECTED)
+    assert "not-there" in said.text
+    assert "not found" in said.text
+    said = await route.said(Proof.REJECTED)
+    assert said.text.startswith("projectcontour.io/gateway-controller: BackendNotFound: ")
+    # Envoy answers by itself, or knows nothing of it: both are no proof.
+    assert (await proxy.seen(proxy.expect(absent))).proof is Proof.PENDING
+    assert (await route.seen(route.expect(absent))).proof is Proof.PENDING
+
+
+async def test_an_ingress_of_contours_is_proven_too(town: Town):
+    first, second = await town.service("first"), await town.service("second")
+    moving = town.moving("Ingress", path="/v1")
+    await moving.write(first)
+    await moving.until(moving.expect(first))
+    await moving.write(second)
+    await moving.until(moving.expect(second))
+    assert (await moving.said(Proof.ACCEPTED)).text == "an Ingress does not say what its router made of it"

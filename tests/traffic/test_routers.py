@@ -1,0 +1,267 @@
+"""What routers write, what they read back, and what they make of a status."""
+
+from typing import Any
+
+import pytest
+
+from controlplane import Access
+from pilotage.kinds.base import SecretRef
+from pilotage.kinds.endpoint import GatewayRef, Route
+from pilotage.kube import ApiError, Client, Json, load_config
+from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.routers import ROUTERS, find
+from pilotage.traffic.routers.base import Router
+from tests.teardown.staged import install, theirs
+
+OLD, NEW = Backend("old", 8080, 100), Backend("new", 8080, 0)
+HOST = "a.example.com"
+ROUTES = {
+    "HTTPProxy": Route(kind="HTTPProxy", host=HOST, path="/v1", class_name="edge", tls=SecretRef(name="cert")),
+    "HTTPRoute": Route(
+        kind="HTTPRoute", host=HOST, path="/v1", gateway=GatewayRef(name="edge", namespace="infra", section_name="http")
+    ),
+    "Ingress": Route(kind="Ingress", host=HOST, path="/v1", class_name="edge", tls=SecretRef(name="cert")),
+}
+
+
+def router(kind: str) -> Router:
+    found = find(kind)
+    assert found
+    return found
+
+
+def body(kind: str, *backends: Backend) -> Json:
+    return router(kind).body("chat", "assistant", {"a": "b"}, ROUTES[kind], backends)
+
+
+def test_an_httpproxy():
+    assert body("HTTPProxy", OLD, NEW) == {
+        "apiVersion": "projectcontour.io/v1",
+        "kind": "HTTPProxy",
+        "metadata": {"namespace": "chat", "name": "assistant", "labels": {"a": "b"}},
+        "spec": {
+            "ingressClassName": "edge",
+            "virtualhost": {"fqdn": HOST, "tls": {"secretName": "cert"}},
+            "routes": [
+                {
+                    "conditions": [{"prefix": "/v1"}],
+                    "services": [
+                        {"name": "old", "port": 8080, "weight": 100},
+                        {"name": "new", "port": 8080, "weight": 0},
+                    ],
+                    "timeoutPolicy": {"response": "infinity", "idle": "1h"},
+                }
+            ],
+        },
+    }
+
+
+def test_an_httproute():
+    assert body("HTTPRoute", OLD, NEW) == {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"namespace": "chat", "name": "assistant", "labels": {"a": "b"}},
+        "spec": {
+            "parentRefs": [{"name": "edge", "namespace": "infra", "sectionName": "http"}],
+            "hostnames": [HOST],
+            "rules": [
+                {
+                    "matches": [{"path": {"type": "PathPrefix", "value": "/v1"}}],
+                    "backendRefs": [
+                        {"name": "old", "port": 8080, "weight": 100},
+                        {"name": "new", "port": 8080, "weight": 0},
+                    ],
+                    "timeouts": {"request": "0s", "backendRequest": "0s"},
+                }
+            ],
+        },
+    }
+
+
+def test_an_ingress():
+    spec = body("Ingress", OLD)["spec"]
+    service = {"name": "old", "port": {"number": 8080}}
+    assert spec == {
+        "ingressClassName": "edge",
+        "tls": [{"hosts": [HOST], "secretName": "cert"}],
+        "rules": [
+            {
+                "host": HOST,
+                "http": {"paths": [{"path": "/v1", "pathType": "Prefix", "backend": {"service": service}}]},
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("kind", ["HTTPProxy", "HTTPRoute"])
+def test_weights_are_read_back(kind):
+    assert router(kind).backends(body(kind, OLD, NEW)) == [OLD, NEW]
+    assert router(kind).backends(body(kind, OLD)) == [OLD]
+    assert router(kind).backends({"metadata": {}, "spec": {}}) == []
+
+
+def test_the_one_backend_of_an_ingress_is_read_back():
+    assert router("Ingress").backends(body("Ingress", OLD)) == [OLD]
+    assert router("Ingress").backends({"spec": {"defaultBackend": {"service": {"name": "x", "port": {"number": 1}}}}})
+
+
+@pytest.mark.parametrize("kind", ROUTES)
+@pytest.mark.parametrize("backends", [[], [NEW], [NEW, OLD._replace(weight=0)], [OLD, NEW._replace(weight=-1)]])
+def test_weights_that_would_not_mean_what_they_say_are_not_written(kind, backends):
+    with pytest.raises(ValueError, match="weight"):
+        body(kind, *backends)
+
+
+def test_an_ingress_has_no_weights():
+    assert not router("Ingress").weighted
+    with pytest.raises(ValueError, match="no weights"):
+        body("Ingress", OLD, NEW)
+
+
+def test_what_others_wrote_is_read_as_the_router_takes_it():
+    proxy = {"spec": {"routes": [{"services": [{"name": "a", "port": 1}, {"name": "b", "port": 1, "mirror": True}]}]}}
+    assert router("HTTPProxy").backends(proxy) == [Backend("a", 1, 0)]
+    references = [
+        {"name": "a", "port": 1},
+        {"name": "b", "port": 1, "weight": 3, "namespace": "chat", "kind": "Service"},
+        {"name": "c", "port": 1, "namespace": "elsewhere"},
+        {"name": "d", "kind": "Bucket"},
+    ]
+    route = {"metadata": {"namespace": "chat"}, "spec": {"rules": [{"backendRefs": references}]}}
+    assert router("HTTPRoute").backends(route) == [Backend("a", 1, 1), Backend("b", 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("route", "problem"),
+    [
+        (Route(kind="HTTPProxy"), "route.host is missing"),
+        (Route(kind="HTTPProxy", host=HOST, gateway=GatewayRef(name="g")), "route.gateway is set"),
+        (Route(kind="HTTPRoute", host=HOST), "route.gateway is missing"),
+        (Route(kind="HTTPRoute", gateway=GatewayRef(name="g"), tls=SecretRef(name="s")), "route.tls is set"),
+        (Route(kind="HTTPRoute", gateway=GatewayRef(name="g"), class_name="c"), "route.className is set"),
+        (Route(kind="Ingress", gateway=GatewayRef(name="g")), "route.gateway is set"),
+        (Route(kind="Ingress", tls=SecretRef(name="s")), "route.tls is set without route.host"),
+        (Route(kind="None", host=HOST), "route.host is set"),
+    ],
+)
+def test_what_cannot_be_done_is_said(route, problem):
+    found = router(route.kind).problems(route)
+    assert len(found) == 1
+    assert found[0].startswith(problem)
+
+
+@pytest.mark.parametrize("kind", ROUTES)
+def test_a_route_that_can_be_made_has_no_problem(kind):
+    assert router(kind).problems(ROUTES[kind]) == []
+    assert router("None").problems(Route()) == []
+
+
+def test_no_route_is_a_router_too_and_the_embedded_gateway_is_none_yet():
+    assert router("None").resource is None
+    assert find("Gateway") is None
+    assert set(ROUTERS) == {"None", *ROUTES}
+
+
+def valid(status: str, generation: int, **more: Any) -> Json:
+    condition = {"type": "Valid", "status": status, "observedGeneration": generation, **more}
+    return {"metadata": {"generation": 3}, "status": {"conditions": [condition]}}
+
+
+def test_an_httpproxy_is_accepted_at_its_generation_only():
+    status = router("HTTPProxy").status
+    assert status({"metadata": {"generation": 1}}).proof is Proof.PENDING
+    assert status(valid("True", 2)).proof is Proof.PENDING
+    assert status(valid("False", 2)).proof is Proof.PENDING
+    assert status(valid("True", 3)).proof is Proof.ACCEPTED
+
+
+def test_a_refusal_of_an_httpproxy_has_contours_words():
+    errors = [{"type": "SpecError", "reason": "X", "message": "the port is wrong"}]
+    obj = valid("False", 3, message="At least one error present", errors=errors)
+    assert router("HTTPProxy").status(obj) == Passage(
+        Proof.REJECTED, text="At least one error present; the port is wrong"
+    )
+    obj["status"]["description"] = "the port is wrong"
+    assert router("HTTPProxy").status(obj).text == "the port is wrong"
+
+
+def parents(*conditions: tuple[str, str, int], controller: str = "example.com/it") -> Json:
+    listed = [
+        {"type": kind, "status": status, "observedGeneration": generation, "reason": "Why", "message": "so"}
+        for kind, status, generation in conditions
+    ]
+    return {
+        "metadata": {"generation": 3},
+        "status": {"parents": [{"controllerName": controller, "conditions": listed}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("obj", "proof"),
+    [
+        ({"metadata": {"generation": 3}}, Proof.PENDING),
+        (parents(("Accepted", "True", 2), ("ResolvedRefs", "True", 2)), Proof.PENDING),
+        (parents(("Accepted", "True", 3)), Proof.PENDING),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "Unknown", 3)), Proof.PENDING),
+        (parents(("Accepted", "False", 2), ("ResolvedRefs", "True", 3)), Proof.PENDING),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3)), Proof.ACCEPTED),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "False", 3)), Proof.REJECTED),
+        (parents(("Accepted", "False", 3)), Proof.REJECTED),
+        (
+            parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3), ("PartiallyInvalid", "True", 3)),
+            Proof.REJECTED,
+        ),
+        (
+            parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3), ("PartiallyInvalid", "True", 2)),
+            Proof.ACCEPTED,
+        ),
+    ],
+)
+def test_an_httproute_is_accepted_when_all_is_at_its_generation(obj, proof):
+    assert router("HTTPRoute").status(obj).proof is proof
+
+
+def test_every_controller_of_an_httproute_has_a_say():
+    good = parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3), controller="a.example.com/a")
+    bad = parents(("Accepted", "False", 3), controller="b.example.com/b")
+    late = parents(("Accepted", "True", 2), controller="c.example.com/c")
+    good["status"]["parents"] += late["status"]["parents"]
+    assert router("HTTPRoute").status(good) == Passage(Proof.PENDING, text="c.example.com/c has not taken it up yet")
+    good["status"]["parents"] += bad["status"]["parents"]
+    assert router("HTTPRoute").status(good) == Passage(Proof.REJECTED, text="b.example.com/b: Why: so")
+
+
+@pytest.mark.parametrize("kind", ROUTES)
+async def test_a_real_api_server_takes_it_as_it_is(cluster: Access, namespace: str, kind: str):
+    install(cluster, theirs("contour", "httpproxies.projectcontour.io"))
+    install(cluster, theirs("gateway-api", "httproutes.gateway.networking.k8s.io"))
+    backends = [OLD, NEW] if router(kind).weighted else [OLD]
+    written = router(kind).body(namespace, "assistant", {"a": "b"}, ROUTES[kind], backends)
+    resource = router(kind).resource
+    assert resource
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        kept = (await client.apply(resource, written, dry_run=True)).to_dict()
+        assert router(kind).backends(kept) == backends
+        without_defaults(kept["spec"], written["spec"])
+        assert kept["spec"] == written["spec"]
+        if kind == "HTTPRoute":  # what an apply says about a field that this version does not have
+            rule = written["spec"]["rules"][0] | {"time-outs": {}}
+            with pytest.raises(ApiError, match="field not declared in schema"):
+                await client.apply(resource, written | {"spec": written["spec"] | {"rules": [rule]}}, dry_run=True)
+            plain = router(kind).plain(written)
+            assert "timeouts" not in plain["spec"]["rules"][0]
+            assert "timeouts" in written["spec"]["rules"][0]
+            await client.apply(resource, plain, dry_run=True)
+
+
+def without_defaults(kept: Any, written: Any) -> None:
+    """Take away, in place, what the server has added."""
+    if isinstance(kept, dict) and isinstance(written, dict):
+        for name in [*kept]:
+            if name not in written:
+                del kept[name]
+            else:
+                without_defaults(kept[name], written[name])
+    elif isinstance(kept, list) and isinstance(written, list):
+        for mine, theirs_ in zip(kept, written, strict=True):
+            without_defaults(mine, theirs_)
