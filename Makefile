@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-contract test-on-cluster test-simulated lint bench conformance kube lock clean
+.PHONY: demo test test-contract test-on-cluster test-simulated lint bench conformance kube manifests lock clean
 
 demo: $(VENV)/dev ## run a small controller on the embedded API server, and watch it work
 	$(PYTHON) -m demo
@@ -16,11 +16,11 @@ test-contract: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m cluster tests/contract tests/cli tests/field
 
 test-on-cluster: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,cli contract field harbor sim teardown/why)
+	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,cli contract controlplane field harbor sim teardown/why)
 
 test-simulated: $(VENV)/dev
 	$(PYTHON) -m pytest -q -m "not cluster" tests/sim
-	$(PYTHON) -m pytest -q -m cluster tests/harbor tests/sim tests/teardown/why
+	$(PYTHON) -m pytest -q -m cluster tests/controlplane tests/harbor tests/sim tests/teardown/why
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .
@@ -35,6 +35,9 @@ conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the r
 
 kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
 	$(PYTHON) -m controlplane build
+
+manifests: $(VENV)/dev ## write deploy/crds and deploy/chart from the code
+	$(PYTHON) -m deploy
 
 lock: ## compile requirements/*.txt from pyproject.toml (needs uv)
 	for group in dev bench; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -58,13 +58,13 @@ def live(cluster: Cluster, name: str, widgets: int, *, polls: int) -> Lives:
     kubeconfig = str(cluster.user(user, groups=["system:masters"]))
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": user}})
     since = cluster.audit_mark()
-    with operator(name, kubeconfig, user, str(polls)) as process:
+    with operator(f"{name}_operator", kubeconfig, user, str(polls)) as process:
         wait_for(f"watch by {name}", lambda: cluster.audit(since=since, user=user, verb="watch", resource=PLURAL))
-        outside = _Outside(cluster, user, psutil.Process(process.pid))
+        outside = Outside(cluster, user, psutil.Process(process.pid))
         return asyncio.run(_phases(outside, str(cluster.kubeconfig), user, widgets, f"{name}, {polls} waits"))
 
 
-async def _phases(outside: "_Outside", kubeconfig: str, namespace: str, widgets: int, what: str) -> Lives:
+async def _phases(outside: "Outside", kubeconfig: str, namespace: str, widgets: int, what: str) -> Lives:
     async with Driver.connect(kubeconfig, namespace, widgets) as driver:
         say(f"lifecycle: {what}: create")
         create = await outside.measure(driver.create)
@@ -76,7 +76,7 @@ async def _phases(outside: "_Outside", kubeconfig: str, namespace: str, widgets:
     return Lives(create, update, delete, rss_bytes)
 
 
-class _Outside:
+class Outside:
     """What can be known of an operator without asking it: CPU and memory of its process, requests of its user."""
 
     def __init__(self, cluster: Cluster, user: str, process: psutil.Process) -> None:
@@ -84,11 +84,13 @@ class _Outside:
         self._cluster = cluster
         self._user = user
 
-    async def measure(self, action: Callable[[], Coroutine[None, None, None]]) -> Phase:
+    async def measure(
+        self, action: Callable[[], Coroutine[None, None, None]], seconds_max: float = PHASE_SECONDS_MAX
+    ) -> Phase:
         """From before the action until the operator has answered it and is quiet."""
         steadiness.sample()
         since, cpu, started = self._cluster.audit_mark(), self._cpu_seconds(), time.monotonic()
-        async with asyncio.timeout(PHASE_SECONDS_MAX):
+        async with asyncio.timeout(seconds_max):
             await self._unless_it_ends(action)
         wall = time.monotonic() - started - QUIET_SECONDS
         requests = self._cluster.audit(since=since, user=self._user)

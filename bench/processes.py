@@ -53,9 +53,9 @@ def _run(client: str, task: str, job: Job) -> Mapping[str, float]:
     return figures
 
 
-def operator(name: str, *args: str) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
-    """An operator, running until the end of the context."""
-    return _python(f"bench.operators.{name}_operator", *args, stdout=None)
+def operator(module: str, *args: str) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
+    """An operator of `bench.operators`, running until the end of the context."""
+    return _python(f"bench.operators.{module}", *args, stdout=None)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,14 @@
 
 It puts a finalizer on every Widget, and once the world is ready, which it asks `POLLS` times before it is, copies
 `spec.size` to the status; and again when the size changes. It takes the finalizer away when the Widget is deleted.
+
+`NAME_endpoints` are the operators of ServingEndpoints: see `bench.endpoints`.
 """
 
 GROUP, VERSION, PLURAL, KIND = "bench.pilotage.dev", "v1", "widgets", "Widget"
 
 POLL_SECONDS = 1.0
+FETCH_IMAGE = "registry.example/pilotage:1.0"
 
 
 class World:

@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from pilotage.cli import COMMANDS, pilotage
+from tests.cli.running import NO_SERVER, run
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -29,9 +30,34 @@ def test_help_has_an_example_or_says_it_all(name):
         (["delete", "-n", "x", "--all", "pod/a"], "stand alone"),
         (["delete", "pod/a", "--resume", "r.json"], "--resume stands alone"),
         (["plan", "-l", "a=b", "-f", "x.yaml"], "stand alone"),
+        (["plan", "-l", "a=b", "pod/x"], "give kinds with -l, or names without it"),
     ],
 )
 def test_what_means_nothing_or_too_much_is_refused_before_anybody_is_asked(arguments, words):
     answer = CliRunner().invoke(pilotage, arguments)
     assert answer.exit_code == 2
     assert words in answer.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("delete", "cm/a", "--yes"),
+        ("delete", "-l", "a=b", "--dry-run"),
+        ("leaks",),
+        ("plan", "cm/a"),
+        ("plan", "-n", "shop"),
+        ("tree", "cm/a"),
+        ("wait", "cm/a"),
+        ("why", "cm/a"),
+    ],
+    ids=" ".join,
+)
+def test_a_server_that_is_not_there_is_told_in_a_line_that_says_what_to_do(arguments, tmp_path):
+    path = tmp_path / "config"
+    path.write_text(NO_SERVER)
+    ran = run(*arguments, kubeconfig=path)
+    assert (ran.code, ran.out) == (3, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("Error: GET /api: the API server was not reached: ")
+    assert line.endswith(". See whether it runs, or choose another cluster with --context or --kubeconfig.")

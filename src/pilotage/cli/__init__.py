@@ -17,16 +17,32 @@ from pilotage import __version__
 
 COMMANDS = {
     "delete": "Take things down in order, wait until they are proven gone, and write a receipt.",
+    "deploy": "Deploy a model as an endpoint, and wait until it serves.",
+    "fetch": "Bring a model to a path: checked, whole or not at all, and continued where an earlier attempt broke off.",
     "harbor": "Serve the Kubernetes API on this machine until SIGTERM.",
+    "history": "Show the revisions of an endpoint: what each was made of, and what became of it.",
+    "install": "Print what has to be on a cluster for the operator.",
     "leaks": "Find what was left behind: objects that nobody cleans up, and references to what is not there.",
+    "list": "List the endpoints.",
+    "logs": "Print the logs of the pods of an endpoint.",
+    "models": "List the Models, or show one: where it comes from, how far its fetch is, what it is, and who serves it.",
+    "operator": "Run the controllers of models and endpoints until SIGTERM.",
     "plan": "Show what `pilotage delete` would do, and what would stand in its way.",
     "receipt": "Look at the receipts that `pilotage delete` writes.",
+    "redeploy": "Change an endpoint: a new revision comes up, takes over the route, and the old one goes.",
+    "rollback": "Go back to what an earlier revision of an endpoint was made of.",
+    "scale": "Set the number of replicas of an endpoint.",
+    "status": "Show one endpoint: what it serves, whether it does, what it waits for, and what happened to it lately.",
     "tree": "Show what an object is made of and what refers to it, with the state of each.",
     "version": "Print the version of Pilotage and of the API server.",
     "wait": "Wait until objects are proven gone.",
     "why": "Explain why something does not go away: the root cause, its evidence, and what to do.",
 }
 """Each command's module, which has a function of the same name, and the line that ``pilotage --help`` has for it."""
+HIDDEN = {"fetch"}
+"""Those that programs call, not people: ``--help`` does not list them."""
+MODULES = {"list": "listing"}
+"""Where the name of a command is no good name for a module or a function."""
 
 
 class Commands(click.Group):
@@ -40,14 +56,15 @@ class Commands(click.Group):
         """One of them, imported."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"pilotage.cli.{cmd_name}"), cmd_name)
+        module = MODULES.get(cmd_name, cmd_name)
+        command = getattr(importlib.import_module(f"pilotage.cli.{module}"), module)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in ``--help``."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in sorted(COMMANDS)])
+            formatter.write_dl([(name, COMMANDS[name]) for name in sorted(COMMANDS.keys() - HIDDEN)])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,8 +1,10 @@
 """The stories that are played under faults, each in its own file: of `pilotage.runtime` itself, and of teardowns."""
 
 from pilotage.sim.scenarios.controller import ControllerScenario
+from pilotage.sim.scenarios.endpoint import EndpointLife
 from pilotage.sim.scenarios.informer import InformerScenario
 from pilotage.sim.scenarios.leader import LeaderScenario
+from pilotage.sim.scenarios.model import ModelScenario
 from pilotage.sim.scenarios.teardown import SmallestTeardown
 from pilotage.sim.scenarios.teardown_endpoints import (
     DeniedTeardown,
@@ -24,6 +26,13 @@ TEARDOWNS = {
     "teardown-operator": OperatorTeardown,
     "teardown-definition": DefinitionTeardown,
 }
-SCENARIOS = {"informer": InformerScenario, "leader": LeaderScenario, "controller": ControllerScenario, **TEARDOWNS}
+SCENARIOS = {
+    "endpoint": EndpointLife,
+    "informer": InformerScenario,
+    "leader": LeaderScenario,
+    "model": ModelScenario,
+    "controller": ControllerScenario,
+    **TEARDOWNS,
+}
 
-__all__ = ["SCENARIOS", "TEARDOWNS", "ControllerScenario", "InformerScenario", "LeaderScenario"]
+__all__ = ["SCENARIOS", "TEARDOWNS", "ControllerScenario", "InformerScenario", "LeaderScenario", "ModelScenario"]

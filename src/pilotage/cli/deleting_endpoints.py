@@ -1,0 +1,109 @@
+"""Who takes endpoints down: their operator where one runs, or may run; else this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.cli.connecting import BadTarget
+from pilotage.cli.endpoints import is_endpoint_kind
+from pilotage.cli.looking import progress
+from pilotage.cli.operators import find_operator
+from pilotage.cli.teardown_record import planned
+from pilotage.cli.through_operator import Operated
+from pilotage.cli.views import Endpoint, view
+from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID
+from pilotage.kube import Absent, KindNotServed, ObjectKey, UnknownKind
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.words import parse
+from pilotage.teardown.world import Name
+
+if TYPE_CHECKING:
+    from pilotage.cli.connecting import Connection
+    from pilotage.cli.operators import Operator
+    from pilotage.cli.preparing import Asked
+    from pilotage.kube import Client, Object
+    from pilotage.teardown.ledger import Entry
+
+
+async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
+    """An `Operated` if endpoints alone are meant and their operator runs, or may run; else what is to be done here."""
+    names = await _endpoints_named(connection, asked)
+    if not names:
+        return asked
+    client = connection.client
+    here = asked.namespace or client.namespace
+    found, absent = [], []
+    for name in dict.fromkeys(names):
+        try:
+            found.append(await client.get(ENDPOINTS, ObjectKey(here, name)))
+        except Absent:
+            absent.append(Name(ENDPOINTS.group, ENDPOINTS.kind, here, name))
+    operator = await find_operator(client)
+    if operator.alive is False:
+        return await _by_this_machine(client, asked, found, operator)
+    if asked.keep or asked.drain:
+        raise BadTarget(
+            "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to "
+            "that. Change it there, and leave out --keep and --drain."
+        )
+    if operator.alive is None:
+        progress(f"It is left to the operator; {operator.text}.")
+    return Operated(connection, operator, found, absent, asked.timeout)
+
+
+async def _endpoints_named(connection: Connection, asked: Asked) -> list[str]:
+    """The names of the endpoints that are meant, if nothing else is."""
+    if not asked.words or asked.selector or asked.everything or asked.files:
+        return []
+    named = parse(asked.words).named
+    if not named or not all(is_endpoint_kind(kind) for kind, _ in named):
+        return []
+    for kind, _ in named:
+        try:
+            resource = (await connection.discovery.find(kind)).resource
+        except UnknownKind:
+            return []
+        if (resource.group, resource.kind) != (ENDPOINTS.group, ENDPOINTS.kind):
+            return []
+    return [name for _, name in named]
+
+
+async def _by_this_machine(client: Client, asked: Asked, found: list[Object], operator: Operator) -> Asked:
+    """What has to be done here, because nobody else does. Only ``--adopt`` says that it may be."""
+    progress(f"No operator runs: {operator.text}. So this is done from here.")
+    if not asked.adopt:
+        progress("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
+        return asked
+    for obj in found:
+        progress(
+            f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: pilotage "
+            f"why servingendpoint/{obj.meta.name} -n {obj.meta.namespace} --fix=strip-finalizer "
+            f"--finalizer {ENDPOINT_FINALIZER}"
+        )
+    words, keep, drain = [f"{kind}/{name}" for kind, name in parse(asked.words).named], list(asked.keep), asked.drain
+    for obj in found:
+        ledger = planned(view(obj, Endpoint), utc_now())
+        for entry in ledger.entries:
+            if entry.uid != obj.meta.uid and await _is_part(client, entry, obj.meta.uid):
+                words.append(_word(entry))
+                keep += [_word(entry)] if entry in ledger.kept else []
+        drain = max(drain, ledger.policy.drain_seconds)
+    return asked._replace(words=tuple(words), keep=tuple(keep), drain=drain)
+
+
+def _word(entry: Entry) -> str:
+    """As a person would name it, told from all others."""
+    kind, version, group = entry.resource.kind, entry.resource.version, entry.resource.group
+    return f"{kind}.{version}.{group}/{entry.name}" if group else f"{kind}/{entry.name}"
+
+
+async def _is_part(client: Client, entry: Entry, uid: str) -> bool:
+    """Whether an object was made for an endpoint: another one of that name is somebody else's."""
+    try:
+        found = await client.get(entry.resource, entry.key, metadata_only=True)
+    except Absent:
+        return False
+    except KindNotServed:
+        progress(f"{entry} is left out: its kind is not served, so whether it is there is unknown.")
+        return False
+    return found.meta.labels.get(LABEL_ENDPOINT_UID) == uid

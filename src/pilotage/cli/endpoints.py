@@ -1,0 +1,145 @@
+"""What the commands on endpoints have in common: their arguments, how an endpoint is found and how it is changed."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+
+import click
+
+from pilotage.cli.connecting import BadTarget, plain_errors
+from pilotage.cli.errors import NoAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from pilotage.kube import ApiError, Client, Json, Object, ObjectKey, Resource
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CHANGE_TRIES_MAX = 5
+_WORDS = ("se", "servingendpoint", "servingendpoints")
+
+
+class Changed(NamedTuple):
+    """An endpoint before a change and after it: the same one where nothing had to change."""
+
+    before: Object
+    after: Object
+
+    @property
+    def anything(self) -> bool:
+        """Whether what is wanted has changed."""
+        return self.before.meta.generation != self.after.meta.generation
+
+
+def name_argument(command: Callable[P, R]) -> Callable[P, R]:
+    """NAME, as `name`; ``se/NAME`` means the same."""
+    return click.argument("name", metavar="NAME", callback=_name)(command)
+
+
+def namespace_option(command: Callable[P, R]) -> Callable[P, R]:
+    """``-n``, as `namespace`: empty for that of the context."""
+    text = "The namespace instead of the context's."
+    return click.option("-n", "--namespace", metavar="NAME", default="", help=text)(command)
+
+
+def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """As `plain_errors`; and say how to install what is missing where the cluster does not have our kinds."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from pilotage.kinds.names import GROUP
+        from pilotage.kube import KindNotServed
+
+        try:
+            return command(*args, **kwargs)
+        except KindNotServed as error:
+            if GROUP not in error.request:
+                raise
+            raise NoAnswer(
+                "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
+                "Install it with: pilotage install --print | kubectl apply -f -"
+            ) from error
+
+    return plain_errors(run)
+
+
+def is_endpoint_kind(word: str) -> bool:
+    """Whether a person may mean our kind by a word: ``se``, ``servingendpoints.pilotage.dev``."""
+    from pilotage.kinds.names import GROUP, VERSION
+
+    kind, _, rest = word.lower().partition(".")
+    return kind in _WORDS and rest in ("", GROUP, f"{VERSION}.{GROUP}")
+
+
+def names_endpoints(words: Iterable[str]) -> bool:
+    """Whether any of the words that name objects, such as ``se/chat``, may mean one of our endpoints."""
+    return any(is_endpoint_kind(kind) for word in words for kind in word.partition("/")[0].split(","))
+
+
+async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:
+    """One object that a person named. BadTarget, with what has a similar name, where there is none."""
+    from pilotage.kube import Absent
+    from pilotage.teardown.words import missing_name
+    from pilotage.teardown.world import Name
+
+    try:
+        return await client.get(resource, key)
+    except Absent:
+        listed = await client.list(resource, key.namespace, metadata_only=True)
+        name = Name(resource.group, resource.kind, key.namespace, key.name)
+        raise BadTarget(missing_name(name, [obj.meta.name for obj in listed.items])) from None
+
+
+async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]) -> Changed:
+    """Write what `alter` makes of an endpoint, after the server has checked it: it is asked to try, first.
+
+    Who changes it meanwhile is not overwritten: what they wrote is read, and altered again. Raises BadTarget.
+    """
+    from pilotage.kinds.names import ENDPOINTS
+    from pilotage.kube import Conflict
+
+    for tries_left in reversed(range(CHANGE_TRIES_MAX)):
+        before = await get(client, ENDPOINTS, key)
+        if before.meta.terminating:
+            raise BadTarget(
+                f"{before.ref} is being deleted, and nothing brings it back. Deploy it anew when it is gone."
+            )
+        wanted = alter(before)
+        try:
+            checked = await checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True))
+            if checked.meta.generation == before.meta.generation:
+                return Changed(before, before)
+            return Changed(before, await client.replace(ENDPOINTS, wanted))
+        except Conflict:
+            if not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+async def checking(what: str, request: Awaitable[Object]) -> Object:
+    """What the server says to a dry run. BadTarget, with each field that is wrong, where it says no."""
+    from pilotage.kube import Invalid
+
+    try:
+        return await request
+    except Invalid as error:
+        raise BadTarget(f"{what} is refused, and nothing was changed: {_causes(error)}") from error
+
+
+def _causes(error: ApiError) -> str:
+    found = [
+        cause.message if cause.field in ("", "<nil>") else f"{cause.field}: {cause.message}" for cause in error.causes
+    ]
+    return "; ".join(dict.fromkeys(found)) or error.message
+
+
+def _name(_: click.Context, __: click.Parameter, word: str) -> str:
+    kind, slash, name = word.partition("/")
+    if not slash:
+        return word
+    if not is_endpoint_kind(kind) or not name or "/" in name:
+        raise click.BadParameter(f"{word!r} is not the name of an endpoint: write NAME, or se/NAME.")
+    return name

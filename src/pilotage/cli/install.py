@@ -1,0 +1,37 @@
+"""``pilotage install``: what has to be on a cluster for the operator, to be applied by somebody who may."""
+
+from __future__ import annotations
+
+import click
+
+from pilotage import __version__
+from pilotage.cli.errors import one_sentence
+
+
+@click.command()
+@click.option("--print", "printed", is_flag=True, required=True, help="Print the manifests. Nothing else is done.")
+@click.option("--image", metavar="IMAGE", default=f"pilotage:{__version__}", show_default=True, help="The operator's.")
+@click.option("-n", "--namespace", metavar="NAME", default="pilotage-system", show_default=True, help="The operator's.")
+@click.option(
+    "--replicas", type=click.IntRange(0), default=2, show_default=True, help="How many operators; one of them works."
+)
+@click.option(
+    "--setting",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the operator, such as envoyAdmins=http://10.0.0.7:9001; repeatable.",
+)
+@one_sentence
+def install(printed: bool, image: str, namespace: str, replicas: int, settings: tuple[str, ...]) -> None:
+    """Print what has to be on a cluster for the operator.
+
+    `pilotage install --print | kubectl apply --server-side -f -`
+
+    The namespace, our kinds, what the operator may do, and the operator itself. `pilotage operator --help` explains
+    the settings.
+    """
+    from pilotage.operator.install import Values, as_yaml, chosen_settings, manifests
+
+    assert printed
+    click.echo(as_yaml(manifests(Values(image, namespace, replicas, chosen_settings(settings)))), nl=False)

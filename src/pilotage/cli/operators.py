@@ -1,0 +1,83 @@
+"""Whether an operator runs in the cluster: by the Lease that its leader renews."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kube import LEASES, ApiError
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.fields import number, seconds_since, span, text
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.kube import Client, Object
+
+LEASE = "pilotage-operator"
+LEASE_SECONDS_DEFAULT = 15
+SLACK_SECONDS = 10
+"""Clocks differ: a Lease is overdue only when it is late by more than this."""
+SECOND_LOOK_SECONDS = 4.0
+"""A leader renews every two seconds. One whose clock is wrong by more than the slack shows by that."""
+
+
+class Operator(NamedTuple):
+    """What is known of it."""
+
+    alive: bool | None
+    """None: it could not be read."""
+    namespace: str
+    text: str
+    """A clause for people: ``its Lease expired 3m ago``."""
+
+
+async def find_operator(client: Client) -> Operator:
+    """One look at the Leases; a second one, a moment later, where the first says that it is dead."""
+    try:
+        leases = await _leases(client)
+        found = judge(leases, utc_now())
+        if found.alive or not leases:
+            return found
+        await asyncio.sleep(SECOND_LOOK_SECONDS)
+        again = await _leases(client)
+    except ApiError as error:
+        return Operator(None, "", f"whether one runs could not be read: {error.message}")
+    renewed = [lease for lease in again if _held(lease) and _spec(lease) not in map(_spec, leases)]
+    if renewed:
+        return Operator(True, renewed[0].meta.namespace, "its Lease was renewed just now")
+    return found
+
+
+def judge(leases: list[Object], now: dt.datetime) -> Operator:
+    """From the Leases of its name, in any namespace."""
+    if not leases:
+        return Operator(False, "", f"there is no Lease {LEASE} in any namespace")
+    ages = sorted((_age(lease, now), lease.meta.namespace) for lease in leases)
+    late, namespace = ages[0]
+    if late <= 0:
+        return Operator(True, namespace, "its Lease is fresh")
+    if late == float("inf"):
+        return Operator(False, namespace, f"nobody holds its Lease ({LEASE} -n {namespace})")
+    return Operator(False, namespace, f"its Lease ({LEASE} -n {namespace}) expired {span(late)} ago")
+
+
+def _age(lease: Object, now: dt.datetime) -> float:
+    """By how many seconds it is late; not at all is negative, and never renewed is infinite."""
+    body = lease.to_dict()
+    renewed = seconds_since(now, text(body, "spec", "renewTime"))
+    if renewed is None or not text(body, "spec", "holderIdentity"):
+        return float("inf")
+    return renewed - number(body, "spec", "leaseDurationSeconds", default=LEASE_SECONDS_DEFAULT) - SLACK_SECONDS
+
+
+def _held(lease: Object) -> bool:
+    return bool(lease.get("spec", "holderIdentity"))
+
+
+def _spec(lease: Object) -> object:
+    return lease.get("spec")
+
+
+async def _leases(client: Client) -> list[Object]:
+    return (await client.list(LEASES, fields=f"metadata.name={LEASE}")).items

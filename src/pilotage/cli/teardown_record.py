@@ -1,0 +1,140 @@
+"""A teardown that the operator drives, as its record tells it: to be shown like one that is driven here. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotage.kinds.names import ENDPOINTS
+from pilotage.kube import Resource
+from pilotage.kube.wire import format_time
+from pilotage.teardown.decision import Cause, Decision, Sight, Wait
+from pilotage.teardown.fields import dig, moment, texts
+from pilotage.teardown.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.phases import Phase, phase_of
+from pilotage.teardown.policy import Policy
+from pilotage.teardown.receipt import Receipt
+from pilotage.teardown.world import GroupKind, State
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.cli.views import Endpoint, LedgerEntry, Teardown, Waiting
+
+DONE = "done"
+_CLAIM = "PersistentVolumeClaim"
+_UNDER_WAY = ("Deleted", "Vanished")
+
+
+def planned(endpoint: Endpoint, now: dt.datetime) -> Ledger:
+    """What will go with an endpoint and what stays, from what its status says was made for it."""
+    meta = endpoint.metadata
+    keep = frozenset(texts(endpoint.spec, "deletion", "keep"))
+    itself = Entry(
+        resource=ENDPOINTS,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        phase=Phase.RELEASE,
+        disposition=Disposition.DELETE,
+        reason="named",
+    )
+    parts = [_entry(endpoint, each, keep) for each in endpoint.status.ledger]
+    parts.sort(key=lambda entry: entry.phase)
+    drain = dig(endpoint.spec, "deletion", "drainSeconds")
+    return Ledger(
+        targets=(str(itself),),
+        started=format_time(now),
+        policy=Policy(drain_seconds=float(drain) if isinstance(drain, int) else 0.0),
+        entries=(*parts, itself),
+    )
+
+
+def is_of_deletion(record: Teardown, uid: str) -> bool:
+    """Whether it is the record of the teardown of a whole endpoint, and not of one of its revisions."""
+    return record.spec.target.uid == uid and record.spec.reason in _UNDER_WAY
+
+
+class Recorded:
+    """What is known of a teardown from its record; see `pilotage.cli.progress.Followed`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.sights = _Sights()
+        self.problem = ""
+
+    def update(self, record: Teardown, now: dt.datetime) -> Decision:
+        """What the record says by now. What it does not say is gone counts as there."""
+        status = record.status
+        ledger: Any = status.ledger or dig(status.receipt, "ledger")
+        if ledger:
+            self.ledger = msgspec.convert(ledger, Ledger)
+        phase = _phase(status.phase)
+        waits = tuple(_wait(wait, self.ledger, phase, now) for wait in status.waits)
+        waiting = {wait.entry.uid for wait in waits}
+        self.sights.gone = {
+            entry.uid
+            for entry in self.ledger.going
+            if phase is Phase.PROVE or (entry.phase < phase and entry.uid not in waiting)
+        }
+        return Decision(phase, (), waits)
+
+
+def receipt_of(record: Teardown) -> Receipt:
+    """The receipt of a finished teardown. Raises ValueError where it has none, or not one of ours."""
+    return msgspec.convert(record.status.receipt, Receipt)
+
+
+class _Sights:
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+
+    def get(self, uid: str) -> Sight:
+        """Gone, or not known to be."""
+        return Sight(State.GONE if uid in self.gone else State.PRESENT)
+
+
+def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str]) -> Entry:
+    group, _, version = part.api_version.rpartition("/")
+    stays = part.kind == _CLAIM and (
+        "Volumes" in keep or ("ModelCache" in keep and part.name == f"{endpoint.metadata.name}-cache")
+    )
+    made = f"made for revision {part.revision}" if part.revision is not None else "made for all revisions"
+    return Entry(
+        resource=Resource(group, version, part.resource, part.kind),
+        namespace=endpoint.metadata.namespace,
+        name=part.name,
+        uid=part.uid,
+        phase=phase_of(GroupKind(group, part.kind)),
+        disposition=Disposition.KEEP if stays else Disposition.DELETE,
+        reason="kept: spec.deletion" if stays else made,
+    )
+
+
+def _phase(word: str | None) -> Phase:
+    if word == DONE:
+        return Phase.PROVE
+    return Phase.__members__.get((word or "").upper(), Phase.CORDON)
+
+
+def _wait(wait: Waiting, ledger: Ledger, phase: Phase, now: dt.datetime) -> Wait:
+    entry = next((each for each in ledger.entries if str(each) == wait.object), None)
+    cause = next((each for each in Cause if each.value == wait.cause), Cause.REFUSED)
+    since, until = moment(wait.since) or now, moment(wait.until) or now
+    return Wait(entry or _unlisted(wait.object, phase), cause, "the operator waits", wait.text, since, until)
+
+
+def _unlisted(words: str, phase: Phase) -> Entry:
+    """Something that is waited for and stands in no ledger."""
+    name, _, namespace = words.partition(" -n ")
+    kind, _, name = name.partition("/")
+    return Entry(
+        resource=Resource("", "", "", kind),
+        namespace=namespace,
+        name=name,
+        uid="",
+        phase=phase,
+        disposition=Disposition.DELETE,
+        reason="named by the operator",
+    )

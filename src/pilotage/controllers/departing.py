@@ -1,0 +1,295 @@
+"""How what was made for an endpoint goes: by a `Teardown`, whatever the reason, and the endpoint itself goes last.
+
+A record belongs into the namespace of its endpoint. A namespace that is itself being deleted takes no new objects:
+then the record is kept in the operator's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from pilotage.controllers.caches import MADE_FROM_OURS
+from pilotage.controllers.teardown import BY_TARGET, DONE
+from pilotage.kinds.names import (
+    ENDPOINT_FINALIZER,
+    ENDPOINTS,
+    LABEL_ENDPOINT,
+    LABEL_ENDPOINT_UID,
+    TEARDOWNS,
+)
+from pilotage.kube import (
+    AlreadyExists,
+    Forbidden,
+    ObjectKey,
+    Terminating,
+    merge_patch,
+    without_finalizer,
+)
+from pilotage.runtime import Result, set_condition
+from pilotage.runtime.clock import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pilotage.controllers.caches import Caches, Seen
+    from pilotage.kube import Client, Json, Object
+    from pilotage.runtime.events import Recorder
+    from pilotage.runtime.store import Store
+
+_log = structlog.get_logger(__name__)
+
+_NOTHING_LOST = {"keep": ["Volumes", "ModelCache", "Secrets"]}
+"""Nobody knows any more what was to become of the data of an endpoint that has vanished."""
+
+
+class _Reason(msgspec.Struct):
+    reason: str = ""
+
+
+class _Phase(msgspec.Struct):
+    phase: str | None = None
+
+
+class _Brief(msgspec.Struct):
+    """As much of a record as is looked at often: the ledger and the receipt, which are long, are not decoded."""
+
+    spec: _Reason
+    status: _Phase = msgspec.field(default_factory=_Phase)
+
+
+class Departures:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Client,
+        events: Recorder,
+        caches: Caches,
+        records: Store,
+        namespace: str,
+        ttl_seconds: int,
+    ) -> None:
+        self._client = client
+        self._events = events
+        self._caches = caches
+        self._records = records
+        self._namespace = namespace
+        self._ttl_seconds = ttl_seconds
+
+    # The endpoint itself
+
+    async def depart(self, obj: Object) -> Result | None:
+        """Take an endpoint down that somebody deletes; let go of it when everything is proven gone."""
+        if ENDPOINT_FINALIZER not in obj.meta.finalizers:
+            return None
+        record = self.find(obj.meta.uid, "Deleted")
+        if record is None:
+            body = obj.to_dict()
+            record = await self.begin(
+                _target(obj),
+                "Deleted",
+                body.get("status", {}).get("ledger", []),
+                deletion=body.get("spec", {}).get("deletion", {}),
+                all_parts=True,
+            )
+            self._events.normal(obj, "Deleting", f"It is taken down in order: teardown/{record.meta.name}.")
+        status: Json = record.get("status", default={})
+        if not status:
+            return None  # its change wakes us
+        if status.get("phase") == DONE:
+            self._events.normal(obj, "Deleted", _summary(status))
+            patch = without_finalizer(obj, ENDPOINT_FINALIZER)
+            if patch is not None:
+                await self._client.patch(ENDPOINTS, obj.key, patch)
+            return None
+        await self._mirror(obj, record, status)
+        return None
+
+    async def _mirror(self, obj: Object, record: Object, teardown: Json) -> None:
+        """The endpoint's own status says how far it is."""
+        old: Json = obj.get("status", default={})
+        blocked = next((each for each in teardown.get("conditions", []) if each["type"] == "Blocked"), None)
+        stuck = blocked is not None and blocked["status"] == "True"
+        waiting = teardown.get("waitingFor") or ""
+        conditions: list[Json] = list(old.get("conditions", []))
+        now = utc_now()
+        draining = teardown.get("phase") in ("detach", "drain")
+        for type_, state, reason, message in (
+            ("Deleting", True, blocked["reason"] if stuck and blocked else "InOrder", waiting or "It goes in order."),
+            ("Draining", draining, "RequestsEnd" if draining else "Drained", waiting if draining else ""),
+            (
+                "Degraded",
+                stuck,
+                "DeletionBlocked" if stuck else "AsExpected",
+                blocked["message"] if stuck and blocked else "",
+            ),
+        ):
+            conditions = (
+                set_condition(
+                    conditions,
+                    type_,
+                    status=state,
+                    reason=reason,
+                    message=message,
+                    generation=obj.meta.generation,
+                    now=now,
+                )
+                or conditions
+            )
+        wanted = {
+            "phase": "Deleting",
+            "conditions": conditions,
+            "waitingFor": waiting or None,
+            "teardown": {
+                "name": record.meta.name,
+                "phase": teardown.get("phase") or "",
+                "left": teardown.get("left"),
+                "waits": teardown.get("waits") or [],
+            },
+        }
+        if any(old.get(name) != value for name, value in wanted.items()):
+            patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": wanted})
+            await self._client.patch(ENDPOINTS, obj.key, patch, subresource="status")
+
+    # What it was made of
+
+    async def replace(self, obj: Object, reason: str, parts: Sequence[Seen], deletion: Json) -> bool:
+        """Take some parts of an endpoint down; returns whether all are proven gone. Nothing is begun twice."""
+        waiting = [seen for seen in parts if not self._takes(obj.meta.uid, seen.object.meta.uid)]
+        if waiting:
+            await self.begin(_target(obj), reason, [_doomed(seen) for seen in waiting], deletion=deletion)
+        return not parts and not self.under_way(obj.meta.uid)
+
+    async def sweep(self, key: ObjectKey, live: str) -> None:
+        """Take down what endpoints of this name have left that are not there any more. `live`: the one that is."""
+        for uid in sorted({_owner(seen) for seen in self._caches.parts_named(key)} - {live, ""}):
+            parts = [seen for seen in self._caches.parts_of(uid) if seen.resource not in MADE_FROM_OURS]
+            if not parts or self.find(uid, "Deleted", unfinished=True) or self.find(uid, "Vanished", unfinished=True):
+                continue
+            if await self._exists(key.namespace, uid):
+                continue
+            _log.warning("an endpoint has vanished; what it left is taken down", endpoint=str(key), parts=len(parts))
+            target = {
+                "apiVersion": ENDPOINTS.api_version,
+                "kind": ENDPOINTS.kind,
+                "namespace": key.namespace,
+                "name": key.name,
+                "uid": uid,
+            }
+            await self.begin(
+                target, "Vanished", [_doomed(seen) for seen in parts], deletion=_NOTHING_LOST, all_parts=True
+            )
+
+    async def _exists(self, namespace: str, uid: str) -> bool:
+        """Whether an endpoint is there after all, under whatever name: labels lie, and only a fresh read counts."""
+        found = await self._client.list(ENDPOINTS, namespace, metadata_only=True)
+        return any(each.meta.uid == uid for each in found.items)
+
+    # Records
+
+    def find(self, uid: str, reason: str, *, unfinished: bool = False) -> Object | None:
+        """The newest record of a teardown of an endpoint's parts."""
+        found = [
+            record
+            for record in self._records.indexed(BY_TARGET, uid)
+            if (brief := record.decode_as(_Brief)).spec.reason == reason
+            and not (unfinished and brief.status.phase == DONE)
+        ]
+        return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
+
+    def under_way(self, uid: str) -> int:
+        """How many teardowns of an endpoint's parts are not finished."""
+        return sum(record.decode_as(_Brief).status.phase != DONE for record in self._records.indexed(BY_TARGET, uid))
+
+    def proven_gone(self, uid: str) -> set[str]:
+        """The uids of those parts of an endpoint that finished teardowns have proven gone."""
+        return {
+            each["uid"]
+            for record in self._records.indexed(BY_TARGET, uid)
+            for each in record.get("status", "receipt", "objects", default=[])
+            if each.get("state") == "gone"
+        }
+
+    def _takes(self, uid: str, part: str) -> bool:
+        return any(
+            part in {each.get("uid") for each in record.get("spec", "parts", default=[])}
+            for record in self._records.indexed(BY_TARGET, uid)
+            if record.get("status", "phase") != DONE
+        )
+
+    async def begin(
+        self, target: Json, reason: str, parts: Iterable[Json], *, deletion: Json, all_parts: bool = False
+    ) -> Object:
+        """Create a record; returns it, or the one that was there already."""
+        doomed = [
+            {name: each.get(name, "") for name in ("apiVersion", "kind", "resource", "name", "uid")} for each in parts
+        ]
+        name = record_name(target, reason, doomed)
+        body: Json = {
+            "metadata": {
+                "name": name,
+                "labels": {LABEL_ENDPOINT: target["name"], LABEL_ENDPOINT_UID: target["uid"]},
+            },
+            "spec": {
+                "target": target,
+                "reason": reason,
+                "allParts": all_parts,
+                "parts": doomed,
+                "deletion": deletion,
+                "ttlSecondsAfterFinished": self._ttl_seconds,
+            },
+        }
+        try:
+            return await self._create(body, target["namespace"])
+        except (Terminating, Forbidden) as error:
+            if not isinstance(error, Terminating) and "because it is being terminated" not in error.message:
+                raise
+            return await self._create(body, self._namespace)
+
+    async def _create(self, body: Json, namespace: str) -> Object:
+        try:
+            return await self._client.create(TEARDOWNS, body, namespace=namespace)
+        except AlreadyExists:
+            return await self._client.get(TEARDOWNS, ObjectKey(namespace, body["metadata"]["name"]))
+
+
+def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
+    """The same for the same teardown, so that none is begun twice."""
+    import hashlib
+
+    what = "\n".join(sorted(f"{part['kind']}/{part['name']}/{part['uid']}" for part in parts))
+    if reason == "Deleted":
+        return f"{target['name']}-{target['uid'][:8]}"
+    mark = hashlib.sha256(f"{target['uid']}\n{reason}\n{what}".encode()).hexdigest()
+    return f"{target['name']}-{reason.lower()}-{mark[:8]}"
+
+
+def _target(obj: Object) -> Json:
+    return {
+        "apiVersion": ENDPOINTS.api_version,
+        "kind": ENDPOINTS.kind,
+        "namespace": obj.meta.namespace,
+        "name": obj.meta.name,
+        "uid": obj.meta.uid,
+    }
+
+
+def _doomed(seen: Seen) -> Json:
+    return {
+        "apiVersion": seen.resource.api_version,
+        "kind": seen.resource.kind,
+        "resource": seen.resource.plural,
+        "name": seen.object.meta.name,
+        "uid": seen.object.meta.uid,
+    }
+
+
+def _owner(seen: Seen) -> str:
+    return seen.object.meta.labels.get(LABEL_ENDPOINT_UID, "")
+
+
+def _summary(status: Json) -> str:
+    return f"{status.get('gone', 0)} objects are proven gone."

@@ -1,0 +1,155 @@
+"""The controller of `ServingEndpoint`: from its spec to a revision that serves, and away from it again.
+
+Deletion comes before any look-up. What is made is written into the status first. What goes, for whatever reason, goes
+through a `Teardown`. One pass (`endpoint_pass`) looks at everything and does what may be done now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from pydantic import ValidationError
+
+from pilotage.controllers.caches import endpoint_of
+from pilotage.controllers.departing import Departures
+from pilotage.controllers.endpoint_pass import Pass, Tools
+from pilotage.controllers.making import Maker, Trouble
+from pilotage.controllers.routing import Routing
+from pilotage.kinds.endpoint import EndpointSpec
+from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
+from pilotage.kube import ObjectKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.takedown import Lookout
+    from pilotage.kube import Object
+    from pilotage.runtime import Context, Reconcile, Result
+    from pilotage.runtime.store import Store
+    from pilotage.serving.parts import Capabilities
+
+BY_MODEL = "model"
+
+
+class _Model(msgspec.Struct):
+    name: str | None = None
+
+
+class _ServesWhat(msgspec.Struct):
+    model: _Model = msgspec.field(default_factory=_Model)
+
+
+class _Serves(msgspec.Struct):
+    """Of an endpoint what the index needs: it is asked for at every change."""
+
+    spec: _ServesWhat = msgspec.field(default_factory=_ServesWhat)
+
+
+class _Target(msgspec.Struct):
+    namespace: str = ""
+    name: str = ""
+
+
+class _TakesWhat(msgspec.Struct):
+    target: _Target = msgspec.field(default_factory=_Target)
+
+
+class _Takes(msgspec.Struct):
+    """Of a Teardown, likewise."""
+
+    spec: _TakesWhat = msgspec.field(default_factory=_TakesWhat)
+
+
+class Surroundings(NamedTuple):
+    """What the controller is given."""
+
+    caches: Caches
+    lookout: Lookout
+    models: Store
+    teardowns: Store
+    namespace: str
+    """The operator's own: records of endpoints whose namespace goes are kept there."""
+    capabilities: Callable[[], Capabilities]
+    ttl_seconds: int
+    """For how long the record of a teardown stays."""
+
+
+def endpoints(around: Surroundings) -> Callable[[Context], Reconcile]:
+    """What `Manager.add` makes the controller from."""
+
+    def make(context: Context) -> Reconcile:
+        return EndpointController(context, around).reconcile
+
+    return make
+
+
+def by_model(obj: Object) -> Iterable[str]:
+    """An indexer: the Model that an endpoint serves."""
+    name = obj.decode_as(_Serves).spec.model.name
+    return (f"{obj.meta.namespace}/{name}",) if name else ()
+
+
+def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
+    """A mapper: the endpoint that a part was made for, whether it is still there or not.
+
+    One that is being deleted has to know its Teardown alone, which says how far it is.
+    """
+    if LABEL_ENDPOINT not in obj.meta.labels:
+        return []
+    key = endpoint_of(obj)
+    endpoint = store.get(key)
+    own = endpoint is not None and endpoint.meta.uid == obj.meta.labels.get(LABEL_ENDPOINT_UID)
+    return [] if own and endpoint is not None and endpoint.meta.terminating else [key]
+
+
+def keys_for_teardown(obj: Object) -> list[ObjectKey]:
+    """A mapper: the endpoint whose parts go."""
+    target = obj.decode_as(_Takes).spec.target
+    return [ObjectKey(target.namespace, target.name)]
+
+
+class EndpointController:
+    """See the module."""
+
+    def __init__(self, context: Context, around: Surroundings) -> None:
+        self._store = context.store
+        maker = Maker(context.client.named(MANAGED_BY), around.caches)
+        self._tools = Tools(
+            context.client,
+            context.events,
+            around.caches,
+            around.models,
+            maker,
+            Routing(context.client, maker, around.caches, around.lookout),
+            Departures(
+                context.client,
+                context.events,
+                around.caches,
+                around.teardowns,
+                around.namespace,
+                around.ttl_seconds,
+            ),
+            around.capabilities,
+        )
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        obj = self._store.get(key)
+        await self._tools.departures.sweep(key, obj.meta.uid if obj is not None else "")
+        if obj is None:
+            return None
+        if obj.meta.terminating:
+            return await self._tools.departures.depart(obj)
+        body = obj.to_dict()
+        status = body.get("status", {})
+        try:
+            spec = EndpointSpec.read(body.get("spec"))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, ("spec", *first["loc"])))
+            nothing = EndpointSpec.read({"model": {}})
+            trouble = Trouble("InvalidSpec", f"{place}: {first['msg']}")
+            return await Pass(self._tools, obj, nothing, status).refuse(trouble)
+        return await Pass(self._tools, obj, spec, status).run()

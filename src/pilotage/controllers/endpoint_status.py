@@ -1,0 +1,160 @@
+"""What an endpoint's status says, from what was found out in one pass. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.runtime import set_condition
+from pilotage.serving import backend
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from pilotage.controllers.making import Trouble
+    from pilotage.controllers.revisions import Revision
+    from pilotage.controllers.routing import Routed
+    from pilotage.kinds.endpoint import EndpointSpec, PastRevision
+    from pilotage.kube import Json, Object
+    from pilotage.serving.parts import Readiness
+
+HTTP_PORT = 80
+
+
+class Findings(NamedTuple):
+    """What one pass has found out."""
+
+    wanted: Revision | None = None
+    serving: Revision | None = None
+    wanted_is: Readiness | None = None
+    serving_is: Readiness | None = None
+    routed: Routed | None = None
+    """None where there is no route, or it was not looked at."""
+    trouble: Trouble | None = None
+    waiting_for: str = ""
+    replacing: int = 0
+    """How many teardowns of former parts are under way."""
+
+
+def next_status(
+    obj: Object,
+    old: Json,
+    spec: EndpointSpec,
+    findings: Findings,
+    history: Sequence[PastRevision],
+    ledger: Sequence[Json],
+    now: dt.datetime,
+) -> Json:
+    """The whole status as it should be; `old` is what it says now."""
+    shown = findings.serving_is or findings.wanted_is
+    serving, wanted = findings.serving, findings.wanted
+    placed = serving or wanted
+    conditions: list[Json] = list(old.get("conditions", []))
+    for type_, holds, reason, message in _conditions(obj, findings):
+        changed = set_condition(
+            conditions, type_, status=holds, reason=reason, message=message, generation=obj.meta.generation, now=now
+        )
+        conditions = conditions if changed is None else changed
+    if spec.route.kind == "None":
+        conditions = [each for each in conditions if each["type"] != "RouteProgrammed"]
+    status: Json = {
+        "phase": phase(findings),
+        "observedGeneration": obj.meta.generation,
+        "conditions": conditions,
+        "url": url(spec, obj, serving) if serving is not None else None,
+        "revision": f"{obj.meta.name}-{serving.number}" if serving is not None else None,
+        "routeKind": spec.route.kind,
+        "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
+        "replicas": {"ready": shown.ready if shown else 0, "desired": shown.desired if shown else 0},
+        "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
+        "waitingFor": findings.waiting_for or None,
+        "ledger": list(ledger),
+        "history": [past.written() for past in history],
+        "teardown": None,
+    }
+    return {name: value for name, value in status.items() if value is not None}
+
+
+def phase(findings: Findings) -> str:
+    """One word for all of it."""
+    wanted, serving = findings.wanted, findings.serving
+    if serving is None:
+        if findings.trouble is not None and not findings.trouble.waits:
+            return "Degraded"
+        return "Pending" if wanted is None else "Deploying"
+    if findings.serving_is is not None and not findings.serving_is.available and findings.serving_is.desired:
+        return "Degraded"
+    if wanted is not None and wanted.number != serving.number:
+        return "Redeploying"
+    if findings.trouble is not None and not findings.trouble.waits:
+        return "Degraded"
+    return "Serving"
+
+
+def _conditions(obj: Object, findings: Findings) -> list[tuple[str, bool | None, str, str]]:
+    return [_available(findings), _progressing(obj, findings), _degraded(findings), *_route(findings)]
+
+
+def _available(findings: Findings) -> tuple[str, bool | None, str, str]:
+    ready = findings.serving_is
+    if findings.serving is None or ready is None:
+        return "Available", False, "NotServing", "No revision serves yet."
+    if not ready.desired:
+        return "Available", False, "ScaledToZero", "It has no replicas, as asked."
+    return "Available", ready.available, ready.reason, ready.message
+
+
+def _progressing(obj: Object, findings: Findings) -> tuple[str, bool | None, str, str]:
+    wanted, serving = findings.wanted, findings.serving
+    if wanted is None:
+        return "Progressing", False, "Waiting", findings.waiting_for or "Nothing is under way."
+    name = f"{obj.meta.name}-{wanted.number}"
+    if serving is not None and serving.number == wanted.number:
+        if findings.replacing:
+            return "Progressing", True, "Replacing", "What it was made of before is being torn down."
+        return "Progressing", False, "Arrived", f"{name} serves."
+    if findings.wanted_is is not None and findings.wanted_is.failed:
+        return "Progressing", False, findings.wanted_is.reason, f"{name}: {findings.wanted_is.message}"
+    return "Progressing", True, "RevisionComing", findings.waiting_for or f"{name} is on its way."
+
+
+def _degraded(findings: Findings) -> tuple[str, bool | None, str, str]:
+    trouble = findings.trouble
+    if trouble is not None and not trouble.waits:
+        stays = f" {_still(findings)}" if findings.serving is not None else ""
+        return "Degraded", True, trouble.reason, f"{trouble.message}{stays}"
+    failed = findings.wanted_is
+    if failed is not None and failed.failed:
+        stays = f" {_still(findings)}" if findings.serving is not None else ""
+        return "Degraded", True, failed.reason, f"{failed.message}{stays}"
+    return "Degraded", False, "AsExpected", ""
+
+
+def _still(findings: Findings) -> str:
+    assert findings.serving is not None
+    if findings.wanted is not None and findings.wanted.number == findings.serving.number:
+        return ""
+    return f"Revision {findings.serving.number} goes on serving."
+
+
+def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
+    routed = findings.routed
+    if routed is None:
+        return []
+    if routed.done:
+        reason = "ProvenByProxy" if routed.verified else "AcceptedUnverified"
+        return [("RouteProgrammed", True, reason, routed.text)]
+    return [("RouteProgrammed", False, routed.reason, routed.text)]
+
+
+def url(spec: EndpointSpec, obj: Object, serving: Revision) -> str | None:
+    """Where clients find it."""
+    route = spec.route
+    if route.kind == "None":
+        service, port = backend(serving.subject, serving.number)
+        return f"http://{service}.{obj.meta.namespace}.svc{'' if port == HTTP_PORT else f':{port}'}/v1"
+    if not route.host:
+        return None
+    scheme = "https" if route.tls is not None else "http"
+    return f"{scheme}://{route.host}{route.path.rstrip('/')}/v1"

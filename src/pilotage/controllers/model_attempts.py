@@ -1,0 +1,138 @@
+"""The looks at sources that are under way, one for each Model, beside the reconciles: weights take hours.
+
+A reconcile begins one and returns; its end wakes the Model again, and so does its progress, at most every few seconds.
+So no worker waits for a slow server, and a change of the spec or a deletion is dealt with at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import structlog
+
+from pilotage.controllers.model_status import RECHECK_SECONDS, Fetching
+from pilotage.models import Kept, Passing, Problem, Reason
+from pilotage.runtime import monotonic
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from pilotage.models.fetch import Progress
+
+_log = structlog.get_logger(__name__)
+
+PROGRESS_SECONDS = 5.0
+"""The status of a Model is written no more often than this for its progress."""
+FIRST_SECONDS = 1.0
+"""Who is done by then needs no progress."""
+RETRY_SECONDS = (1.0, RECHECK_SECONDS)
+"""The first pause after something that passes, doubled each time, and the longest."""
+
+R = TypeVar("R", bound="Hashable")
+
+
+class Attempt(Generic[R]):
+    """One look at a source: how far it is, or how it ended, and when the next one is due."""
+
+    def __init__(self, request: R, failures: int, shown: Fetching | None) -> None:
+        self.request = request
+        self.failures = failures
+        self.shown = shown
+        """The progress that may be written: it lags behind."""
+        self.outcome: Kept | Problem | None = None
+        self.due = 0.0
+        self.slow = False
+        """Whether it has taken so long that a reader should know that something is under way."""
+        self.last: Fetching | None = None
+        """The progress there was; None: it has not brought a byte."""
+
+
+class Pause(NamedTuple):
+    """How long to wait after an outcome."""
+
+    seconds: float
+    failures: int
+
+
+def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
+    """What passes is tried again soon, then less and less often; everything else is looked at in five minutes.
+
+    `chance`, from 0 to 1, takes up to a quarter off, so that those who failed together do not come back together.
+    """
+    if not isinstance(outcome, Passing):
+        return Pause(RECHECK_SECONDS, 0)
+    first, longest = RETRY_SECONDS
+    backoff = min(longest, first * 2.0 ** min(failures, 30)) * (1 - chance / 4)
+    return Pause(max(backoff, outcome.retry_after), failures + 1)
+
+
+class Attempts(Generic[R]):
+    """All of them, by the uid of the Model. Use it with ``async with``: its end cancels what is under way."""
+
+    def __init__(self, look: Callable[[R, Progress], Awaitable[Kept]], rng: random.Random) -> None:
+        """`look` does the work, or raises a `Problem`."""
+        self._look = look
+        self._rng = rng
+        self._of: dict[str, Attempt[R]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def get(self, uid: str) -> Attempt[R] | None:
+        """The current one, under way or ended."""
+        return self._of.get(uid)
+
+    async def begin(self, uid: str, request: R, wake: Callable[[], None]) -> None:
+        """Look now; what another request began is ended. `wake` is called at the end, and when there is progress."""
+        before = self._of.get(uid)
+        await self.drop(uid)
+        again = before is not None and before.request == request
+        attempt = Attempt(request, *(before.failures, before.shown) if before is not None and again else (0, None))
+        self._of[uid] = attempt
+        self._tasks[uid] = asyncio.create_task(self._run(uid, attempt, wake), name=f"look at the source of {uid}")
+
+    async def drop(self, uid: str) -> None:
+        """End it, and forget what came of it. It has ended when this returns."""
+        self._of.pop(uid, None)
+        task = self._tasks.pop(uid, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def close(self) -> None:
+        """End all of them."""
+        for uid in [*self._tasks]:
+            await self.drop(uid)
+
+    async def _run(self, uid: str, attempt: Attempt[R], wake: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        told = monotonic()
+
+        def tell() -> None:
+            nonlocal told
+            told = monotonic()
+            attempt.slow = True
+            attempt.shown = attempt.last or attempt.shown
+            wake()
+
+        def progress(done: int, total: int | None) -> None:
+            attempt.last = Fetching(done, total)
+            if monotonic() - told >= PROGRESS_SECONDS:
+                tell()
+
+        timer = loop.call_later(FIRST_SECONDS, tell)
+
+        try:
+            attempt.outcome = await self._look(attempt.request, progress)
+        except Problem as problem:
+            attempt.outcome = problem
+        except Exception:  # noqa: BLE001 - a bug is seen, and does not end the others
+            _log.exception("a look at a source failed", request=str(attempt.request))
+            attempt.outcome = Passing(Reason.INTERNAL, "Pilotage itself failed; its log says how")
+        finally:
+            timer.cancel()
+            self._tasks.pop(uid, None)
+        pause = pause_after(attempt.outcome, attempt.failures, self._rng.random())
+        attempt.failures = pause.failures
+        attempt.due = monotonic() + pause.seconds
+        wake()

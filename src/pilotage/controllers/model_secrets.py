@@ -1,0 +1,42 @@
+"""The credentials of a Model: one Secret of its own namespace, read when it is needed and kept nowhere."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from pilotage.kube import Absent, ApiError, Forbidden, ObjectKey, Resource
+from pilotage.models import Credentials, Passing, Reason, Standing
+
+if TYPE_CHECKING:
+    from pilotage.kube import Client
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
+
+
+async def read_credentials(client: Client, namespace: str, name: str) -> Credentials:
+    """The entries of a Secret; none for the name "". A `Problem` says why they cannot be had, never what they are."""
+    if not name:
+        return Credentials()
+    shown = f"the Secret {name} in namespace {namespace}"
+    try:
+        secret = await client.get(SECRETS, ObjectKey(namespace, name))
+    except Absent:
+        raise Standing(
+            Reason.SECRET_MISSING, f"{shown} does not exist", "Create it, or change spec.secretRef"
+        ) from None
+    except Forbidden:
+        raise Standing(
+            Reason.SECRET_UNUSABLE,
+            f"{shown} may not be read by Pilotage",
+            "Let the administrator allow it to get Secrets",
+        ) from None
+    except ApiError:
+        raise Passing(Reason.CONNECTION, f"{shown} could not be read from the API server") from None
+    data = secret.get("data", default={})
+    try:
+        return Credentials({key: base64.b64decode(value, validate=True).decode() for key, value in data.items()})
+    except (binascii.Error, UnicodeDecodeError, TypeError, AttributeError):
+        what = f"{shown} has entries that are no text"
+        raise Standing(Reason.SECRET_UNUSABLE, what, "Put plain text into its entries") from None

@@ -1,0 +1,191 @@
+"""What the status of a Model says, as a pure function of how its last look at the source ended.
+
+The same state always gives the same words, without times and counts in them, so that a state that lasts is written
+once. What moves (how many bytes are here) moves no faster than `model_attempts` lets it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pilotage.models import Kept, Passing, Problem
+from pilotage.runtime import set_condition
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from pilotage.kube import Json
+    from pilotage.models import Removed
+
+RECHECK_SECONDS = 300.0
+"""How often a Model whose state lasts is looked at: a failed one for its recovery, a good one for its file."""
+
+_RECHECK_WORDS = "it is checked again every 5 minutes, and at once when the spec changes"
+_SHOWN_MAX = 5
+
+PENDING, FETCHING, READY, FAILED, DELETING = "Pending", "Fetching", "Ready", "Failed", "Deleting"
+AVAILABLE, DEGRADED, GOING = "Available", "Degraded", "Deleting"
+
+
+class Fetching(NamedTuple):
+    """It is under way: so many bytes are here, of so many, where that is known."""
+
+    done: int
+    total: int | None
+
+
+class ByPods(NamedTuple):
+    """Not fetched here. `why`: in a few words."""
+
+    reason: str
+    why: str
+
+
+class Asking(NamedTuple):
+    """The source has been asked for the first time, and has not answered yet."""
+
+
+State: TypeAlias = Kept | Problem | Fetching | ByPods | Asking
+
+
+class Said(NamedTuple):
+    """A condition without its times."""
+
+    status: bool
+    reason: str
+    message: str
+
+
+class Status(NamedTuple):
+    """What a reader of the status should see."""
+
+    phase: str
+    available: Said
+    degraded: Said
+    format: Json | None = None
+    bytes: Json | None = None
+    path: str | None = None
+
+
+def status_of(state: State, progress: Fetching | None = None) -> Status:
+    """What is to be said about a state; `progress` is how far an interrupted fetch had come."""
+    fine = Said(False, "AsExpected", "")
+    match state:
+        case Kept():
+            where = "It is used where it lies." if state.in_place else "It is fetched and checked."
+            said = Said(True, "InPlace" if state.in_place else "Fetched", where)
+            done: Json = {"done": state.size, "total": state.size}
+            return Status(READY, said, fine, _format(state), done, state.path)
+        case ByPods(reason, why):
+            return Status(READY, Said(True, reason, why), fine)
+        case Asking():
+            return Status(PENDING, Said(False, "Asking", "The source has been asked, and has not answered yet."), fine)
+        case Fetching():
+            return Status(FETCHING, Said(False, "Fetching", "It is being fetched."), fine, bytes=_bytes(state))
+        case Passing():
+            words = f"{state.what}. It is tried again with growing pauses."
+            retrying = Said(False, "Retrying", "")
+            return Status(FETCHING, Said(False, state.reason, words), retrying, bytes=_bytes(progress))
+        case Problem():
+            words = f"{state.what}. {state.to_do}; {_RECHECK_WORDS}."
+            return Status(FAILED, Said(False, state.reason, words), Said(True, state.reason, words))
+
+
+def in_use(users: Sequence[str]) -> Said:
+    """Why a Model that is deleted is still here: somebody uses it. `users` are named as kubectl names them."""
+    shown = ", ".join(users[:_SHOWN_MAX]) + (f" and {len(users) - _SHOWN_MAX} more" if len(users) > _SHOWN_MAX else "")
+    return Said(True, "InUse", f"It is used by {shown}. Delete them, or let them use another model; then it goes.")
+
+
+def not_removed(why: str) -> Said:
+    """Why a Model that is deleted is still here: its files cannot be removed."""
+    return Said(True, "CacheNotRemoved", f"{why}. Let Pilotage remove it; it is tried again every 5 minutes.")
+
+
+def changes(old: Json, status: Status, generation: int, now: dt.datetime) -> Json | None:
+    """The patch of a status that makes it say this; None where it does already."""
+    conditions = _conditions(old)
+    for type_, said in ((AVAILABLE, status.available), (DEGRADED, status.degraded)):
+        conditions = _set(conditions, type_, said, generation, now)
+    wanted: Json = {
+        "phase": status.phase,
+        "observedGeneration": generation,
+        "conditions": conditions,
+        "format": status.format,
+        "bytes": status.bytes,
+        "path": status.path,
+    }
+    return _differing(old, wanted)
+
+
+def deletion_changes(old: Json, said: Said, generation: int, now: dt.datetime) -> Json | None:
+    """The patch that says what a deletion waits for; None where the status says it already."""
+    conditions = _set(_conditions(old), GOING, said, generation, now)
+    return _differing(old, {"phase": DELETING, "observedGeneration": generation, "conditions": conditions})
+
+
+def is_news(old: Json, status: Status) -> bool:
+    """Whether the phase, or the reason for it, is another one: then an Event is due."""
+    said = next((each for each in _conditions(old) if each.get("type") == AVAILABLE), {})
+    return (old.get("phase"), said.get("reason"), said.get("message")) != (
+        status.phase,
+        status.available.reason,
+        status.available.message,
+    )
+
+
+def named_file(file: Removed) -> str:
+    """A file, with its size."""
+    return f"{file.path} ({file.size} bytes)"
+
+
+def what_became(files: list[Removed]) -> str:
+    """What became of cached files: a sentence for an Event."""
+    removed = [named_file(file) for file in files if not file.kept_for]
+    kept = [f"{file.path} stays for {file.kept_for}" for file in files if file.kept_for]
+    shown = removed[:_SHOWN_MAX] + kept[:_SHOWN_MAX]
+    more = len(files) - len(shown)
+    head = "Removed " if removed else ""
+    return head + ", ".join(shown) + (f" and {more} more" if more > 0 else "") + "."
+
+
+def _conditions(status: Json) -> list[Json]:
+    return list(status.get("conditions") or ())
+
+
+def _set(conditions: list[Json], type_: str, said: Said, generation: int, now: dt.datetime) -> list[Json]:
+    found = set_condition(
+        conditions,
+        type_,
+        status=said.status,
+        reason=said.reason,
+        message=said.message,
+        generation=generation,
+        now=now,
+    )
+    return conditions if found is None else found
+
+
+def _differing(old: Json, wanted: Json) -> Json | None:
+    patch = {name: value for name, value in wanted.items() if old.get(name) != value}
+    if isinstance(patch.get("bytes"), dict) and patch["bytes"].get("total") is None and old.get("bytes"):
+        patch["bytes"] = {**patch["bytes"], "total": None}  # a merge would keep the old one
+    return patch or None
+
+
+def _bytes(progress: Fetching | None) -> Json | None:
+    if progress is None:
+        return None
+    return {"done": progress.done} | ({} if progress.total is None else {"total": progress.total})
+
+
+def _format(kept: Kept) -> Json:
+    seen = kept.format
+    found = {
+        "kind": seen.kind,
+        "architecture": seen.architecture,
+        "quantization": seen.quantization,
+        "contextLength": seen.context_length,
+    }
+    return {name: value for name, value in found.items() if value}

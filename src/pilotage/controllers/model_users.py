@@ -1,0 +1,42 @@
+"""Which endpoints use which Models: one that is used does not go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.kube import ObjectKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.kube import Object
+
+_IN_SERVICE = frozenset({"Current", "Starting"})
+"""The states of an endpoint's revisions that need their weights."""
+
+
+def models_of(endpoint: Object) -> Iterable[ObjectKey]:
+    """The Models that an endpoint names: in its spec, and for the revisions of it that serve. A mapper for watches."""
+    body = endpoint.to_dict()
+    named = {_model_name(body.get("spec"))}
+    for revision in _items(body, "status", "history"):
+        if isinstance(revision, dict) and revision.get("state") in _IN_SERVICE:
+            named.add(_model_name(revision.get("spec")))
+    return [ObjectKey(endpoint.meta.namespace, name) for name in sorted(named - {""})]
+
+
+def users_of(model: ObjectKey, endpoints: Iterable[Object]) -> list[str]:
+    """Those of the endpoints that use a Model, as kubectl names them. One that is being deleted still does."""
+    return sorted(f"servingendpoint/{each.meta.name}" for each in endpoints if model in models_of(each))
+
+
+def _model_name(spec: object) -> str:
+    model = spec.get("model") if isinstance(spec, dict) else None
+    name = model.get("name") if isinstance(model, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _items(body: object, *path: str) -> list[object]:
+    for name in path:
+        body = body.get(name) if isinstance(body, dict) else None
+    return body if isinstance(body, list) else []

@@ -1,0 +1,181 @@
+"""The route of an endpoint: made when a revision can take traffic, moved through weight 0, proven where that can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.controllers.making import Trouble
+from pilotage.kube import Absent, ApiError, ObjectKey
+from pilotage.runtime.clock import monotonic
+from pilotage.serving.parts import Wanted, labels
+from pilotage.serving.resources import SERVICES
+from pilotage.serving.sameness import same
+from pilotage.traffic import routers
+from pilotage.traffic.contract import Backend, Passage, Proof, combined
+from pilotage.traffic.shift import POLL_SECONDS, Done, Pace, Wait, Write, expectation, next_step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.making import Maker
+    from pilotage.controllers.takedown import Lookout
+    from pilotage.kube import Client, Json, Object
+    from pilotage.serving.parts import Subject
+    from pilotage.traffic.routers.base import Router
+
+UNDECLARED = "field not declared in schema"
+"""What an API server says of an apply with a field that its version of a kind does not have. Nothing is written."""
+
+
+class Routed(NamedTuple):
+    """How far the route of an endpoint is."""
+
+    done: bool
+    """Whether all requests go where they should, and to nothing else."""
+    verified: bool
+    reason: str
+    """For the condition."""
+    text: str
+    again: float | None
+    """After how many seconds to look again."""
+    services: frozenset[str] = frozenset()
+    """The Services that the route names."""
+
+
+class Routing:
+    """See the module.
+
+    It remembers since when a route has been proven, and which kinds the cluster has in an old version: who forgets
+    that just waits longer, or asks once more.
+    """
+
+    def __init__(self, client: Client, maker: Maker, caches: Caches, lookout: Lookout) -> None:
+        self._client = client
+        self._maker = maker
+        self._caches = caches
+        self._lookout = lookout
+        self._since: dict[str, tuple[str, int, Proof, float]] = {}
+        self._old_kinds: set[str] = set()
+
+    def part(self, subject: Subject, backends: Collection[Backend]) -> Wanted:
+        """The route object. Trouble where there is no router of its kind; ValueError for weights it cannot have."""
+        router = _router(subject)
+        assert router.resource is not None
+        body = router.body(subject.namespace, subject.name, labels(subject), subject.spec.route, tuple(backends))
+        if router.kind in self._old_kinds:
+            body = router.plain(body)
+        return Wanted(router.resource, subject.name, body, None)
+
+    def current(self, subject: Subject) -> Object | None:
+        """The route as it is, if there is one and it is this endpoint's."""
+        router = _router(subject)
+        assert router.resource is not None
+        found = self._caches.get(router.resource, ObjectKey(subject.namespace, subject.name))
+        ours = found is not None and found.meta.labels.get("pilotage.dev/endpoint-uid") == subject.uid
+        return found if ours else None
+
+    async def move(self, subject: Subject, target: Backend, running: Collection[str], *, ready: bool) -> Routed:
+        """One step towards all requests going to `target`. `running`: Services of other revisions that are there.
+
+        `ready`: the target has replicas that answer.
+        """
+        router = _router(subject)
+        found = self.current(subject) or await self._write(subject, [target])
+        body: Json = found.to_dict()
+        backends = router.backends(body)
+        if self._is_another(subject, backends, found):
+            found = await self._write(subject, backends)
+            body = found.to_dict()
+        passage = await self._passage(router, subject, body, backends, target, running, ready=ready)
+        step = next_step(
+            backends,
+            target,
+            passage,
+            proven_seconds=self._proven_seconds(found, passage),
+            leaving=bool(set(running) - {target.service}),
+            weighted=router.weighted,
+            missing=await self._missing(subject, backends, target),
+            pace=Pace(drain_seconds=float(subject.spec.deletion.drain_seconds)),
+        )
+        services = frozenset(each.service for each in backends)
+        match step:
+            case Write(backends=wanted):
+                await self._write(subject, wanted)
+                named = services | {each.service for each in wanted}
+                return Routed(False, False, "Moving", f"The route is moved: {_shares(wanted)}.", POLL_SECONDS, named)
+            case Wait(text=text, seconds=seconds):
+                reason = "Rejected" if passage.proof is Proof.REJECTED else "Waiting"
+                return Routed(False, False, reason, text, seconds, services)
+            case Done(verified=verified):
+                return Routed(True, verified, "Done", passage.text, None, services)
+
+    def _is_another(self, subject: Subject, backends: list[Backend], found: Object) -> bool:
+        """Whether it differs in more than its backends: the host was changed, or somebody has edited it."""
+        try:
+            return not same(self.part(subject, backends), found)
+        except ValueError:
+            return False  # nothing that we would write: the next step puts all of it right
+
+    async def _missing(self, subject: Subject, backends: list[Backend], target: Backend) -> set[str]:
+        """The Services that the route names and that are not there."""
+        missing = set()
+        for name in {each.service for each in backends} - {target.service}:
+            key = ObjectKey(subject.namespace, name)
+            if self._caches.get(SERVICES, key) is None:
+                try:
+                    await self._client.get(SERVICES, key, metadata_only=True)
+                except Absent:
+                    missing.add(name)
+        return missing
+
+    async def _write(self, subject: Subject, backends: Collection[Backend]) -> Object:
+        """Make the route so, without what an old version of its kind does not know."""
+        try:
+            return await self._maker.make(subject, self.part(subject, backends))
+        except ApiError as error:
+            if UNDECLARED not in error.message or subject.spec.route.kind in self._old_kinds:
+                raise
+        self._old_kinds.add(subject.spec.route.kind)
+        return await self._maker.make(subject, self.part(subject, backends))
+
+    async def _passage(
+        self,
+        router: Router,
+        subject: Subject,
+        body: Json,
+        backends: list[Backend],
+        target: Backend,
+        running: Collection[str],
+        *,
+        ready: bool,
+    ) -> Passage:
+        route = subject.spec.route
+        expected = expectation(
+            subject.namespace, route.host or "", route.path, backends, target, others=running, reachable=ready
+        )
+        return combined(router.status(body), await self._lookout.observe(expected))
+
+    def _proven_seconds(self, found: Object, passage: Passage) -> float:
+        """For how long this very state has been proven, or accepted."""
+        proven = passage.proof in (Proof.PROGRAMMED, Proof.ACCEPTED)
+        key = found.meta.uid
+        if not proven:
+            self._since.pop(key, None)
+            return 0.0
+        since = self._since.get(key)
+        if since is None or since[:3] != (found.meta.uid, found.meta.generation, passage.proof):
+            since = self._since[key] = (found.meta.uid, found.meta.generation, passage.proof, monotonic())
+        return monotonic() - since[3]
+
+
+def _router(subject: Subject) -> Router:
+    kind = subject.spec.route.kind
+    router = routers.find(kind)
+    if router is None or router.resource is None:
+        raise Trouble("NoRouter", f"route.kind {kind} is not served by this operator.")
+    return router
+
+
+def _shares(backends: Collection[Backend]) -> str:
+    return ", ".join(f"{each.service} {each.weight}" for each in backends)

@@ -1,0 +1,260 @@
+"""One teardown under way: look, decide, act, and look again. The engine decides; this is its hands and eyes here.
+
+What is remembered (what was seen gone, what was refused) only saves requests: a takedown that begins anew with the
+same ledger, after a crash, comes to the same end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.acting import Gone, perform, refusal
+from pilotage.teardown.decide import decide, is_over
+from pilotage.teardown.drive import Outcome
+from pilotage.teardown.frame import Frame
+from pilotage.teardown.ledger import Disposition
+from pilotage.teardown.phases import Phase, is_built_in
+from pilotage.teardown.prove import DEFINITIONS, Read, prove
+from pilotage.teardown.sights import Sights
+from pilotage.traffic.contract import Expectation
+from pilotage.traffic.contract import Proof as RouteProof
+from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+    from pilotage.controllers.caches import Caches
+    from pilotage.kube import Client, Resource
+    from pilotage.teardown.decision import Action, Decision, Refusal, Sight
+    from pilotage.teardown.ledger import Entry, Ledger
+    from pilotage.teardown.prove import Proof
+    from pilotage.traffic.contract import Passage
+
+ROUNDS_MAX = 20
+"""A ledger has no more steps than phases, each with a hold and a release: who needs more is looked at again later."""
+
+
+ONE_BY_ONE_MAX = 20
+"""A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
+
+
+class Lookout(Protocol):
+    """Who can see what proxies do."""
+
+    async def observe(self, expectation: Expectation) -> Passage | None:
+        """Whether all proxies have what is expected, and what is under way. None: nobody can tell."""
+
+
+class Takedown:
+    """See the module."""
+
+    def __init__(self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout) -> None:
+        self.ledger = ledger
+        self.asked_at: dict[str, dt.datetime] = {}
+        self.gone_at: dict[str, dt.datetime] = {}
+        self.notes: list[str] = []
+        self._client = client
+        self._caches = caches
+        self._lookout = lookout
+        self._frame = Frame(ledger)
+        self._sights = Sights()
+        self._cached: set[str] = set()
+        """What was in a cache at some time: if it is not any more, it is gone."""
+        self._refusals: dict[str, Refusal] = {}
+        self._collected: dt.datetime | None = None
+        self._detached_at: dt.datetime | None = None
+        self._passage: Passage | None = None
+        self._drained = False
+        self.awaits_proxies = False
+        """Whether it waits for what only a look at the proxies will show."""
+
+    def grow(self, ledger: Ledger) -> None:
+        """Go on with a ledger that has more entries."""
+        self.ledger = ledger
+        self._frame = Frame(ledger)
+
+    def forget(self) -> None:
+        """Look at everything afresh the next time."""
+        self._sights = Sights()
+        self._cached = set()
+
+    @property
+    def left(self) -> int:
+        """How many are not gone, as far as is known."""
+        return sum(not is_over(self._sights.all.get(entry.uid)) for entry in self.ledger.going)
+
+    async def advance(self) -> Decision:
+        """Do all that may be done now."""
+        await self._look()
+        for _ in range(ROUNDS_MAX):
+            decision = await self._decide()
+            if not decision.actions:
+                break
+            await asyncio.gather(*map(self._perform, decision.actions))
+        return decision
+
+    async def prove(self) -> Proof:
+        """Read everything afresh. What is there after all is known from then on."""
+        proof = await prove(self._client, self.ledger, one_by_one_max=ONE_BY_ONE_MAX)
+        for uid in [*proof.unread]:
+            entry = self._frame.entries[uid]
+            if (read := await self._without_definition(entry.resource)) is not None:
+                del proof.unread[uid]
+                proof.gone[uid] = read
+        for obj in proof.there:
+            self._sights.contradict(obj)
+            self.gone_at.pop(obj.meta.uid, None)
+        if self._routes and not self._let_go:
+            await self._ask_proxies()
+        return proof
+
+    def outcome(self, decision: Decision, proof: Proof | None) -> Outcome:
+        """For the receipt."""
+        ledger = self.ledger
+        if self._let_go:  # what was to be waited for blindly was seen
+            entries = tuple(msgspec.structs.replace(entry, unverified="") for entry in ledger.entries)
+            ledger = msgspec.structs.replace(ledger, entries=entries)
+        return Outcome(ledger, decision, proof, self.gone_at, self.asked_at, tuple(self.notes))
+
+    # Observing
+
+    async def _look(self) -> None:
+        unread = []
+        for entry in self.ledger.entries:
+            if is_over(self._sights.all.get(entry.uid)):
+                continue
+            found = self._caches.get(entry.resource, entry.key)
+            if found is not None and found.meta.uid == entry.uid:
+                self._cached.add(entry.uid)
+                self._sights.see(found)
+            elif entry.uid in self._cached and self._caches.serves(entry.resource):
+                self._is_gone(entry, foreign=found is not None)
+            else:
+                unread.append(entry)
+        await asyncio.gather(*map(self._read, unread))
+
+    async def _read(self, entry: Entry) -> None:
+        """One entry that no cache shows: it may be too new for them, or gone."""
+        try:
+            found = await self._client.get(entry.resource, entry.key, metadata_only=True)
+        except Absent:
+            self._is_gone(entry)
+        except ApiError as error:
+            if isinstance(error, KindNotServed) and await self._without_definition(entry.resource) is not None:
+                self._is_gone(entry)
+            else:
+                self._sights.unknown(entry.uid, error.message)
+        else:
+            if found.meta.uid != entry.uid:
+                self._is_gone(entry, foreign=True)
+            else:
+                self._sights.see(found)
+
+    async def _without_definition(self, resource: Resource) -> Read | None:
+        """The read that shows that a custom kind has no definition: a definition outlives all objects of its kind."""
+        if is_built_in(resource.group):
+            return None
+        key = ObjectKey("", f"{resource.plural}.{resource.group}")
+        try:
+            await self._client.get(DEFINITIONS, key, metadata_only=True)
+        except Absent:
+            return Read(f"GET {DEFINITIONS.path('', key.name)}", utc_now())
+        except ApiError:
+            return None
+        return None
+
+    def _is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
+        now = utc_now()
+        if self._sights.gone(entry.uid, now, foreign=foreign):
+            self.gone_at.setdefault(entry.uid, now)
+            self._refusals.pop(entry.uid, None)
+            if entry.disposition is Disposition.COLLECT:
+                self._collected = now
+
+    # Deciding
+
+    async def _decide(self) -> Decision:
+        sights = await self._with_passage(self._sights.all)
+        decision = decide(self._frame, sights, self._refusals, utc_now(), collected=self._collected)
+        self.notes += (note for note in decision.notes if note not in self.notes)
+        return decision
+
+    async def _with_passage(self, sights: Mapping[str, Sight]) -> Mapping[str, Sight]:
+        """What is known of routes that are gone, with what the proxies say about them."""
+        routes, self.awaits_proxies = self._routes, False
+        if not routes or not all(is_over(sights.get(entry.uid)) for entry in routes):
+            return sights
+        waiting = any(not is_over(sights.get(entry.uid)) for entry in self.ledger.going if entry.phase > Phase.DETACH)
+        settled, text = (True, "") if not waiting else await self._settled()
+        if settled is None:
+            return sights
+        self.awaits_proxies = not settled
+        return {
+            **sights,
+            **{entry.uid: sights[entry.uid]._replace(settled=settled, problem=text) for entry in routes},
+        }
+
+    @property
+    def _routes(self) -> list[Entry]:
+        return [entry for entry in self.ledger.going if entry.phase is Phase.DETACH]
+
+    @property
+    def _let_go(self) -> bool:
+        """Whether the proxies were seen without the routes."""
+        return self._passage is not None and self._passage.proof is RouteProof.PROGRAMMED
+
+    async def _ask_proxies(self) -> Passage | None:
+        services = {entry.name for entry in self.ledger.going if entry.resource.kind == "Service"}
+        if services:
+            nothing = Expectation(self._routes[0].namespace, "", "", (), frozenset(services))
+            self._passage = await self._lookout.observe(nothing)
+        return self._passage
+
+    async def _settled(self) -> tuple[bool | None, str]:
+        """Whether proxies have let go of what goes, and nothing is under way to it. None: nobody can tell."""
+        if self._drained:
+            return True, ""
+        passage = await self._ask_proxies()
+        if passage is None:
+            return None, ""
+        if passage.proof is not RouteProof.PROGRAMMED:
+            self._detached_at = None
+            return False, passage.text
+        now = utc_now()
+        self._detached_at = self._detached_at or now
+        since = (now - self._detached_at).total_seconds()
+        left = self.ledger.policy.drain_seconds - since
+        # A request that came just before is not counted yet.
+        self._drained = left <= 0 or (not passage.in_flight and since >= DEFAULT_PACE.grace_seconds)
+        if not self._drained:
+            flying = f"{passage.in_flight} requests are under way, {left:.0f} s left for them"
+            return False, flying if passage.in_flight else JUST_CAME
+        if passage.in_flight:
+            self.notes.append(f"{passage.in_flight} requests were still under way when the time to drain was over")
+        return True, ""
+
+    # Acting
+
+    async def _perform(self, action: Action) -> None:
+        entry, now = action.entry, utc_now()
+        try:
+            self.asked_at.setdefault(entry.uid, now)
+            answer = await perform(self._client, action)
+        except Gone as gone:
+            self._is_gone(entry, foreign=gone.foreign)
+        except ApiError as error:
+            self._refusals[entry.uid] = refusal(action, error, self._refusals.get(entry.uid), utc_now())
+        else:
+            last = self._refusals.pop(entry.uid, None)
+            if answer is None:
+                self._is_gone(entry)
+            elif not self._sights.see(answer):
+                # Somebody undoes it, or it has no effect: not again at once.
+                idle = Conflict(f"the API server accepted it, and {entry} is as it was")
+                self._refusals[entry.uid] = refusal(action, idle, last, utc_now())

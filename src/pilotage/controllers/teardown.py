@@ -1,0 +1,282 @@
+"""The controller of `Teardown`: the one path by which anything that was made for an endpoint goes.
+
+Its ledger is written into the status before anything is deleted, and the receipt after everything is proven gone. A
+finished record stays for a while and then removes itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now
+from pilotage.controllers.takedown import Takedown
+from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
+from pilotage.kinds.teardown import Teardown
+from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
+from pilotage.kube.wire import format_time, parse_time
+from pilotage.runtime import Result, set_condition
+from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.teardown import receipt
+from pilotage.teardown.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.takedown import Lookout
+    from pilotage.kube import Json, Object, ObjectKey
+    from pilotage.runtime import Context, Reconcile
+    from pilotage.runtime.store import Store
+    from pilotage.teardown.decision import Decision, Wait
+
+_log = structlog.get_logger(__name__)
+
+BY_TARGET = "target uid"
+DONE = "done"
+SHOW_SECONDS = 2.0
+"""How often progress is written at most."""
+LOOK_SECONDS = 0.25
+"""How often a proxy is asked that has not let go yet."""
+READ_SECONDS_MAX = 30.0
+WAITS_MAX = 20
+
+
+def by_target(obj: Object) -> Iterable[str]:
+    """An indexer: whose parts go."""
+    return (obj.meta.labels.get(LABEL_ENDPOINT_UID, ""),)
+
+
+def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
+    """A mapper: the Teardowns that a part, or what was made of it, may belong to."""
+    return [each.key for each in store.indexed(BY_TARGET, obj.meta.labels.get(LABEL_ENDPOINT_UID, ""))]
+
+
+def teardowns(caches: Caches, lookout: Lookout, server: str) -> Any:  # noqa: ANN401
+    """What `Manager.add` makes the controller from."""
+
+    def make(context: Context) -> Reconcile:
+        return TeardownController(context, caches, lookout, server).reconcile
+
+    return make
+
+
+class TeardownController:
+    """See the module."""
+
+    def __init__(self, context: Context, caches: Caches, lookout: Lookout, server: str) -> None:
+        self._client = context.client
+        self._store = context.store
+        self._events = context.events
+        self._caches = caches
+        self._lookout = lookout
+        self._server = server
+        self._running: dict[str, Takedown] = {}
+        self._shown: dict[str, float] = {}
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        record = self._store.get(key)
+        if record is None or record.meta.terminating:
+            return None
+        teardown = Teardown.read(record.to_dict())
+        if teardown.status.phase == DONE:
+            return await self._outlive(record, teardown)
+        try:
+            return await self._drive(record, teardown)
+        except ApiError as error:
+            await self._blocked(record, error)
+            raise
+
+    async def _drive(self, record: Object, teardown: Teardown) -> Result | None:
+        takedown = self._running.get(record.meta.uid)
+        if takedown is None:
+            saved = teardown.status.ledger
+            if saved is None:
+                parts = await find_parts(self._client, self._caches, teardown.spec)
+                ledger = first_ledger(teardown.spec, parts, utc_now())
+                record = await self._begin(record, teardown, ledger)
+            else:
+                ledger = msgspec.convert(saved, Ledger)
+            takedown = self._running[record.meta.uid] = Takedown(ledger, self._client, self._caches, self._lookout)
+        parts = parts_now(self._caches, teardown.spec, takedown.ledger)
+        grown = grown_ledger(takedown.ledger, parts, utc_now(), teardown.spec.target.namespace)
+        if grown is not takedown.ledger:
+            takedown.grow(grown)
+            record = await self._status(record, {"ledger": msgspec.to_builtins(grown)})
+        decision = await takedown.advance()
+        if not decision.finished:
+            await self._show(record, teardown, takedown, decision)
+            return Result(requeue_after=LOOK_SECONDS if takedown.awaits_proxies else _pause(decision))
+        return await self._finish(record, teardown, takedown, decision)
+
+    async def _begin(self, record: Object, teardown: Teardown, ledger: Ledger) -> Object:
+        """Nothing is deleted before it is written down what will be."""
+        target = teardown.spec.target
+        _log.info("teardown begins", target=f"{target.kind.lower()}/{target.name}", objects=len(ledger.going))
+        status = {
+            "phase": "cordon",
+            "started": format_time(utc_now()),
+            "left": len(ledger.going),
+            "ledger": msgspec.to_builtins(ledger),
+        }
+        return await self._status(record, status)
+
+    async def _finish(
+        self, record: Object, teardown: Teardown, takedown: Takedown, decision: Decision
+    ) -> Result | None:
+        proof = await takedown.prove()
+        if proof.unread:
+            reason = next(iter(proof.unread.values()))
+            await self._show(record, teardown, takedown, decision, f"{len(proof.unread)} cannot be read: {reason}")
+            return Result(requeue_after=LOOK_SECONDS * 8)
+        if not proof.holds:
+            return Result(requeue_after=LOOK_SECONDS)
+        await self._let_go_of_kept(takedown, teardown)
+        now = utc_now()
+        final = receipt.conclude(takedown.outcome(decision, proof), self._server, now)
+        conditions = set_condition(
+            _conditions(record),
+            "Complete",
+            status=True,
+            reason="ProvenGone",
+            message=f"{len(takedown.ledger.going)} objects are proven gone, {len(takedown.ledger.kept)} are kept.",
+            generation=record.meta.generation,
+            now=now,
+        )
+        status: Json = {
+            "phase": DONE,
+            "finished": format_time(now),
+            "left": 0,
+            "gone": len(takedown.ledger.going),
+            "waitingFor": None,
+            "waits": [],
+            "ledger": None,
+            "receipt": msgspec.to_builtins(final),
+        }
+        if conditions is not None:
+            status["conditions"] = [each for each in conditions if each["type"] != "Blocked"]
+        await self._status(record, status)
+        self._forget(record)
+        return Result(requeue_after=float(teardown.spec.ttl_seconds_after_finished))
+
+    async def _let_go_of_kept(self, takedown: Takedown, teardown: Teardown) -> None:
+        """What stays is nobody's part any more; its label says whose it was."""
+        target = teardown.spec.target
+        if not teardown.spec.all_parts:
+            return  # it still belongs to an endpoint that is there
+        for entry in takedown.ledger.kept:
+            labels = {LABEL_ENDPOINT_UID: None, LABEL_KEPT: target.name}
+            patch = merge_patch({"metadata": {"uid": entry.uid, "labels": labels}})
+            try:
+                await self._client.patch(entry.resource, entry.key, patch)
+            except (Absent, Foreign):
+                _log.warning("something that was to be kept is gone", object=str(entry))
+
+    async def _outlive(self, record: Object, teardown: Teardown) -> Result | None:
+        """A finished record goes when its time is over."""
+        self._forget(record)
+        ended = parse_time(teardown.status.finished) if teardown.status.finished else utc_now()
+        left = (ended + dt.timedelta(seconds=teardown.spec.ttl_seconds_after_finished) - utc_now()).total_seconds()
+        if left > 0:
+            return Result(requeue_after=left)
+        await self._client.delete(TEARDOWNS, record.key, uid=record.meta.uid, propagation=Propagation.BACKGROUND)
+        return None
+
+    def _forget(self, record: Object) -> None:
+        self._running.pop(record.meta.uid, None)
+        self._shown.pop(record.meta.uid, None)
+
+    # What others see of it
+
+    async def _show(
+        self, record: Object, teardown: Teardown, takedown: Takedown, decision: Decision, problem: str = ""
+    ) -> None:
+        """Progress, but not every bit of it."""
+        last = self._shown.get(record.meta.uid)
+        if last is None:
+            self._shown[record.meta.uid] = monotonic()  # what goes at once is not worth a write
+            return
+        if monotonic() - last < SHOW_SECONDS:
+            return
+        waits = [
+            {
+                "object": str(wait.entry),
+                "cause": str(wait.cause),
+                "text": _said(wait),
+                "since": format_time(wait.since),
+                "until": format_time(wait.until),
+            }
+            for wait in decision.blockers[:WAITS_MAX]
+        ]
+        first = decision.blockers[0] if decision.blockers else None
+        status: Json = {
+            "phase": str(decision.phase),
+            "left": takedown.left,
+            "waits": waits,
+            "waitingFor": problem or (f"{first.entry}: {_said(first)}" if first else None),
+        }
+        conditions = self._overdue(record, teardown, decision)
+        if conditions is not None:
+            status["conditions"] = conditions
+        if any(record.get("status", name) != value for name, value in status.items()):
+            await self._status(record, status)
+            self._shown[record.meta.uid] = monotonic()
+
+    def _overdue(self, record: Object, teardown: Teardown, decision: Decision) -> list[Json] | None:
+        """The condition Blocked, once a phase takes longer than it may."""
+        limits = teardown.spec.deletion.timeouts
+        limit = getattr(limits, str(decision.phase), limits.remove)
+        now = utc_now()
+        late = [wait for wait in decision.blockers if (now - wait.since).total_seconds() > limit]
+        found = _conditions(record)
+        if not late and not any(each.get("type") == "Blocked" for each in found):
+            return None
+        return set_condition(
+            found,
+            "Blocked",
+            status=bool(late),
+            reason="Overdue" if late else "GoesOn",
+            message=f"{late[0].entry} waits for {late[0].actor}: {late[0].text}" if late else "",
+            generation=record.meta.generation,
+            now=now,
+        )
+
+    async def _blocked(self, record: Object, error: ApiError) -> None:
+        """Say why it does not go on; once."""
+        conditions = set_condition(
+            _conditions(record),
+            "Blocked",
+            status=True,
+            reason=str(error.error_class).capitalize(),
+            message=str(error),
+            generation=record.meta.generation,
+            now=utc_now(),
+        )
+        if conditions is not None:
+            await self._status(record, {"conditions": conditions, "waitingFor": str(error)})
+
+    async def _status(self, record: Object, changes: Json) -> Object:
+        patch = merge_patch({"metadata": {"uid": record.meta.uid}, "status": changes})
+        return await self._client.patch(TEARDOWNS, record.key, patch, subresource="status")
+
+
+def _conditions(record: Object) -> list[Json]:
+    found: list[Json] = record.get("status", "conditions", default=[])
+    return found
+
+
+def _said(wait: Wait) -> str:
+    """What is waited for, and who has to do something about it."""
+    return f"{wait.text} ({wait.actor})"
+
+
+def _pause(decision: Decision) -> float:
+    """When to look again, though nothing may have happened."""
+    now = utc_now()
+    moments = [wait.again for wait in decision.waits if wait.again is not None]
+    pause = min(((moment - now).total_seconds() for moment in moments), default=READ_SECONDS_MAX)
+    return min(max(pause, LOOK_SECONDS), READ_SECONDS_MAX)

@@ -1,0 +1,94 @@
+"""Which controllers there are, what each of them looks at, and what wakes it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.controllers import endpoint, teardown
+from pilotage.controllers.caches import MADE_FROM_OURS, Caches
+from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kinds.teardown import TTL_SECONDS
+from pilotage.serving.parts import Capabilities
+from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.controllers.takedown import Lookout
+    from pilotage.kube import Object, ObjectKey
+    from pilotage.runtime import Manager
+    from pilotage.traffic.contract import Expectation, Passage
+
+WORKERS = 8
+"""So many endpoints are worked on at a time: most of it is waiting for the API server."""
+
+
+class Options(NamedTuple):
+    """What the controllers of endpoints have to be told."""
+
+    lookout: Lookout
+    namespace: str = "pilotage-system"
+    """The operator's own."""
+    server: str = ""
+    """The address of the API server, for receipts."""
+    fetch_image: str = ""
+    fetch_env: tuple[tuple[str, str], ...] = ()
+    ttl_seconds: int = TTL_SECONDS
+    """For how long the record of a teardown stays."""
+    watched: str = ""
+    """Look at this namespace only; empty: at all."""
+
+
+class NobodyLooks:
+    """No proxy can be asked."""
+
+    async def observe(self, _expectation: Expectation) -> Passage | None:
+        """See `Lookout`."""
+        return None
+
+
+def add_endpoints(manager: Manager, options: Options) -> Caches:
+    """The controllers of endpoints and teardowns."""
+    caches = Caches(manager, options.watched)
+    endpoints = manager.informer(ENDPOINTS, namespace=options.watched)
+    models = manager.informer(MODELS, namespace=options.watched)
+    teardowns = manager.informer(TEARDOWNS)
+    endpoints.add_index(endpoint.BY_MODEL, endpoint.by_model)
+    teardowns.add_index(teardown.BY_TARGET, teardown.by_target)
+
+    def users(model: Object) -> Iterable[ObjectKey]:
+        name = f"{model.meta.namespace}/{model.meta.name}"
+        return [each.key for each in endpoints.store.indexed(endpoint.BY_MODEL, name)]
+
+    def capabilities() -> Capabilities:
+        return Capabilities(
+            keda=caches.serves(SCALED_OBJECTS),
+            fetch_image=options.fetch_image,
+            fetch_env=options.fetch_env,
+            kserve=caches.serves(INFERENCE_SERVICES),
+        )
+
+    around = endpoint.Surroundings(
+        caches, options.lookout, models.store, teardowns.store, options.namespace, capabilities, options.ttl_seconds
+    )
+    parts = [each for each in caches if each.resource not in MADE_FROM_OURS]
+    manager.add(
+        "endpoint",
+        endpoints,
+        endpoint.endpoints(around),
+        workers=WORKERS,
+        watches=[
+            *((each, partial(endpoint.keys_for_part, endpoints.store)) for each in parts),
+            (teardowns, endpoint.keys_for_teardown),
+            (models, users),
+        ],
+    )
+    manager.add(
+        "teardown",
+        teardowns,
+        teardown.teardowns(caches, options.lookout, options.server),
+        workers=WORKERS,
+        watches=[(each, partial(teardown.keys_for_part, teardowns.store)) for each in caches],
+    )
+    return caches

@@ -1,0 +1,80 @@
+"""What is wrong with which endpoint or teardown, as metrics. Counted when somebody scrapes, from the caches.
+
+Only what is in trouble has a series of its own, so that a large and healthy cluster has none of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from pilotage.kube.wire import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client.metrics_core import Metric
+
+    from pilotage.kube import Object
+    from pilotage.runtime.store import Store
+
+WHO = ("namespace", "name")
+TEARDOWN = (*WHO, "target")
+
+
+class Census(Collector):
+    """The collector, for a registry."""
+
+    def __init__(self, endpoints: Store, teardowns: Store) -> None:
+        self._endpoints = endpoints
+        self._teardowns = teardowns
+
+    def collect(self) -> Iterable[Metric]:
+        """See `Collector`."""
+        phases: Counter[str] = Counter()
+        by_phase = GaugeMetricFamily("pilotage_endpoints", "Endpoints by phase", labels=("phase",))
+        degraded = GaugeMetricFamily(
+            "pilotage_endpoint_degraded", "1 for one that is degraded", labels=(*WHO, "reason")
+        )
+        unrouted = GaugeMetricFamily(
+            "pilotage_endpoint_route_not_programmed", "1 for one whose route is not in place", labels=WHO
+        )
+        for endpoint in self._endpoints.list():
+            phases[endpoint.get("status", "phase", default="") or "Pending"] += 1
+            for condition in _conditions(endpoint):
+                match condition.get("type"), condition.get("status"):
+                    case "Degraded", "True":
+                        degraded.add_metric((*_who(endpoint), str(condition.get("reason"))), 1)
+                    case "RouteProgrammed", "False":
+                        unrouted.add_metric(_who(endpoint), 1)
+        for phase, number in sorted(phases.items()):
+            by_phase.add_metric((phase,), number)
+        return (by_phase, degraded, unrouted, *self._of_teardowns())
+
+    def _of_teardowns(self) -> Iterable[Metric]:
+        blocked = GaugeMetricFamily("pilotage_teardown_blocked", "1 for one that does not go on", labels=TEARDOWN)
+        started = GaugeMetricFamily(
+            "pilotage_teardown_started_timestamp_seconds", "When one began that is not finished", labels=TEARDOWN
+        )
+        for record in self._teardowns.list():
+            if record.get("status", "phase") == "done":
+                continue
+            who = (*_who(record), str(record.get("spec", "target", "name", default="")))
+            if any(each.get("type") == "Blocked" and each.get("status") == "True" for each in _conditions(record)):
+                blocked.add_metric(who, 1)
+            since = record.get("status", "started")
+            if isinstance(since, str):
+                started.add_metric(who, parse_time(since).timestamp())
+        return blocked, started
+
+
+def _who(obj: Object) -> tuple[str, str]:
+    return obj.meta.namespace, obj.meta.name
+
+
+def _conditions(obj: Object) -> list[dict[str, object]]:
+    found = obj.get("status", "conditions")
+    return found if isinstance(found, list) else []

@@ -1,0 +1,69 @@
+"""What the operator may do, rule by rule, each with what it is needed for. Nothing is allowed that has no use here.
+
+Endpoints may be in any namespace, so most of it is a ClusterRole. Two powers are not given at all, because they reach
+far: reading Secrets, and speaking to pods through the API server. There is a ClusterRole for each, which is bound in
+the namespaces where it is wanted, and nowhere by default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+
+READ = ("get", "list", "watch")
+MAKE = (*READ, "create", "patch", "delete")
+
+
+class Rule(NamedTuple):
+    """One rule: what may be done to which resources of a group."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    use: str
+
+    def written(self) -> Json:
+        """As an entry of `rules`."""
+        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+EVERYWHERE = (
+    Rule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
+    Rule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
+    Rule(
+        "pilotage.dev", ("servingendpoints/status", "models/status", "teardowns/status"), ("patch",), "to say what is"
+    ),
+    Rule("pilotage.dev", ("teardowns",), (*READ, "create", "delete"), "the records; they go when their time is over"),
+    Rule("apps", ("deployments",), MAKE, "what serves"),
+    Rule("apps", ("replicasets",), (*READ, "delete"), "to prove that it is gone, and to push what lingers"),
+    Rule("", ("pods",), (*READ, "delete"), "as above"),
+    Rule("", ("services", "persistentvolumeclaims"), MAKE, "how it is reached, and where weights are kept"),
+    Rule("discovery.k8s.io", ("endpointslices",), READ, "to see who is reached"),
+    Rule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
+    Rule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
+    Rule("networking.k8s.io", ("ingresses",), MAKE, "route.kind Ingress"),
+    Rule("gateway.networking.k8s.io", ("httproutes",), MAKE, "route.kind HTTPRoute"),
+    Rule("projectcontour.io", ("httpproxies",), MAKE, "route.kind HTTPProxy"),
+    Rule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
+    Rule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
+    Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),
+    Rule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
+)
+"""In all namespaces."""
+
+AT_HOME = (Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),)
+"""In its own namespace."""
+
+READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
+READ_ENVOYS = (Rule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
+"""Where somebody binds them."""
+
+VIEW = (Rule("pilotage.dev", ("servingendpoints", "models", "teardowns"), READ, "for people who may look"),)
+EDIT = (
+    Rule(
+        "pilotage.dev", ("servingendpoints", "models"), ("create", "update", "patch", "delete"), "for those who deploy"
+    ),
+    Rule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
+)

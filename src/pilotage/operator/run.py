@@ -1,0 +1,137 @@
+"""The operator's process: a manager with the controllers, until it is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pilotage.controllers.model import Models
+from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
+from pilotage.models import Access, Cache, Keeper
+from pilotage.models.blocking import in_thread
+from pilotage.operator.census import Census
+from pilotage.runtime import Election, Manager
+from pilotage.runtime.process import on_signals
+from pilotage.traffic.proxies import Proxies, observe, place
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pilotage.kube import Client
+    from pilotage.models.blocking import Blocking
+    from pilotage.operator.settings import Settings
+    from pilotage.traffic.contract import Expectation, Passage
+
+_log = structlog.get_logger(__name__)
+
+LEASE = "pilotage-operator"
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+
+
+class Envoys:
+    """A `Lookout` that asks the Envoys of the settings."""
+
+    def __init__(self, proxies: Proxies) -> None:
+        self._proxies = proxies
+
+    async def observe(self, expectation: Expectation) -> Passage | None:
+        """See `Lookout`."""
+        return await observe(self._proxies, expectation)
+
+
+async def add_controllers(
+    manager: Manager,
+    settings: Settings,
+    server: str,
+    around: contextlib.AsyncExitStack,
+    *,
+    blocking: Blocking = in_thread,
+) -> None:
+    """Everything that the operator runs. What has to be put in order after the manager goes onto the stack."""
+    proxies = Proxies([place(each, manager.client) for each in settings.envoy_admins])
+    around.push_async_callback(proxies.close)
+    lookout = Envoys(proxies) if proxies else NobodyLooks()
+    add_endpoints(manager, Options(lookout, settings.namespace, server, settings.fetch_image, _for_pods(settings)))
+    manager.metrics.registry.register(Census(manager.informer(ENDPOINTS).store, manager.informer(TEARDOWNS).store))
+    access = Access(
+        roots=settings.file_roots,
+        networks=settings.networks,
+        plain_http=settings.plain_http,
+        ambient=settings.ambient_credentials,
+    )
+    # Two clusters whose operators share a folder must not sweep each other's files.
+    keeper = Keeper(Cache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking)
+    await around.enter_async_context(Models(manager, keeper, by_pods=settings.fetch == "pods"))
+
+
+def _for_pods(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """What the operator's settings allow, as `pilotage fetch` in a pod is told it."""
+    networks = " ".join(map(str, settings.networks))
+    found = {"PILOTAGE_NETWORKS": networks, "PILOTAGE_PLAIN_HTTP": "1" if settings.plain_http else ""}
+    return tuple((name, value) for name, value in found.items() if value)
+
+
+async def run(settings: Settings, client: Client, server: str = "") -> None:
+    """Run until SIGTERM or SIGINT. Raises LeaseLost, OSError where the address is taken, and ApiError at the start.
+
+    `server` is the address of the API server, for receipts.
+    """
+    await prepare(settings, client)
+    async with operating(settings, client, server) as manager:
+        with on_signals(manager.stop):
+            await manager.run()
+
+
+@contextlib.asynccontextmanager
+async def operating(
+    settings: Settings, client: Client, server: str = "", *, blocking: Blocking = in_thread
+) -> AsyncIterator[Manager]:
+    """The manager with its controllers, to be run within the context. `blocking` runs what waits for files."""
+    election = Election(ObjectKey(settings.namespace, LEASE), identity()) if settings.leader_election else None
+    manager = Manager(client, name="operator", election=election, address=settings.address)
+    async with contextlib.AsyncExitStack() as around:
+        await add_controllers(manager, settings, server, around, blocking=blocking)
+        yield manager
+
+
+async def prepare(settings: Settings, client: Client) -> None:
+    """See that there is what it needs to start: its namespace is made where it may be; what is missing is said."""
+    await _have_namespace(settings.namespace, client)
+    for resource in (ENDPOINTS, MODELS, TEARDOWNS):
+        try:
+            await client.list(resource, settings.namespace, metadata_only=True)
+        except KindNotServed:
+            _log.error(
+                "a kind is not served; it is waited for. Install it: pilotage install --print | kubectl apply -f -",
+                resource=str(resource),
+            )
+        except Forbidden as error:
+            _log.error("the operator may not do its work; see `pilotage install --print`", error=str(error))
+
+
+async def _have_namespace(name: str, client: Client) -> None:
+    """On a cluster the operator lives in it; elsewhere nobody else would make it."""
+    try:
+        await client.get(NAMESPACES, ObjectKey("", name), metadata_only=True)
+    except Absent:
+        try:
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+            _log.info("made the operator's namespace", namespace=name)
+        except AlreadyExists:
+            return
+        except Forbidden as error:
+            _log.error("the operator's namespace is not there and cannot be made", namespace=name, error=str(error))
+    except Forbidden as error:
+        _log.error("the operator's namespace cannot be read", namespace=name, error=str(error))
+
+
+def identity() -> str:
+    """Of this process, and of no other."""
+    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -1,0 +1,28 @@
+"""A server with our own kinds in it, for the commands on endpoints."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.serving import Chat
+from tests.contract.server import harbor
+from tests.kinds.objects import install
+from tests.support import kinds
+
+
+@pytest.fixture(scope="session")
+def serving_server() -> Iterator[Path]:
+    """Its kubeconfig."""
+    with harbor() as place:
+        Chat(place.kubeconfig, "default").ask(install)
+        yield place.kubeconfig
+
+
+@pytest.fixture
+def chat(serving_server: Path, request: pytest.FixtureRequest) -> Chat:
+    """A namespace of one's own on it."""
+    made = Chat(serving_server, re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-60:].strip("-"))
+    made.ask(lambda client: client.create(kinds.NAMESPACES, {"metadata": {"name": made.namespace}}))
+    return made

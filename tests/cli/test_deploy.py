@@ -1,0 +1,276 @@
+"""``pilotage deploy``: what is refused before anything is made, and what is said while it comes up."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import click
+import pytest
+
+from pilotage.cli import pilotage, rollout
+from pilotage.cli.endpoints import endpoint_errors
+from pilotage.cli.errors import NoAnswer
+from pilotage.cli.spec_flags import PLACEMENTS, ROUTES, RUNTIMES, Flags, with_flags
+from pilotage.kinds.endpoint import PlacementKind, RouteKind, RuntimeName
+from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.kube import Client, KindNotServed, Propagation
+from tests.cli.running import Ran, run
+from tests.cli.serving import SOURCE, Chat, condition, press_ctrl_c, serving, with_ctrl_c
+from tests.support.waiting import until
+
+
+def in_one_sentence(ran: Ran) -> bool:
+    return ran.out == "" and ran.err.startswith("Error: ") and len(ran.err.splitlines()) == 1
+
+
+def test_flags_become_a_spec(chat: Chat):
+    ran = chat.run(
+        *("deploy", "assistant", "--no-wait", "--model", SOURCE, "--runtime", "vllm", "--image", "acme/vllm:1"),
+        *("--arg", "--max-model-len", "--arg", "8192", "--env", "A=b=c", "--replicas", "2"),
+        *("--limit", "nvidia.com/gpu=1", "--route", "HTTPRoute", "--host", "a.example.com", "--gateway", "infra/main"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    spec = chat.spec("assistant")
+    assert spec["model"] == {"source": SOURCE}
+    assert spec["runtime"] == {
+        "name": "vllm",
+        "image": "acme/vllm:1",
+        "args": ["--max-model-len", "8192"],
+        "env": [{"name": "A", "value": "b=c"}],
+    }
+    assert spec["replicas"] == 2
+    assert spec["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+    assert spec["route"] == {
+        "kind": "HTTPRoute",
+        "host": "a.example.com",
+        "path": "/",
+        "gateway": {"name": "main", "namespace": "infra"},
+    }
+
+
+def test_the_choices_are_those_of_the_kind():
+    assert (get_args(RuntimeName), get_args(PlacementKind), get_args(RouteKind)) == (RUNTIMES, PLACEMENTS, ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--runtime", "custom"], "spec.runtime: Invalid value: a custom runtime needs an image"),
+        (["--route", "HTTPRoute"], "spec.route"),
+        (["--limit", "cpu=much"], "spec.resources.limits"),
+    ],
+)
+def test_what_the_server_refuses_is_said_by_field_and_not_made(chat: Chat, flags: list[str], words: str):
+    ran = chat.run("deploy", "a", "--model", SOURCE, *flags)
+    assert ran.code == 2
+    assert in_one_sentence(ran)
+    assert words in ran.err
+    assert "nothing was changed" in ran.err
+    assert chat.find("a") is None
+
+
+def test_a_dry_run_makes_nothing(chat: Chat):
+    ran = chat.run("deploy", "a", "--model", SOURCE, "--dry-run")
+    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} would be made\n")
+    assert chat.find("a") is None
+
+
+def test_what_is_there_is_not_touched(chat: Chat):
+    made = chat.make("a")
+    ran = chat.run("deploy", "a", "--model", "hf://other/one/x.gguf")
+    assert ran.code == 2
+    assert "pilotage redeploy" in ran.err
+    found = chat.find("a")
+    assert found is not None
+    assert found.meta.resource_version == made.meta.resource_version
+
+
+def test_a_model_that_is_not_there_is_refused(chat: Chat):
+    ran = chat.run("deploy", "a", "--model", "qwen", "--no-wait")
+    assert ran.code == 2
+    assert f"There is no model/qwen -n {chat.namespace}." in ran.err
+    assert chat.find("a") is None
+
+
+def test_a_namespace_that_is_not_there_is_named(serving_server: Path):
+    ran = run("deploy", "a", "--model", SOURCE, "-n", "nowhere", kubeconfig=serving_server)
+    assert ran.code == 2
+    assert "There is no namespace nowhere." in ran.err
+
+
+FILE = f"""
+apiVersion: pilotage.dev/v1alpha1
+kind: Model
+metadata: {{name: qwen}}
+spec: {{source: "{SOURCE}"}}
+---
+apiVersion: pilotage.dev/v1alpha1
+kind: ServingEndpoint
+metadata: {{name: a, labels: {{team: search}}}}
+spec: {{model: {{name: qwen}}, replicas: 3}}
+"""
+
+
+def test_a_file_brings_the_model_along(chat: Chat, tmp_path: Path):
+    (tmp_path / "a.yaml").write_text(FILE)
+    ran = chat.run("deploy", "-f", tmp_path / "a.yaml", "--no-wait")
+    assert ran.code == 0, ran.err
+    made, model = chat.find("a"), chat.find("qwen", MODELS)
+    assert made is not None
+    assert made.meta.labels == {"team": "search"}
+    assert model is not None
+    assert model.get("spec", "source") == SOURCE
+
+
+def test_a_file_with_anything_else_is_refused_as_a_whole(chat: Chat, tmp_path: Path):
+    other = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+    (tmp_path / "a.yaml").write_text(FILE + other)
+    ran = chat.run("deploy", "-f", tmp_path / "a.yaml", "--no-wait")
+    assert ran.code == 2
+    assert "configmap/c is neither a ServingEndpoint nor a Model" in ran.err
+    assert chat.find("qwen", MODELS) is None
+
+
+def test_nothing_of_a_file_is_made_where_one_thing_in_it_is_refused(chat: Chat, tmp_path: Path):
+    (tmp_path / "a.yaml").write_text(FILE.replace("replicas: 3", "runtime: {name: custom}"))
+    ran = chat.run("deploy", "-f", tmp_path / "a.yaml", "--no-wait")
+    assert ran.code == 2
+    assert "a custom runtime needs an image" in ran.err
+    assert chat.find("qwen", MODELS) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["deploy"], "Say either NAME and flags, or -f FILE."),
+        (["deploy", "a"], "Say what is served"),
+        (["deploy", "a", "-f", "x.yaml"], "Say either NAME and flags, or -f FILE."),
+        (["deploy", "-f", "x.yaml", "--replicas", "2"], "Say either NAME and flags, or -f FILE."),
+        (["redeploy", "a"], "Say what changes"),
+        (["redeploy"], "Say either NAME and flags, or -f FILE."),
+        (["logs", "a", "-f", "-p"], "there is nothing to follow"),
+        (["models", "a", "-A"], "A name stands alone"),
+        (["status", "pod/a"], "is not the name of an endpoint"),
+    ],
+)
+def test_what_means_nothing_is_refused_before_anybody_is_asked(arguments: list[str], words: str):
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    ("spec", "flags", "words"),
+    [
+        ({}, Flags(host="a.example.com"), "--host needs a route"),
+        ({"route": {"kind": "Ingress"}}, Flags(gateway="g"), "--gateway goes with --route HTTPRoute"),
+        ({"autoscaling": {"min": 1, "max": 8}}, Flags(replicas=2), "between 1 and 8"),
+        ({}, Flags(env=("A",)), "write NAME=VALUE"),
+    ],
+)
+def test_flags_that_contradict_are_refused(spec: dict[str, object], flags: Flags, words: str):
+    with pytest.raises(click.UsageError, match=words):
+        with_flags(spec, flags)
+
+
+def test_another_runtime_begins_anew_and_the_same_one_stays():
+    spec = {"runtime": {"name": "vllm", "image": "i", "args": ["x"]}, "route": {"kind": "Ingress", "host": "h"}}
+    assert with_flags(spec, Flags(runtime="sglang"))["runtime"] == {"name": "sglang"}
+    assert with_flags(spec, Flags(runtime="vllm", image="j"))["runtime"] == {
+        "name": "vllm",
+        "image": "j",
+        "args": ["x"],
+    }
+    assert with_flags(spec, Flags(route="HTTPProxy"))["route"] == {"kind": "HTTPProxy", "host": "h"}
+    assert with_flags(spec, Flags(route="None"))["route"] == {"kind": "None"}
+    assert spec["runtime"]["args"] == ["x"]
+
+
+# Waiting
+
+
+def test_it_waits_until_it_serves_and_says_where(chat: Chat):
+    coming = {"phase": "Deploying", "conditions": [condition("Progressing", True, "RevisionComing", "a-1 comes.")]}
+    with chat.answering("a", coming, serving("a")):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines()[-1] == (
+        f"servingendpoint/a -n {chat.namespace} serves: http://a.example.com/v1 (revision a-1, 1 of 1 ready)"
+    )
+
+
+def test_for_scripts_each_line_is_an_event(chat: Chat):
+    with chat.answering("a", serving("a")):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20", "-o", "json")
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.code == 0
+    assert events[-1]["event"] == "end"
+    assert (events[-1]["result"], events[-1]["url"]) == ("serving", "http://a.example.com/v1")
+    assert {"event": "up", "state": "done", "text": "a-1  1 of 1 ready"}.items() <= events[-2].items()
+
+
+def test_what_will_not_come_up_ends_it_with_the_reason(chat: Chat, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rollout, "SETTLE_SECONDS", 0.0)
+    missing = condition("Degraded", True, "ModelMissing", "the file /models/a.gguf does not exist.")
+    with chat.answering("a", {"phase": "Degraded", "conditions": [missing]}):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
+    assert ran.code == 1
+    assert "ModelMissing: the file /models/a.gguf does not exist. Nothing serves." in ran.err
+    assert "Look with: pilotage status a" in ran.err
+
+
+def test_a_moment_of_trouble_is_waited_out(chat: Chat):
+    """An operator that has not seen a Model yet says so, and takes it back at once."""
+    trouble = condition("Degraded", True, "ModelMissing", "not there")
+    with chat.answering("a", {"phase": "Degraded", "conditions": [trouble]}, serving("a")):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
+    assert ran.code == 0, ran.err
+
+
+def test_without_an_operator_the_time_runs_out_and_that_is_why(chat: Chat, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rollout, "OPERATOR_SECONDS", 0.0)
+    ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "0.5")
+    assert ran.code == 1
+    assert "none runs: there is no Lease pilotage-operator" in ran.err
+    assert "After 0.5 s: the operator has not looked at it yet" in ran.err
+
+
+def test_one_that_is_deleted_meanwhile_is_not_waited_for(chat: Chat):
+    async def delete(client: Client) -> None:
+        found = await until(client, ENDPOINTS, chat.key("a"), bool)
+        assert found is not None
+        await client.delete(ENDPOINTS, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+
+    with chat.meanwhile(delete):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
+    assert ran.code == 1
+    assert "It was deleted meanwhile." in ran.err
+
+
+def test_ctrl_c_says_that_it_goes_on(chat: Chat):
+    async def strike(client: Client) -> None:
+        await until(client, ENDPOINTS, chat.key("a"), bool)
+        await press_ctrl_c()
+
+    with with_ctrl_c(), chat.meanwhile(strike):
+        ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
+    assert ran.code == 130
+    assert "the operator goes on by itself" in ran.err
+    assert chat.find("a") is not None
+
+
+def test_where_pilotage_is_not_installed_it_is_said_how_to():
+    def command() -> None:
+        raise KindNotServed("404", request="GET /apis/pilotage.dev/v1alpha1/servingendpoints")
+
+    with pytest.raises(NoAnswer, match="pilotage install --print"):
+        endpoint_errors(command)()
+
+
+@pytest.mark.parametrize(
+    "name", ["deploy", "list", "status", "logs", "scale", "redeploy", "rollback", "history", "models"]
+)
+def test_help_says_what_the_exit_codes_mean(name: str):
+    command = pilotage.get_command(click.Context(pilotage), name)
+    assert command is not None
+    assert "Exit codes: 0" in (command.help or "")

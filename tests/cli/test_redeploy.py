@@ -1,0 +1,230 @@
+"""``pilotage redeploy``: what changes, and how the change is followed until the old revision is gone."""
+
+import io
+import threading
+from pathlib import Path
+
+import pytest
+
+from pilotage.cli import rollout
+from pilotage.cli.endpoints import change
+from pilotage.cli.steps import Goal, State, Verdict, look
+from pilotage.cli.telling import Block, Lines
+from pilotage.cli.views import Endpoint, view
+from pilotage.kinds.names import ENDPOINTS
+from pilotage.kube import Client, Json, Object, merge_patch
+from pilotage.kube.wire import parse_time
+from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving
+
+
+def test_flags_change_what_they_name_and_no_more(chat: Chat):
+    chat.make("a", replicas=2, runtime={"name": "vllm", "args": ["x"]})
+    ran = chat.run("redeploy", "a", "--image", "acme/vllm:2", "--no-wait")
+    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} is changed\n")
+    spec = chat.spec("a")
+    assert spec["runtime"] == {"name": "vllm", "args": ["x"], "image": "acme/vllm:2"}
+    assert spec["replicas"] == 2
+
+
+def test_a_file_is_taken_whole(chat: Chat, tmp_path: Path):
+    chat.make("a", replicas=2, autoscaling={"max": 4}, metadata={"labels": {"mine": "yes"}})
+    (tmp_path / "a.yaml").write_text(
+        "apiVersion: pilotage.dev/v1alpha1\nkind: ServingEndpoint\nmetadata: {name: a, labels: {team: b}}\n"
+        f"spec: {{model: {{source: '{OTHER}'}}}}\n"
+    )
+    ran = chat.run("redeploy", "-f", tmp_path / "a.yaml", "--no-wait")
+    assert ran.code == 0, ran.err
+    found = chat.find("a")
+    assert found is not None
+    assert found.meta.labels == {"mine": "yes", "team": "b"}
+    spec = chat.spec("a")
+    assert (spec["model"], spec["replicas"]) == ({"source": OTHER}, 1)
+    assert "autoscaling" not in spec
+
+
+def test_what_is_so_already_is_left_alone(chat: Chat):
+    made = chat.make("a")
+    ran = chat.run("redeploy", "a", "--model", SOURCE, "--replicas", "1")
+    assert ran.code == 0
+    assert "nothing to change" in ran.out
+    found = chat.find("a")
+    assert found is not None
+    assert found.meta.resource_version == made.meta.resource_version
+
+
+def test_what_the_server_refuses_changes_nothing(chat: Chat):
+    made = chat.make("a")
+    ran = chat.run("redeploy", "a", "--runtime", "custom")
+    assert ran.code == 2
+    assert "a custom runtime needs an image" in ran.err
+    found = chat.find("a")
+    assert found is not None
+    assert found.meta.resource_version == made.meta.resource_version
+
+
+def test_who_changes_it_meanwhile_is_not_overwritten(chat: Chat):
+    chat.make("a")
+    calls = []
+
+    def alter(old: Object) -> Json:
+        calls.append(old)
+        if len(calls) == 1:
+            patch = merge_patch({"spec": {"replicas": 7}})
+            other = threading.Thread(
+                target=lambda: chat.ask(lambda client: client.patch(ENDPOINTS, chat.key("a"), patch))
+            )
+            other.start()
+            other.join()
+        body = old.to_dict()
+        return body | {"spec": body["spec"] | {"model": {"source": OTHER}}}
+
+    chat.ask(lambda client: change(client, chat.key("a"), alter))
+    assert (chat.spec("a")["replicas"], chat.spec("a")["model"]) == (7, {"source": OTHER})
+
+
+def test_one_that_goes_is_not_changed(chat: Chat):
+    chat.make("a", metadata={"finalizers": ["acme.example.com/x"]})
+
+    async def delete(client: Client) -> None:
+        from pilotage.kube import Propagation
+
+        found = await client.get(ENDPOINTS, chat.key("a"))
+        await client.delete(ENDPOINTS, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+
+    chat.ask(delete)
+    ran = chat.run("redeploy", "a", "--model", OTHER)
+    assert ran.code == 2
+    assert "is being deleted" in ran.err
+
+
+def test_it_is_followed_until_the_old_revision_is_gone(chat: Chat):
+    old, new = part("Deployment", "a-1", 1, "u1"), part("Deployment", "a-2", 2, "u2")
+    chat.make("a", serving("a", ledger=[old]) | {"observedGeneration": 1})
+    moved = serving("a", 2, revision(1, "Previous"), ledger=[old, new])
+    moved["conditions"] = [condition("Available", True), condition("Progressing", True, "Replacing")]
+    with chat.answering("a", moved, serving("a", 2, revision(1, "Previous"), ledger=[new]), generation=2):
+        ran = chat.run("redeploy", "a", "--model", OTHER, "--timeout", "20")
+    assert ran.code == 0, ran.err
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["gone", "a-1"] in [line[:2] for line in lines]
+    assert "serves: http://a.example.com/v1 (revision a-2, 1 of 1 ready)" in ran.out
+
+
+def test_a_failed_one_says_that_the_old_one_keeps_serving(chat: Chat, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rollout, "SETTLE_SECONDS", 0.0)
+    chat.make("a", serving("a") | {"observedGeneration": 1})
+    failed = serving("a", phase="Redeploying", history=[revision(1, "Current"), revision(2, "Starting", OTHER)])
+    failed["conditions"] = [
+        condition("Available", True),
+        condition("Degraded", True, "ImagePullBackOff", "acme/x:1 cannot be pulled."),
+    ]
+    with chat.answering("a", failed, generation=2):
+        ran = chat.run("redeploy", "a", "--image", "acme/x:1", "--timeout", "20")
+    assert ran.code == 1
+    assert "ImagePullBackOff: acme/x:1 cannot be pulled. a-1 keeps serving at http://a.example.com/v1." in ran.err
+
+
+# What a status says, and how it is shown
+
+
+def seen(status: Json, generation: int = 2, **spec: object) -> Endpoint:
+    meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": generation}
+    made = {"model": {"source": SOURCE}} | spec
+    return view(Object.from_dict({"metadata": meta, "spec": made, "status": status}), Endpoint)
+
+
+GOAL = Goal("u", 2, "a-1")
+HISTORY = [revision(1, "Current"), revision(2, "Starting")]
+OLD, NEW = part("Deployment", "a-1", 1), part("Deployment", "a-2", 2)
+ROUTED = {"kind": "HTTPProxy", "host": "a.example.com"}
+
+
+def redeploying() -> list[Endpoint]:
+    """What an operator says one after the other."""
+    base = {"observedGeneration": 2, "revision": "a-1", "replicas": {"ready": 1, "desired": 1}}
+    available = condition("Available", True)
+    coming = base | {
+        "phase": "Redeploying",
+        "history": HISTORY,
+        "ledger": [OLD, NEW],
+        "conditions": [
+            available,
+            condition("Progressing", True, "RevisionComing", "a-2 is on its way."),
+            condition("RouteProgrammed", True, "ProvenByProxy"),
+        ],
+    }
+    arrived = [revision(1, "Previous"), revision(2, "Current")]
+    moving = coming | {
+        "conditions": [
+            available,
+            condition("Progressing", True, "RevisionComing"),
+            condition("RouteProgrammed", False, "Moving", "1 of 2 Envoys have it"),
+        ]
+    }
+    moved = coming | {
+        "phase": "Serving",
+        "revision": "a-2",
+        "history": arrived,
+        "conditions": [
+            available,
+            condition("Progressing", True, "Replacing"),
+            condition("RouteProgrammed", True, "AcceptedUnverified"),
+        ],
+    }
+    done = moved | {
+        "ledger": [NEW],
+        "conditions": [available, condition("RouteProgrammed", True, "AcceptedUnverified")],
+    }
+    return [seen({"observedGeneration": 1}), *(seen(each, route=ROUTED) for each in (coming, moving, moved, done))]
+
+
+def test_each_step_is_told_from_the_status():
+    looks = [look(endpoint, GOAL) for endpoint in redeploying()]
+    assert [each.verdict for each in looks] == [*[Verdict.GOING] * 4, Verdict.SERVING]
+    states = [{step.name: step.state for step in each.steps} for each in looks]
+    assert states == [
+        {"operator": State.ACTIVE},
+        {"up": State.ACTIVE, "route": State.LATER, "gone": State.LATER},
+        {"up": State.ACTIVE, "route": State.ACTIVE, "gone": State.LATER},
+        {"up": State.DONE, "route": State.DONE, "gone": State.ACTIVE},
+        {"up": State.DONE, "route": State.DONE, "gone": State.DONE},
+    ]
+
+
+def test_replicas_of_the_old_revision_are_not_told_of_the_new_one():
+    up = look(redeploying()[1], GOAL).steps[0]
+    assert up.text == "a-2  RevisionComing: a-2 is on its way."
+
+
+def test_a_revision_that_serves_without_the_proof_of_the_proxy_says_so():
+    route = look(redeploying()[-1], GOAL).steps[1]
+    assert "not proven" in route.text
+
+
+def test_another_endpoint_of_the_same_name_is_not_taken_for_it():
+    assert look(redeploying()[-1], GOAL._replace(uid="before")).verdict is Verdict.DELETED
+
+
+def test_lines_tell_each_news_once():
+    out = io.StringIO()
+    lines = Lines(out)
+    now = parse_time(SINCE)
+    for endpoint in redeploying():
+        lines.tell(look(endpoint, GOAL), now)
+        lines.tell(look(endpoint, GOAL), now)
+    assert [line.split("  ")[0].split()[0] for line in out.getvalue().splitlines()] == [
+        *("operator", "up", "up", "route", "up", "route", "gone", "gone")
+    ]
+
+
+def test_a_terminal_shows_a_line_for_each_step_and_redraws_it():
+    out = io.StringIO()
+    block = Block(out, width=40)
+    now = parse_time(SINCE)
+    for endpoint in redeploying()[3:]:
+        block.tell(look(endpoint, GOAL), now)
+    first, second = out.getvalue().split("\x1b[J")[:2]
+    assert first.count("\n") == 4
+    assert second.startswith("\x1b[4F")
+    assert "✓ gone     a-1\n" in second.replace("\x1b[2K", "")
+    assert max(len(line) for line in first.replace("\x1b[2K", "").splitlines()) <= 40

@@ -1,0 +1,56 @@
+"""What an endpoint's life costs the API server: no more writes than have something to say."""
+
+import asyncio
+
+from pilotage.harbor.calls import Answer, Call
+from pilotage.sim.loop import virtual
+from tests.controllers.harbour_town import town
+
+INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
+STATUS = "patch servingendpoints.pilotage.dev/status default/chat"
+RECORD_STATUS = "patch teardowns.pilotage.dev/status default/chat-"
+
+
+def counted(writes: list[str], beginning: str) -> int:
+    return sum(each.startswith(beginning) for each in writes)
+
+
+@virtual
+async def test_a_deploy_writes_the_status_when_it_begins_is_made_is_routed_and_serves():
+    async with town() as place:
+        await place.deploy(route=INGRESS)
+        await place.serving()
+        await asyncio.sleep(30)
+        assert counted(place.writes(), STATUS) == 4, place.writes()
+
+
+@virtual
+async def test_a_deletion_that_goes_at_once_writes_each_status_once_at_its_begin_and_the_record_at_its_end():
+    async with town() as place:
+        await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
+        await place.serving()
+        before = len(place.writes())
+        await place.delete()
+        await place.gone()
+        writes = place.writes()[before:]
+        assert counted(writes, STATUS) == 1, writes
+        assert counted(writes, RECORD_STATUS) == 2, writes
+
+
+@virtual
+async def test_the_proof_of_a_few_replicas_does_not_read_all_pods_of_the_namespace():
+    async with town() as place:
+        await place.deploy(replicas=5, deletion={"drainSeconds": 0})
+        await place.serving()
+        lists: list[str] = []
+
+        def note(call: Call) -> Answer | None:
+            if call.method == "GET" and call.path.endswith("/namespaces/default/pods"):
+                lists.append(call.path)
+            return None
+
+        place.world.intercept(note)
+        await place.delete()
+        await place.gone()
+        assert len(place.records()[0]["status"]["receipt"]["objects"]) >= 5
+        assert not lists

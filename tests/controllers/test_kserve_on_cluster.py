@@ -1,0 +1,212 @@
+"""Placement KServe beside KServe's real manager, and beside a stand-in for what the real one cannot be made to do."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster
+from field.kserve import KServe
+from pilotage.kube import Client, Object
+from pilotage.teardown.ledger import HOLD
+from tests.controllers.operating import DELETES, Place, install, operator
+from tests.teardown.staged import force_away
+from tests.teardown.standins import KSERVE_FINALIZER, stubborn_kserve_controller
+
+SERVICES = "/apis/serving.kserve.io/v1beta1/namespaces/{}/inferenceservices"
+PLACED = {"placement": {"kind": "KServe"}, "resources": {"requests": {"cpu": "1m"}}, "deletion": {"drainSeconds": 0}}
+SCALED = {"autoscaling": {"min": 2, "max": 3}}
+GOING = ("horizontalpodautoscalers", "deployments", "services")
+"""What KServe makes, in the order in which it has to go."""
+
+
+@pytest.fixture
+def place(own_cluster: Cluster, kserve_kinds: None) -> Iterator[Place]:
+    install(own_cluster)
+    with own_cluster.namespace("ks") as namespace:  # a short name: KServe makes the label of a host name of it
+        place = Place(own_cluster, namespace)
+        yield place
+        for each in inference_services(place):  # of a test that failed: else its namespace would stay
+            force_away(own_cluster, f"{SERVICES.format(namespace)}/{each['metadata']['name']}")
+
+
+def inference_services(place: Place) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = place.cluster.request("GET", SERVICES.format(place.namespace))["items"]
+    return found
+
+
+def everything(place: Place) -> list[str]:
+    """All that is a part of an endpoint, whoever made it."""
+    return [*(f"inferenceservices/{each['metadata']['name']}" for each in inference_services(place)), *place.parts()]
+
+
+def writes(place: Place, mark: int) -> list[str]:
+    """What was held, deleted and released, by whomever, of all that KServe and we make; pods and the like are not."""
+    found = []
+    kinds = ("inferenceservices", "ingresses", *GOING)
+    for record in place.cluster.audit(since=mark, namespace=place.namespace):
+        if record.resource not in kinds or record.subresource or record.code >= 300:
+            continue
+        if record.verb == "delete":
+            found.append(f"delete {record.resource}/{record.name}")
+        elif record.verb == "patch" and record.user_agent.startswith(DELETES):
+            finalizers = record.body.get("metadata", {}).get("finalizers")
+            if finalizers is not None:
+                found.append(f"{'hold' if HOLD in finalizers else 'release'} {record.resource}/{record.name}")
+    return found
+
+
+def in_order(revision: str, *, scaled: bool = True) -> list[str]:
+    """How an InferenceService goes: marked first, its parts one by one, and then let go."""
+    parts = GOING if scaled else GOING[1:]
+    owner = f"inferenceservices/{revision}"
+    return [
+        f"hold {owner}",
+        f"delete {owner}",
+        *(f"delete {each}/{revision}-predictor" for each in parts),
+        f"release {owner}",
+    ]
+
+
+def receipts(place: Place) -> list[str]:
+    return [record["status"]["receipt"]["result"] for record in place.records()]
+
+
+def blocker(status: dict[str, Any]) -> bool:
+    """Whether a status names who holds it up, and with what."""
+    text = status.get("waitingFor") or ""
+    return "inferenceservice/chat-1" in text and KSERVE_FINALIZER in text and "KServe controller" in text
+
+
+def test_the_life_of_an_endpoint_on_kserve(place: Place, kserve: KServe, tmp_path):
+    mark = place.cluster.audit_mark()
+    with operator(place.cluster, tmp_path) as process:
+        place.deploy("chat", route={"kind": "Ingress", "host": "chat.example.com"}, **PLACED, **SCALED)
+        place.until(lambda: place.serves("chat"))
+        assert place.status("chat")["replicas"] == {"ready": 2, "desired": 2}
+        assert place.status("chat")["placement"] == "KServe"
+        made = {part for part in everything(place) if not part.startswith(("pods/", "replicasets/", "endpointslices/"))}
+        assert made == {
+            "inferenceservices/chat-1",
+            "ingresses/chat",
+            *(f"{each}/chat-1-predictor" for each in GOING),
+        }
+        place.change("chat", runtime={"args": ["--ctx-size", "2048"]})
+        place.until(lambda: place.serves("chat", 2) and not any("chat-1" in part for part in everything(place)))
+        assert writes(place, mark) == in_order("chat-1")
+        place.until(lambda: receipts(place) == ["complete"])
+        mark = place.cluster.audit_mark()
+        place.delete("chat", "--cascade=foreground")
+        place.until(lambda: place.get("chat") is None)
+        assert everything(place) == []
+        found = writes(place, mark)
+        assert found.index("delete ingresses/chat") < found.index(in_order("chat-2")[2])
+        assert [each for each in found if "ingresses" not in each] == in_order("chat-2")
+        assert receipts(place) == ["complete", "complete"]
+        assert process.end() == 0
+
+
+def test_a_manager_that_is_dead_is_named_and_waited_for(place: Place, kserve: KServe, tmp_path):
+    mark = place.cluster.audit_mark()
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", **PLACED)
+        place.until(lambda: place.serves("chat"))
+        assert place.status("chat")["url"] == f"http://chat-1-predictor.{place.namespace}.svc/v1"
+        kserve.kill()
+        place.delete("chat")
+        place.until(lambda: blocker(place.status("chat")) and any(blocker(each["status"]) for each in place.records()))
+        [left] = inference_services(place)
+        assert left["metadata"]["finalizers"] == [KSERVE_FINALIZER]
+        assert everything(place) == ["inferenceservices/chat-1"]
+        assert KSERVE_FINALIZER in place.status("chat")["teardown"]["waits"][0]["text"]
+        stays(lambda: inference_services(place) == [left])
+        kserve.start()
+        place.until(lambda: place.get("chat") is None)
+    assert everything(place) == []
+    assert writes(place, mark) == in_order("chat-1", scaled=False)
+    assert receipts(place) == ["complete"]
+
+
+def stays(condition, seconds: float = 1.0) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert condition()
+        time.sleep(0.05)
+
+
+def test_another_placement_takes_the_former_one_down_in_order(place: Place, kserve: KServe, tmp_path):
+    mark = place.cluster.audit_mark()
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", **PLACED | {"placement": {"kind": "Deployment"}}, **SCALED)
+        place.until(lambda: place.serves("chat"))
+        place.change("chat", placement={"kind": "KServe"})
+        place.until(lambda: place.serves("chat", 2) and not any("chat-1" in part for part in everything(place)))
+        assert place.status("chat")["placement"] == "KServe"
+        assert writes(place, mark) == [f"delete {each}/chat-1" for each in GOING]
+        mark = place.cluster.audit_mark()
+        place.change("chat", placement={"kind": "Deployment"})
+        place.until(lambda: place.serves("chat", 3) and not any("chat-2" in part for part in everything(place)))
+        assert writes(place, mark) == in_order("chat-2")
+        place.delete("chat")
+        place.until(lambda: place.get("chat") is None)
+    assert everything(place) == []
+    assert receipts(place) == ["complete"] * 3
+
+
+def test_parts_that_come_back_and_a_finalizer_that_stays(place: Place, tmp_path):
+    """A controller that brings back what is deleted, though its owner goes, and keeps its finalizer."""
+    let_go = threading.Event()
+
+    async def may_let_go(client: Client, obj: Object) -> bool:
+        return let_go.is_set()
+
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", **PLACED)
+        place.until(lambda: inference_services(place))
+        make_parts(place)
+        place.until(lambda: place.serves("chat"))
+        mark = place.cluster.audit_mark()
+        with stubborn_kserve_controller(place.cluster, place.namespace, may_let_go, times=2):
+            place.delete("chat")
+            place.until(lambda: blocker(place.status("chat")))
+            place.until(lambda: everything(place) == ["inferenceservices/chat-1"])
+            [left] = inference_services(place)
+            assert left["metadata"]["finalizers"] == [KSERVE_FINALIZER]
+            let_go.set()
+            place.until(lambda: place.get("chat") is None)
+    assert everything(place) == []
+    found = writes(place, mark)
+    assert found[:4] == in_order("chat-1", scaled=False)[:4]
+    assert sorted(found[2:]) == sorted([*in_order("chat-1", scaled=False)[2:4] * 3, "release inferenceservices/chat-1"])
+    [record] = place.records()
+    gone = [each["name"] for each in record["status"]["receipt"]["objects"] if each["kind"] == "Deployment"]
+    assert gone == ["chat-1-predictor"] * 3
+
+
+def make_parts(place: Place) -> None:
+    """What KServe would make of the one InferenceService, and say about it."""
+    [service] = inference_services(place)
+    meta = service["metadata"]
+    owner = {"apiVersion": service["apiVersion"], "kind": service["kind"], "name": meta["name"], "uid": meta["uid"]}
+    head = {
+        "name": f"{meta['name']}-predictor",
+        "labels": meta["labels"],
+        "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+    }
+    app = {"app": head["name"]}
+    pod = {"containers": [{"name": "kserve-container", "image": "example.com/server:1"}]}
+    deployment = {
+        "selector": {"matchLabels": app},
+        "template": {"metadata": {"labels": app | meta["labels"]}, "spec": pod},
+    }
+    ports = [{"port": 80, "targetPort": 8080}]
+    requests = place.cluster.request
+    requests("POST", f"/apis/apps/v1/namespaces/{place.namespace}/deployments", {"metadata": head, "spec": deployment})
+    spec = {"selector": app, "ports": ports}
+    requests("POST", f"/api/v1/namespaces/{place.namespace}/services", {"metadata": head, "spec": spec})
+    path = f"{SERVICES.format(place.namespace)}/{meta['name']}"
+    service = requests("PUT", path, service | {"metadata": meta | {"finalizers": [KSERVE_FINALIZER]}})
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    requests("PUT", f"{path}/status", service | {"status": {"conditions": conditions}})

@@ -1,0 +1,597 @@
+"""Models: what lasts costs nothing, what passes is tried again, and everything is said once."""
+
+import asyncio
+import hashlib
+from itertools import pairwise
+
+import pytest
+
+from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.kube import ObjectKey, Resource, merge_patch
+from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
+from pilotage.sim.loop import virtual
+from tests.controllers.model_town import HOUR, model_town
+from tests.models.weights import gguf
+
+WEIGHTS = gguf()
+SECRETS = Resource("", "v1", "secrets", "Secret")
+
+
+class Script:
+    """A `Keeping` that does what it is told: each look takes the next step."""
+
+    def __init__(self, *steps):
+        self.steps = list(steps)
+        self.times = []
+        self.released = []
+        self.credentials = None
+
+    async def keep(self, order, user, credentials, progress):
+        self.times.append(asyncio.get_running_loop().time())
+        self.credentials = credentials
+        step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+        if isinstance(step, Exception):
+            raise step
+        if callable(step):
+            await step(progress)
+        return Kept("/cache/x", 10, "", Format("GGUF"), in_place=False)
+
+    async def release(self, user, *, retain=None, but=None):
+        self.released.append((user, retain, but))
+        return []
+
+    async def sweep(self, users):
+        return []
+
+
+# Document 3: a source that cannot be reached
+
+
+@virtual
+async def _missing_file(folder):
+    async with model_town(folder, real=True) as town:
+        await town.start()
+        await town.make("qwen", f"file://{folder}/models/qwen.gguf")
+        await town.until("qwen", "Failed")
+        degraded = town.condition("qwen", "Degraded")
+        assert (degraded["status"], degraded["reason"]) == ("True", "FileNotFound")
+        assert degraded["message"] == (
+            f"the file {folder}/models/qwen.gguf does not exist on host gpu-3. Put it there, or change spec.source; "
+            "it is checked again every 5 minutes, and at once when the spec changes."
+        )
+        assert town.condition("qwen", "Available")["status"] == "False"
+        await asyncio.sleep(5)
+        assert town.events() == [("Warning", "FileNotFound")]
+        # no error to the rate limiter: the result is a delay
+        assert town.metric("controller_runtime_reconcile_total", controller="models", result="error") == 0
+        assert town.metric("pilotage_model_checks_total", result="FileNotFound") == 1
+        assert town.metric("pilotage_models", phase="Failed") == 1
+
+
+def test_a_missing_file_is_failed_and_degraded_without_an_error_to_the_rate_limiter(tmp_path):
+    _missing_file(tmp_path)
+
+
+@virtual
+async def _steady(folder, make_source):
+    async with model_town(folder) as town:
+        await town.start()
+        await make_source(town)
+        await town.until("qwen", "Failed")
+        await asyncio.sleep(10)
+        writes, looks = len(town.writes()), len(town.keeper.looks)
+        for _ in range(3):
+            await asyncio.sleep(HOUR)
+        assert len(town.keeper.looks) - looks == 36
+        assert town.writes()[writes:] == []
+        assert town.metric("controller_runtime_reconcile_total", controller="models", result="error") == 0
+
+
+async def _make_missing(town):
+    await town.make("qwen", f"file://{town.folder}/models/qwen.gguf")
+
+
+async def _make_not_allowed(town):
+    await town.make("qwen", "file:///etc/passwd")
+
+
+async def _make_wrong_sum(town):
+    (town.folder / "models" / "qwen.gguf").write_bytes(WEIGHTS)
+    await town.make("qwen", f"file://{town.folder}/models/qwen.gguf", sha256="0" * 64)
+
+
+async def _make_no_model(town):
+    (town.folder / "models" / "qwen.gguf").write_text("<html>")
+    await town.make("qwen", f"file://{town.folder}/models/qwen.gguf")
+
+
+async def _make_without_secret(town):
+    source = f"file://{town.folder}/models/qwen.gguf"
+    await town.make("qwen", source, secretRef={"name": "token"})
+
+
+@pytest.mark.parametrize("make_source", [_make_missing, _make_not_allowed, _make_wrong_sum, _make_no_model])
+def test_a_steady_failed_model_costs_12_looks_and_no_write_in_an_hour(tmp_path, make_source):
+    _steady(tmp_path, make_source)
+
+
+REASONS = {
+    _make_missing: "FileNotFound",
+    _make_not_allowed: "SourceNotAllowed",
+    _make_wrong_sum: "ChecksumMismatch",
+    _make_no_model: "InvalidFormat",
+    _make_without_secret: "SecretNotFound",
+}
+
+
+@pytest.mark.parametrize("make_source", REASONS)
+def test_each_way_to_fail_has_its_reason(tmp_path, make_source):
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start()
+            await make_source(town)
+            await town.until("qwen", "Failed")
+            assert town.condition("qwen", "Degraded")["reason"] == REASONS[make_source]
+            assert town.status("qwen").get("path") is None
+            assert town.cached() == []  # no part of anything, anywhere
+
+    play()
+
+
+def test_repeated_looks_stay_on_the_fixed_interval(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(Standing(Reason.NOT_READABLE, "it may not be read", "Let it"))
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "file:///models/qwen.gguf")
+            await asyncio.sleep(1600)
+            pauses = [round(b - a) for a, b in pairwise(keeping.times)]
+            assert pauses == [300] * 5
+
+    play()
+
+
+def test_what_others_do_to_a_failed_model_does_not_hurry_it(tmp_path):
+    """Labels, endpoints that come and go, a restart of the watch: none of them is a reason to look again."""
+
+    @virtual
+    async def play():
+        keeping = Script(Standing(Reason.NOT_FOUND, "it does not exist", "Put it there"))
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Failed")
+            await town.serve("chat", "qwen")
+            for number in range(50):
+                labels = {"metadata": {"labels": {"n": str(number)}}}
+                await town.user.patch(MODELS, ObjectKey("default", "qwen"), merge_patch(labels))
+                await asyncio.sleep(1)
+            assert len(keeping.times) == 1
+
+    play()
+
+
+def test_a_failed_model_recovers_by_itself_when_the_file_appears(tmp_path):
+    @virtual
+    async def play():
+        async with model_town(tmp_path, real=True) as town:
+            await town.start()
+            await _make_missing(town)
+            await town.until("qwen", "Failed")
+            await asyncio.sleep(1000)
+            (tmp_path / "models" / "qwen.gguf").write_bytes(WEIGHTS)
+            await town.until("qwen", "Ready", limit=301)
+            status = town.status("qwen")
+            assert status["path"] == f"{tmp_path}/models/qwen.gguf"
+            assert status["bytes"] == {"done": len(WEIGHTS), "total": len(WEIGHTS)}
+            assert status["format"] == {
+                "kind": "GGUF",
+                "architecture": "qwen3",
+                "quantization": "Q4_K_M",
+                "contextLength": 32768,
+            }
+            assert town.condition("qwen", "Degraded")["status"] == "False"
+            assert (town.condition("qwen", "Available")["status"], town.condition("qwen", "Available")["reason"]) == (
+                "True",
+                "InPlace",
+            )
+            await asyncio.sleep(5)
+            assert town.events() == [("Warning", "FileNotFound"), ("Normal", "InPlace")]
+            assert town.metric("pilotage_models", phase="Ready") == 1
+            assert town.metric("pilotage_models", phase="Failed") == 0
+
+    play()
+
+
+def test_a_change_of_the_spec_is_looked_at_at_once(tmp_path):
+    @virtual
+    async def play():
+        (tmp_path / "models").mkdir()
+        (tmp_path / "models" / "b.gguf").write_bytes(WEIGHTS)
+        async with model_town(tmp_path) as town:
+            await town.start()
+            await _make_missing(town)
+            await town.until("qwen", "Failed")
+            await town.change("qwen", source=f"file://{tmp_path}/models/b.gguf")
+            await town.until("qwen", "Ready", limit=1)
+            assert town.status("qwen")["observedGeneration"] == town.model("qwen")["metadata"]["generation"]
+
+    play()
+
+
+def test_a_ready_model_whose_file_goes_is_failed_and_costs_nothing_while_it_is_there(tmp_path):
+    @virtual
+    async def play():
+        path = tmp_path / "models" / "qwen.gguf"
+        async with model_town(tmp_path) as town:
+            path.write_bytes(WEIGHTS)
+            await town.start()
+            sha256 = hashlib.sha256(WEIGHTS).hexdigest()
+            await town.make("qwen", f"file://{path}", sha256=sha256)
+            await town.until("qwen", "Ready")
+            await asyncio.sleep(5)
+            writes = len(town.writes())
+            await asyncio.sleep(HOUR)
+            assert len(town.writes()) == writes
+            path.unlink()
+            await town.until("qwen", "Failed", limit=301)
+
+    play()
+
+
+def test_a_restart_of_the_operator_writes_nothing_where_nothing_has_changed(tmp_path):
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            (tmp_path / "models" / "good.gguf").write_bytes(WEIGHTS)
+            await town.start()
+            await town.make("good", f"file://{tmp_path}/models/good.gguf")
+            await _make_missing(town)
+            await town.until("good", "Ready")
+            await town.until("qwen", "Failed")
+            await asyncio.sleep(5)
+            await town.stop()
+            writes = len(town.writes())
+            await town.start()
+            await asyncio.sleep(1000)
+            assert town.writes()[writes:] == []
+
+    play()
+
+
+# What passes
+
+
+def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(Passing(Reason.SERVER_ERROR, "https://example.com/qwen.gguf was answered with 503"))
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Fetching")
+            await asyncio.sleep(10)
+            writes = len(town.writes())
+            await asyncio.sleep(HOUR)
+            assert len(town.writes()) == writes
+            available = town.condition("qwen", "Available")
+            assert (available["status"], available["reason"]) == ("False", "ServerError")
+            assert available["message"] == (
+                "https://example.com/qwen.gguf was answered with 503. It is tried again with growing pauses."
+            )
+            assert town.condition("qwen", "Degraded")["status"] == "False"
+            pauses = [b - a for a, b in pairwise(keeping.times)]
+            assert all(later > earlier for earlier, later in pairwise(pauses[:6]))
+            assert 0.75 <= pauses[0] <= 1.01
+            assert 200 <= max(pauses) <= 301
+            assert town.events() == [("Warning", "ServerError")]
+
+    play()
+
+
+def test_a_source_that_asks_for_patience_gets_it(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(Passing(Reason.THROTTLED, "it was answered with 429", retry_after=120.0), None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Ready", limit=130)
+            assert keeping.times[1] - keeping.times[0] >= 120
+
+    play()
+
+
+def test_a_bug_in_the_fetcher_is_seen_and_retried(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(RuntimeError("a bug"), None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Fetching")
+            assert town.condition("qwen", "Available")["reason"] == "InternalError"
+            await town.until("qwen", "Ready")
+
+    play()
+
+
+# Progress
+
+
+def test_progress_is_written_no_more_often_than_every_five_seconds(tmp_path):
+    async def slowly(progress):
+        for done in range(600):
+            progress(done, 600)
+            await asyncio.sleep(0.1)
+
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start(Script(slowly))
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Fetching", limit=2)
+            assert town.status("qwen")["bytes"]["total"] == 600
+            await town.serve("chat", "qwen")  # what wakes it in between makes it no faster
+            await town.until("qwen", "Ready", limit=61)
+            times = town.status_times()
+            pauses = [b - a for a, b in pairwise(times[:-1])]
+            assert len(pauses) >= 10
+            assert min(pauses) >= 4.9
+            await asyncio.sleep(5)
+            assert town.events() == [("Normal", "Fetching"), ("Normal", "Fetched")]
+            assert sum("events.events.k8s.io" in write for write in town.writes()) == 2
+
+    play()
+
+
+def test_a_source_that_does_not_answer_is_said_to_be_asked(tmp_path):
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start(Script(lambda _: asyncio.sleep(30)))
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Pending", limit=2)
+            assert town.condition("qwen", "Available")["reason"] == "Asking"
+            await town.until("qwen", "Ready")
+
+    play()
+
+
+def test_a_long_fetch_does_not_keep_a_change_of_the_spec_or_a_deletion_waiting(tmp_path):
+    ended = []
+
+    async def for_hours(progress):
+        try:
+            progress(1, 100)
+            await asyncio.sleep(HOUR)
+        finally:
+            ended.append(asyncio.get_running_loop().time())
+
+    @virtual
+    async def play():
+        keeping = Script(for_hours)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            for number in range(6):  # more than there are workers
+                await town.make(f"m{number}", f"https://example.com/{number}.gguf")
+            await asyncio.sleep(10)
+            await town.change("m0", source="https://example.com/other.gguf")
+            await asyncio.sleep(1)
+            assert len(ended) == 1
+            assert len(keeping.times) == 7
+            await town.delete(MODELS, "m1")
+            await asyncio.sleep(1)
+            assert town.model("m1") is None
+            assert len(ended) == 2
+
+    play()
+
+
+# Secrets
+
+
+def test_credentials_come_from_the_secret_and_appear_nowhere(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(Standing(Reason.UNAUTHORIZED, "it was answered with 401", "Give the right token"))
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "hf://Qwen/Qwen3/q.gguf", secretRef={"name": "hf-token"})
+            await town.until("qwen", "Failed")
+            assert town.condition("qwen", "Degraded")["reason"] == "SecretNotFound"
+            assert keeping.credentials is None
+            secret = {"metadata": {"namespace": "default", "name": "hf-token"}, "stringData": {"token": "hf_s3cret"}}
+            await town.user.create(SECRETS, secret)
+            await town.world.until(lambda: keeping.credentials, 301)
+            assert keeping.credentials.get("token") == "hf_s3cret"
+            await asyncio.sleep(5)
+            assert town.condition("qwen", "Degraded")["reason"] == "Unauthorized"
+            assert "s3cret" not in str(town.model("qwen")) + str(town.notes())
+
+    play()
+
+
+# Pods
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "reason"),
+    [
+        ("pvc://weights/qwen.gguf", {}, "CheckedByPods"),
+        ("hf://Qwen/Qwen3-0.6B", {}, "CheckedByPods"),
+        ("https://example.com/qwen.gguf", {"by_pods": True}, "FetchedByPods"),
+        ("file:///models/only-on-the-host.gguf", {"by_pods": True}, "FetchedByPods"),
+    ],
+)
+def test_what_only_pods_can_read_is_left_to_them(tmp_path, source, options, reason):
+    @virtual
+    async def play():
+        keeping = Script(RuntimeError("nobody may look"))
+        async with model_town(tmp_path) as town:
+            await town.start(keeping, **options)
+            await town.make("qwen", source)
+            await town.until("qwen", "Ready")
+            assert town.condition("qwen", "Available")["reason"] == reason
+            await asyncio.sleep(HOUR)
+            assert keeping.times == []
+            await town.delete(MODELS, "qwen")
+            await asyncio.sleep(1)
+            assert town.model("qwen") is None
+
+    play()
+
+
+# Its end
+
+
+def test_a_model_in_use_stays_and_says_who_uses_it(tmp_path):
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start(Script(None))
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.serve("chat", "qwen")
+            await town.serve("search", "qwen")
+            await town.until("qwen", "Ready")
+            await town.delete(MODELS, "qwen")
+            await town.until("qwen", "Deleting")
+            deleting = town.condition("qwen", "Deleting")
+            assert deleting["reason"] == "InUse"
+            assert deleting["message"] == (
+                "It is used by servingendpoint/chat, servingendpoint/search. "
+                "Delete them, or let them use another model; then it goes."
+            )
+            await asyncio.sleep(5)
+            writes = len(town.writes())
+            await asyncio.sleep(HOUR)
+            assert len(town.writes()) == writes
+            await town.delete(ENDPOINTS, "chat")
+            await asyncio.sleep(2)
+            assert "servingendpoint/chat" not in town.condition("qwen", "Deleting")["message"]
+            await town.delete(ENDPOINTS, "search")
+            await town.world.until(lambda: town.model("qwen") is None, 2)
+
+    play()
+
+
+def test_an_endpoint_that_the_cache_does_not_know_yet_protects_too(tmp_path):
+    """The last look before it goes is a fresh read."""
+
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start(Script(None))
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Ready")
+            cache = town.manager.informer(ENDPOINTS).store
+            await town.serve("chat", "qwen")
+            await asyncio.sleep(1)
+            cache.remove(ObjectKey("default", "chat"))
+            await town.delete(MODELS, "qwen")
+            await town.until("qwen", "Deleting")
+
+    play()
+
+
+def test_deletion_comes_before_any_look_at_the_spec(tmp_path):
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start()
+            await town.make("qwen", "https://user:password@example.com/qwen.gguf", secretRef={"name": "gone"})
+            await town.until("qwen", "Failed")
+            assert town.condition("qwen", "Degraded")["reason"] == "InvalidSource"
+            assert "password" not in town.condition("qwen", "Degraded")["message"]
+            await town.delete(MODELS, "qwen")
+            await town.world.until(lambda: town.model("qwen") is None, 2)
+
+    play()
+
+
+def test_a_deleted_model_says_which_files_it_took_along(tmp_path):
+    class Telling(Script):
+        async def release(self, user, *, retain=None, but=None):
+            return [Removed("/cache/ab/qwen.gguf", 10), Removed("/cache/cd/x.gguf", 7, "another Model")]
+
+    @virtual
+    async def play():
+        async with model_town(tmp_path) as town:
+            await town.start(Telling(None))
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Ready")
+            await town.delete(MODELS, "qwen")
+            await town.world.until(lambda: town.model("qwen") is None, 2)
+            await asyncio.sleep(5)
+            assert "Removed /cache/ab/qwen.gguf (10 bytes), /cache/cd/x.gguf stays for another Model." in town.notes()
+
+    play()
+
+
+def test_files_that_cannot_be_removed_keep_the_model_and_are_named(tmp_path):
+    class Stuck(Script):
+        stuck = True
+
+        async def release(self, user, *, retain=None, but=None):
+            if self.stuck and but is None:
+                raise PermissionError(13, "Permission denied", "/cache/ab")
+            return []
+
+    @virtual
+    async def play():
+        keeping = Stuck(None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.until("qwen", "Ready")
+            await town.delete(MODELS, "qwen")
+            await town.until("qwen", "Deleting")
+            assert town.condition("qwen", "Deleting")["reason"] == "CacheNotRemoved"
+            assert "/cache/ab cannot be removed: Permission denied" in town.condition("qwen", "Deleting")["message"]
+            await asyncio.sleep(5)
+            writes = len(town.writes())
+            await asyncio.sleep(HOUR)
+            assert len(town.writes()) == writes
+            keeping.stuck = False
+            await town.world.until(lambda: town.model("qwen") is None, 301)
+
+    play()
+
+
+@pytest.mark.parametrize(("policy", "retain"), [("Delete", False), ("Retain", True)])
+def test_the_cache_policy_is_kept_to(tmp_path, policy, retain):
+    @virtual
+    async def play():
+        keeping = Script(None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf", cache={"policy": policy})
+            await town.until("qwen", "Ready")
+            await town.delete(MODELS, "qwen")
+            await town.world.until(lambda: town.model("qwen") is None, 2)
+            assert keeping.released[-1][1:] == (retain, None)
+
+    play()
+
+
+def test_what_a_model_left_whose_finalizer_was_taken_off_is_released(tmp_path):
+    @virtual
+    async def play():
+        keeping = Script(None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            await town.make("qwen", "https://example.com/qwen.gguf")
+            await town.serve("chat", "qwen")
+            await town.until("qwen", "Ready")
+            uid = town.model("qwen")["metadata"]["uid"]
+            await town.delete(MODELS, "qwen")
+            await town.until("qwen", "Deleting")
+            assert (uid, None, None) not in keeping.released
+            await town.user.patch(MODELS, ObjectKey("default", "qwen"), merge_patch({"metadata": {"finalizers": None}}))
+            await asyncio.sleep(1)
+            assert town.model("qwen") is None
+            assert (uid, None, None) in keeping.released
+
+    play()

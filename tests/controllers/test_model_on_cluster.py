@@ -1,0 +1,87 @@
+"""The controller of Models on a real API server, with looks every few milliseconds in place of every five minutes."""
+
+import asyncio
+import contextlib
+
+from pilotage.controllers.model import Models
+from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.kube import Client, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.models import Access, Cache
+from pilotage.runtime import Manager, find_condition
+from tests.controllers.model_town import CountingKeeper
+from tests.kinds.objects import endpoint, install, model
+from tests.models.web import LOOPBACK, web
+from tests.models.weights import gguf
+from tests.support.waiting import eventually, until
+
+WEIGHTS = gguf()
+
+
+@contextlib.asynccontextmanager
+async def operating(cluster, namespace, folder):
+    """A client and a keeper, and a controller for one namespace."""
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        await install(client)
+        manager = Manager(client, name="models", seed=1)
+        access = Access(roots=(folder,), networks=(LOOPBACK,), plain_http=True, host="gpu-3")
+        keeper = CountingKeeper(Cache(folder / "cache"), access)
+        async with Models(manager, keeper, namespace=namespace), asyncio.TaskGroup() as tasks:
+            tasks.create_task(manager.run())
+            await manager.started.wait()
+            try:
+                yield client, keeper
+            finally:
+                manager.stop()
+
+
+def is_in(phase):
+    return lambda obj: obj is not None and obj.get("status", "phase") == phase
+
+
+async def delete(client, resource, key):
+    uid = (await client.get(resource, key)).meta.uid
+    await client.delete(resource, key, uid=uid, propagation=Propagation.BACKGROUND)
+
+
+async def test_a_model_fails_costs_nothing_recovers_and_goes(cluster, namespace, tmp_path, monkeypatch):
+    monkeypatch.setattr("pilotage.controllers.model_attempts.RECHECK_SECONDS", 0.05)
+    key = ObjectKey(namespace, "qwen")
+    async with operating(cluster, namespace, tmp_path) as (client, keeper):
+        source = {"source": f"file://{tmp_path}/a.gguf"}
+        await client.create(MODELS, model("qwen", source, namespace=namespace))
+        failed = await until(client, MODELS, key, is_in("Failed"))
+        degraded = find_condition(failed.get("status", "conditions"), "Degraded")
+        assert (degraded["status"], degraded["reason"]) == ("True", "FileNotFound")
+        looks = len(keeper.looks)
+
+        async def twelve():
+            return len(keeper.looks) >= looks + 12
+
+        await eventually(twelve)
+        assert (await client.get(MODELS, key)).meta.resource_version == failed.meta.resource_version
+        (tmp_path / "a.gguf").write_bytes(WEIGHTS)
+        ready = await until(client, MODELS, key, is_in("Ready"))
+        assert ready.get("status", "format", "architecture") == "qwen3"
+        await client.patch(MODELS, key, merge_patch({"spec": {"sha256": "0" * 64}}))
+        await until(client, MODELS, key, is_in("Failed"))
+        await delete(client, MODELS, key)
+        await until(client, MODELS, key, lambda obj: obj is None)
+    assert (tmp_path / "a.gguf").exists()
+
+
+async def test_a_fetched_model_stays_while_it_is_used_and_takes_its_file_along(cluster, namespace, tmp_path):
+    key = ObjectKey(namespace, "qwen")
+    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, _):
+        await client.create(MODELS, model("qwen", {"source": site.url("/a.gguf")}, namespace=namespace))
+        await client.create(ENDPOINTS, endpoint("chat", namespace=namespace))
+        ready = await until(client, MODELS, key, is_in("Ready"))
+        assert ready.get("status", "bytes") == {"done": len(WEIGHTS), "total": len(WEIGHTS)}
+        path = tmp_path / ready.get("status", "path")
+        assert path.read_bytes() == WEIGHTS
+        await delete(client, MODELS, key)
+        waiting = await until(client, MODELS, key, is_in("Deleting"))
+        said = find_condition(waiting.get("status", "conditions"), "Deleting")
+        assert "servingendpoint/chat" in said["message"]
+        await delete(client, ENDPOINTS, ObjectKey(namespace, "chat"))
+        await until(client, MODELS, key, lambda obj: obj is None)
+        assert not path.exists()

@@ -1,0 +1,142 @@
+"""The operator as a process on a real API server with kube-controller-manager and kwok."""
+
+import os
+import random
+import signal
+import sys
+import threading
+
+import pytest
+
+from controlplane import Cluster
+from tests.controllers.operating import Operator, Place, install, operator, out_of_order
+
+INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
+KILLS = int(os.environ.get("PILOTAGE_KILLS", "8"))
+"""How often the operator is killed. The whole figure is 100; it takes some minutes."""
+AT_ONCE = int(os.environ.get("PILOTAGE_ENDPOINTS", "40"))
+"""How many endpoints come and go at once. The whole figure is 200."""
+
+
+@pytest.fixture
+def place(own_cluster: Cluster, namespace_for_pods: str) -> Place:
+    install(own_cluster)
+    return Place(own_cluster, namespace_for_pods)
+
+
+def test_the_life_of_an_endpoint_behind_an_ingress(place, tmp_path):
+    mark = place.cluster.audit_mark()
+    with operator(place.cluster, tmp_path) as process:
+        place.deploy(
+            "chat",
+            route=INGRESS,
+            replicas=2,
+            resources={"requests": {"cpu": "1m"}},
+            autoscaling={"min": 2, "max": 4},
+            deletion={"drainSeconds": 1},
+        )
+        place.until(lambda: place.serves("chat"))
+        assert place.status("chat")["replicas"] == {"ready": 2, "desired": 2}
+        listed = place.cluster.kubectl("get", "se", "-n", place.namespace)
+        assert listed.split()[:7] == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
+        place.change("chat", runtime={"args": ["--ctx-size", "2048"]})
+        place.until(lambda: place.serves("chat", 2) and not any("chat-1" in part for part in place.parts()))
+        place.delete("chat", "--cascade=foreground")
+        place.until(lambda: place.get("chat") is None)
+        assert place.parts() == []
+        assert out_of_order(place.cluster, mark, place.namespace) == []
+        receipts = [record["status"]["receipt"] for record in place.records()]
+        assert {receipt["result"] for receipt in receipts} == {"complete"}
+        assert process.end() == 0
+
+
+def test_many_endpoints_come_and_go_at_once(place, tmp_path):
+    mark = place.cluster.audit_mark()
+    names = [f"e{number}" for number in range(AT_ONCE)]
+    with operator(place.cluster, tmp_path):
+        for name in names:
+            place.deploy(name, route=INGRESS | {"host": f"{name}.example.com"}, deletion={"drainSeconds": 0})
+        place.until(
+            lambda: (
+                sum(each.get("status", {}).get("phase") == "Serving" for each in place.endpoints().values()) == AT_ONCE
+            ),
+            120.0,
+        )
+        place.cluster.kubectl("delete", "se", "--all", "-n", place.namespace, "--wait=false")
+        place.until(lambda: not place.endpoints(), 120.0)
+    assert place.parts() == []
+    assert out_of_order(place.cluster, mark, place.namespace) == []
+    assert len([record for record in place.records() if record["status"]["phase"] == "done"]) == AT_ONCE
+
+
+def test_an_operator_that_is_killed_again_and_again_loses_and_leaks_nothing(place, tmp_path):
+    mark = place.cluster.audit_mark()
+    stop = threading.Event()
+    with operator(place.cluster, tmp_path) as process:
+        killer = threading.Thread(target=kill_at_random, args=(process, stop))
+        killer.start()
+        try:
+            live_wildly(place, killer)
+        finally:
+            stop.set()
+            killer.join()
+        place.until(
+            lambda: all(each.get("status", {}).get("phase") == "Serving" for each in place.endpoints().values()), 120.0
+        )
+        left = set(place.endpoints())
+        assert left, "some are to stay"
+        revisions = {name: place.status(name)["revision"] for name in left}
+        place.until(
+            lambda: (
+                {part for part in place.parts() if part.startswith("deployments/")}
+                == {f"deployments/{revision}" for revision in revisions.values()}
+            ),
+            120.0,
+        )
+        for name in left:
+            place.delete(name)
+        place.until(lambda: not place.endpoints(), 120.0)
+    assert place.parts() == []
+    assert out_of_order(place.cluster, mark, place.namespace) == []
+    assert {record["status"].get("phase") for record in place.records()} == {"done"}
+    assert process.starts > KILLS
+    sys.stdout.write(f"killed {process.starts - 1} times\n")
+
+
+def kill_at_random(process: Operator, stop: threading.Event) -> None:
+    rng = random.Random(7)
+    for _ in range(KILLS):
+        if stop.wait(rng.uniform(0.6, 3.0)):
+            return
+        process.end(signal.SIGKILL)
+        process.start()
+
+
+def live_wildly(place: Place, killer: threading.Thread) -> None:
+    """Deploy, redeploy and delete, as long as the operator is killed."""
+    rng, number = random.Random(8), 0
+    names: list[str] = []
+    while killer.is_alive() or number < 6:
+        choice = rng.random()
+        if choice < 0.5 or len(names) < 3:
+            number += 1
+            name = f"w{number}"
+            place.deploy(name, route=INGRESS | {"host": f"{name}.example.com"}, deletion={"drainSeconds": 0})
+            names.append(name)
+        elif choice < 0.75:
+            place.change(rng.choice(names), runtime={"args": ["--seed", str(rng.randrange(1000))]})
+        else:
+            place.delete(names.pop(rng.randrange(len(names))))
+        killer.join(rng.uniform(0.2, 0.8))
+
+
+@pytest.mark.parametrize("how", ["orphan", "foreground", "background"])
+def test_however_it_is_deleted_the_order_is_kept(place, tmp_path, how):
+    mark = place.cluster.audit_mark()
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", route=INGRESS, deletion={"drainSeconds": 0})
+        place.until(lambda: place.serves("chat"))
+        place.delete("chat", f"--cascade={how}")
+        place.until(lambda: place.get("chat") is None)
+    assert place.parts() == []
+    assert out_of_order(place.cluster, mark, place.namespace) == []

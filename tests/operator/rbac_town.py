@@ -1,0 +1,149 @@
+"""A small cluster in which the operator has exactly the powers that are installed for it, or some of them less."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
+from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kube import Client, Json, ObjectKey, merge_patch
+from pilotage.models.blocking import inline
+from pilotage.operator import rbac
+from pilotage.operator.install import NAME, Values, manifests
+from pilotage.operator.run import operating, prepare
+from pilotage.operator.settings import Settings
+from pilotage.serving.resources import CLAIMS
+from pilotage.sim import models
+from pilotage.sim.world import NotSettled, World
+from tests.operator.installing import apply_all
+from tests.support.kinds import CRDS, definition
+
+NAMESPACE = "pilotage-system"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+
+
+class Power(NamedTuple):
+    """One thing that may be done to one resource."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+
+    @property
+    def refusal(self) -> str:
+        """How the API server names it."""
+        return f'cannot {self.verb} resource "{self.resource}"'
+
+
+def powers(rules: Sequence[rbac.Rule]) -> list[Power]:
+    """All that some rules give."""
+    return [Power(rule.group, each, verb) for rule in rules for each in rule.resources for verb in rule.verbs]
+
+
+ALL = powers((*rbac.EVERYWHERE, *rbac.AT_HOME))
+
+
+def installed(lost: Sequence[Power]) -> list[Json]:
+    """The installation, with some powers taken away."""
+    objects = manifests(Values(namespace=NAMESPACE))
+    for obj in objects:
+        if obj["kind"] in ("ClusterRole", "Role") and obj["metadata"]["name"] == NAME:
+            obj["rules"] = [
+                {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": verbs}
+                for rule in obj["rules"]
+                for resource in rule["resources"]
+                if (verbs := [v for v in rule["verbs"] if Power(rule["apiGroups"][0], resource, v) not in lost])
+            ]
+    return [each for each in objects if each["kind"] != "Deployment"]
+
+
+class Outcome(NamedTuple):
+    """What a person could see of an operator."""
+
+    crashed: BaseException | None
+    unready: list[str]
+    logs: list[str]
+    messages: list[str]
+    """Of the conditions of our objects."""
+    left: list[str]
+    """Our objects that are still there."""
+
+    @property
+    def said(self) -> str:
+        """All that was said, anywhere."""
+        return "\n".join((*self.unready, *self.logs, *self.messages))
+
+
+Story = Callable[[World, Client], Awaitable[None]]
+
+
+async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
+    """Let the operator run through a story, as its service account."""
+    settings = Settings(
+        namespace=NAMESPACE, metrics_address="", cache_root=folder, fetch="operator", fetch_image="pilotage:test"
+    )
+    seen: dict[str, None] = {}
+    async with World(1) as world:
+        admin = world.client("admin")
+        await apply_all(admin, installed(lost))
+        for number, resource in enumerate(MADE_BY_US_WHERE_SERVED):
+            crd = definition(resource, f"x{number}")
+            crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
+            await admin.create(CRDS, crd)
+        world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
+        world.live(_release_claims(world), "claims")
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}")
+        client = world.client(ACCOUNT, groups=groups)
+        with structlog.testing.capture_logs() as logs:
+            await prepare(settings, client)
+            async with operating(settings, client, "sim", blocking=inline) as manager:
+                running = asyncio.create_task(manager.run())
+                watching = asyncio.create_task(_listen(world, seen))
+                with contextlib.suppress(NotSettled):
+                    await story(world, world.client("user"))
+                unready = manager._unready()
+                watching.cancel()
+                crashed = running.exception() if running.done() else None
+                manager.stop()
+                await asyncio.gather(running, watching, return_exceptions=True)
+        left = [
+            f"{resource.kind}/{obj['metadata']['name']}"
+            for resource in (ENDPOINTS, MODELS)
+            for obj in world.objects(resource)
+        ]
+    lines = [f"{each['event']} {each.get('error', '')}" for each in logs if "error" in each]
+    return Outcome(crashed, unready, lines, list(seen), left)
+
+
+async def _release_claims(world: World) -> None:
+    """As a cluster does once no pod uses them."""
+    client = world.client("cluster")
+    while True:
+        for claim in world.objects(CLAIMS):
+            meta = claim["metadata"]
+            if "deletionTimestamp" in meta and meta.get("finalizers"):
+                patch = merge_patch({"metadata": {"finalizers": None}})
+                await client.patch(CLAIMS, ObjectKey(meta["namespace"], meta["name"]), patch)
+        await asyncio.sleep(1.0)
+
+
+async def _listen(world: World, seen: dict[str, None]) -> None:
+    """Note the messages of all conditions that ever were there."""
+    while True:
+        for resource in (ENDPOINTS, MODELS, TEARDOWNS):
+            for obj in world.objects(resource):
+                for condition in obj.get("status", {}).get("conditions", ()):
+                    if condition.get("message"):
+                        seen[f"{resource.kind} {condition['type']}={condition['status']}: {condition['message']}"] = (
+                            None
+                        )
+        await asyncio.sleep(1.0)

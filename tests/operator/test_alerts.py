@@ -1,0 +1,116 @@
+"""Every alert speaks of metrics that exist, and has a runbook with the six sections; and the census behind them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry, generate_latest
+
+from pilotage.kube import Object
+from pilotage.models.blocking import inline
+from pilotage.operator.census import Census
+from pilotage.operator.run import operating
+from pilotage.operator.settings import Settings
+from pilotage.runtime.store import Store
+from pilotage.sim.loop import virtual
+from pilotage.sim.world import World
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = ["Trigger", "Diagnose", "Mitigate", "Resolve", "Verify", "Related"]
+OURS = re.compile(r"\b(?:workqueue|controller_runtime|rest_client|leader_election|pilotage)_\w+")
+
+
+def alerts():
+    groups = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+@virtual
+async def known_metrics(folder):
+    """The names that a scrape of the operator knows."""
+    async with World(latency=(0, 0)) as world:
+        settings = Settings(metrics_address="", cache_root=folder)
+        async with operating(settings, world.client("operator"), blocking=inline) as manager:
+            text = manager.metrics.render().decode()
+    families = re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE)
+    return {
+        f"{name}{suffix}"
+        for name, kind in families
+        for suffix in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",))
+    }
+
+
+def test_every_alert_and_runbook_speaks_of_metrics_that_exist(tmp_path):
+    known = known_metrics(tmp_path)
+    named = {name for alert in alerts() for name in OURS.findall(alert["expr"])}
+    assert named <= known, named - known
+    for page in (ROOT / "docs" / "runbooks").glob("*.md"):
+        mentioned = set(
+            re.findall(r"\b(?:workqueue|controller_runtime|rest_client|pilotage)_[a-z_]+", page.read_text())
+        )
+        assert mentioned <= known, (page.name, mentioned - known)
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+def test_every_alert_has_a_runbook_that_names_it(alert):
+    page = (ROOT / alert["annotations"]["runbook"]).read_text()
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SECTIONS
+    assert alert["annotations"]["summary"]
+    assert alert["labels"]["severity"] in ("critical", "warning", "info")
+    if not alert["alert"].startswith("PilotageModel"):
+        assert alert["alert"] in page
+
+
+def test_every_runbook_leads_somewhere():
+    folder = ROOT / "docs" / "runbooks"
+    missing = [
+        f"{page.name}: {link}"
+        for page in folder.glob("*.md")
+        for link in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text())
+        if not (folder / link).exists()
+    ]
+    assert missing == []
+
+
+def store(*objects):
+    made = Store()
+    for name, status in objects:
+        body = {
+            "apiVersion": "v1",
+            "kind": "K",
+            "metadata": {"namespace": "chat", "name": name, "resourceVersion": "1"},
+        }
+        made.put(Object.from_dict({**body, "spec": {"target": {"name": "assistant"}}, "status": status}))
+    return made
+
+
+def conditions(**statuses):
+    return {"conditions": [{"type": type_, "status": status, "reason": "R"} for type_, status in statuses.items()]}
+
+
+def test_the_census_names_what_is_in_trouble_and_nothing_else():
+    registry = CollectorRegistry()
+    endpoints = store(
+        ("good", {"phase": "Serving", **conditions(Degraded="False", RouteProgrammed="True")}),
+        ("bad", {"phase": "Degraded", **conditions(Degraded="True", RouteProgrammed="False")}),
+        ("new", {}),
+    )
+    teardowns = store(
+        ("done", {"phase": "done", "started": "2026-11-16T00:00:00Z", **conditions(Blocked="True")}),
+        ("stuck", {"phase": "stop", "started": "2026-11-16T00:00:10Z", **conditions(Blocked="True")}),
+        ("going", {"phase": "stop", "started": "2026-11-16T00:00:20Z", **conditions(Blocked="False")}),
+    )
+    registry.register(Census(endpoints, teardowns))
+    lines = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
+    who = 'name="{}",namespace="chat",target="assistant"'
+    assert lines == [
+        'pilotage_endpoints{phase="Degraded"} 1.0',
+        'pilotage_endpoints{phase="Pending"} 1.0',
+        'pilotage_endpoints{phase="Serving"} 1.0',
+        'pilotage_endpoint_degraded{name="bad",namespace="chat",reason="R"} 1.0',
+        'pilotage_endpoint_route_not_programmed{name="bad",namespace="chat"} 1.0',
+        f"pilotage_teardown_blocked{{{who.format('stuck')}}} 1.0",
+        f"pilotage_teardown_started_timestamp_seconds{{{who.format('stuck')}}} 1.79478721e+09",
+        f"pilotage_teardown_started_timestamp_seconds{{{who.format('going')}}} 1.79478722e+09",
+    ]

@@ -1,0 +1,137 @@
+"""What `pilotage install --print` prints: the API server takes it, the chart says the same, and nothing is stale."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+import field
+from deploy.generate import files
+from pilotage.operator.install import Values, manifests
+from pilotage.sim.loop import virtual
+from pilotage.sim.world import World
+from tests.cli.running import run
+from tests.operator.installing import apply_all
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def printed(*args):
+    answer = run("install", "--print", *args)
+    assert answer.code == 0
+    return list(yaml.safe_load_all(answer.out))
+
+
+def by_name(objects):
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
+
+
+def container(objects):
+    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    return deployment["spec"]["template"]["spec"]["containers"][0]
+
+
+def variables(objects):
+    return {each["name"]: each.get("value") for each in container(objects)["env"]}
+
+
+def test_what_is_printed_is_what_was_asked_for():
+    objects = printed("--image", "registry/p:1", "-n", "ops", "--replicas", "3", "--setting", "fileRoots=/a /b")
+    assert container(objects)["image"] == "registry/p:1"
+    assert {each["metadata"].get("namespace", "ops") for each in objects} == {"ops"}
+    assert by_name(objects)["Deployment/pilotage-operator"]["spec"]["replicas"] == 3
+    assert variables(objects)["PILOTAGE_FILE_ROOTS"] == "/a /b"
+    assert variables(objects)["PILOTAGE_FETCH_IMAGE"] == "registry/p:1"
+
+
+def test_a_wrong_setting_is_refused_before_anything_is_installed():
+    answer = run("install", "--print", "--setting", "fetch=nobody")
+    assert (answer.code, answer.out) == (2, "")
+    assert "'nobody' cannot be used" in answer.err
+    assert "is not SETTING=VALUE" in run("install", "--print", "--setting", "namespace=x").err
+
+
+def test_what_is_committed_is_current():
+    made = files()
+    there = {
+        str(file.relative_to(DEPLOY)): file.read_text()
+        for folder in ("crds", "chart")
+        for file in (DEPLOY / folder).rglob("*")
+        if file.is_file()
+    }
+    assert there == made, "run `make manifests`"
+
+
+@pytest.fixture(scope="module")
+def helm():
+    try:
+        path = field.built("helm")
+    except field.NoGo as error:
+        pytest.skip(str(error))
+    if path is None:
+        pytest.skip("no Helm is built here; `python -m field helm` builds it")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("values", "same"),
+    [
+        ({}, Values(namespace="ops")),
+        (
+            {
+                "image": "registry/p:1",
+                "replicas": 1,
+                "settings": {"fileRoots": ["/a", "/b"], "plainHttp": True, "metricsAddress": "", "fetch": "operator"},
+            },
+            Values(
+                "registry/p:1",
+                "ops",
+                1,
+                {"file_roots": "/a /b", "plain_http": "true", "metrics_address": "", "fetch": "operator"},
+            ),
+        ),
+    ],
+    ids=["default", "chosen"],
+)
+def test_the_chart_says_the_same(helm, tmp_path, values, same):
+    (tmp_path / "values.json").write_text(json.dumps(values))
+    command = [helm, "template", "any", DEPLOY / "chart", "-n", "ops", "-f", tmp_path / "values.json"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    rendered = by_name(each for each in yaml.safe_load_all(answer.stdout) if each)
+    # Helm makes the namespace of a release itself.
+    assert rendered == by_name(each for each in manifests(same) if each["kind"] != "Namespace")
+
+
+def test_the_chart_refuses_a_setting_that_does_not_exist(helm):
+    command = [helm, "template", "any", DEPLOY / "chart", "--set", "settings.fecth=pods"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode != 0
+    assert "'fecth' not allowed" in answer.stderr
+
+
+@virtual
+async def test_harbor_takes_all_of_it():
+    async with World(latency=(0, 0)) as world:
+        await apply_all(world.client("admin"), manifests(Values()))
+
+
+def test_a_real_server_takes_all_of_it_and_its_pod_is_a_restricted_one(cluster, namespace):
+    """A dry run: what is for the whole cluster stays as it was."""
+    objects = [each for each in manifests(Values(namespace=namespace)) if each["kind"] != "Namespace"]
+    answer = cluster.kubectl(
+        "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", input=yaml.safe_dump_all(objects)
+    )
+    assert len(answer.splitlines()) == len(objects)
+    cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    template = by_name(objects)["Deployment/pilotage-operator"]["spec"]["template"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": template["spec"],
+    }
+    pod["spec"]["serviceAccountName"] = "default"
+    cluster.wait_for_service_account(namespace)
+    assert "pod/p created" in cluster.kubectl("create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))

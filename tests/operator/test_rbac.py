@@ -1,0 +1,137 @@
+"""The operator can do its work with the powers that are installed for it; without one of them, it says which."""
+
+import re
+
+import pytest
+
+from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED
+from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
+from pilotage.runtime import LeaseLost
+from pilotage.serving.resources import SERVICES
+from pilotage.sim.loop import run_virtual
+from pilotage.sim.world import NotSettled, World
+from tests.kinds.objects import endpoint, model
+from tests.operator.rbac_town import ALL, Outcome, Power, play
+
+NAMESPACE = "default"
+PATIENCE = 20.0
+PARTS = (*MADE_BY_US, *MADE_BY_US_WHERE_SERVED)
+
+SPECS: dict[str, Json] = {
+    "plain": {
+        "route": {"kind": "Ingress", "host": "a.example.com"},
+        "cache": {"size": "1Gi"},
+    },
+    "scaled": {"autoscaling": {"max": 3}, "resources": {"requests": {"cpu": 1}}},
+    "keda": {"autoscaling": {"max": 3, "targetConcurrency": 8}},
+    "gated": {"route": {"kind": "HTTPRoute", "gateway": {"name": "g"}}},
+    "proxied": {"route": {"kind": "HTTPProxy", "host": "b.example.com"}},
+    "kserved": {"placement": {"kind": "KServe"}},
+}
+
+
+CHANGES: dict[str, Json] = {
+    "plain": {"route": {"path": "/v2"}},
+    "scaled": {"autoscaling": {"max": 4}},
+    "keda": {"autoscaling": {"max": 4}},
+    "gated": {"route": {"path": "/v2"}, "replicas": 2},
+    "proxied": {"route": {"path": "/v2"}},
+    "kserved": {"replicas": 2},
+}
+"""In place: none of them makes a new revision."""
+
+
+async def life(world: World, user: Client) -> None:
+    """Deploy one endpoint of each kind, change it in place, meddle with its parts, delete it; and a Model beside it."""
+    await user.create(MODELS, model("weights"), namespace=NAMESPACE)
+    for name, spec in SPECS.items():
+        body = endpoint(name, {"model": {"source": "hf://o/r/m.gguf"}, "deletion": {"drainSeconds": 1}, **spec})
+        await user.create(ENDPOINTS, body, namespace=NAMESPACE)
+    await patiently(world, lambda: all(world.objects(resource) for resource in PARTS))
+    for name, spec in CHANGES.items():
+        await user.patch(ENDPOINTS, ObjectKey(NAMESPACE, name), merge_patch({"spec": spec}))
+    for service in world.objects(SERVICES, NAMESPACE):
+        patch = merge_patch({"spec": {"selector": dict.fromkeys(service["spec"].get("selector", {}), "meddled")}})
+        await user.patch(SERVICES, ObjectKey(NAMESPACE, service["metadata"]["name"]), patch)
+    await patiently(world, lambda: False)
+    for resource in (ENDPOINTS, MODELS):
+        for obj in (await user.list(resource, NAMESPACE)).items:
+            await user.delete(resource, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
+    await patiently(world, lambda: not world.objects(ENDPOINTS) and not world.objects(MODELS))
+
+
+async def patiently(world: World, condition) -> None:
+    """Until something is so, or for a while."""
+    try:
+        await world.until(condition, PATIENCE)
+    except NotSettled:
+        return
+
+
+def of(*verbs: str, resources: tuple[str, ...] = ()) -> list[Power]:
+    return [power for power in ALL if power.verb in verbs and (not resources or power.resource in resources)]
+
+
+def silent(outcome: Outcome, lost: list[Power], text: str) -> list[str]:
+    """What was taken away and not missed in words."""
+    assert outcome.crashed is None or isinstance(outcome.crashed, LeaseLost)
+    return [str(power) for power in lost if power.refusal not in text]
+
+
+def test_with_all_its_powers_nothing_is_refused(tmp_path):
+    outcome = run_virtual(play(life, [], tmp_path))
+    assert outcome.crashed is None
+    assert not re.findall(r"cannot \w+ resource.*", outcome.said)
+    assert outcome.left == []
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_what_it_may_not_read_is_named_by_its_health(tmp_path, verb):
+    lost = of(verb)
+    outcome = run_virtual(play(life, lost, tmp_path))
+    assert silent(outcome, lost, "\n".join(outcome.unready)) == []
+
+
+SCALERS = ("horizontalpodautoscalers", "scaledobjects")
+ROUTES = ("httproutes", "httpproxies", "inferenceservices")
+
+
+@pytest.mark.parametrize(
+    ("verb", "resources"),
+    [
+        # Each of another endpoint: no refusal hides another one.
+        ("create", (*SCALERS, *ROUTES, "ingresses")),
+        ("create", ("persistentvolumeclaims", "deployments")),
+        ("create", ("services",)),
+        ("patch", (*SCALERS, *ROUTES, "ingresses")),
+        ("patch", ("deployments",)),
+        ("patch", ("services",)),
+        ("delete", (*SCALERS, *ROUTES, "persistentvolumeclaims")),
+        ("delete", ("ingresses", "deployments")),
+        ("delete", ("services",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
+)
+def test_what_it_may_not_do_to_a_part_is_said_by_the_endpoint(tmp_path, verb, resources):
+    lost = of(verb, resources=resources)
+    outcome = run_virtual(play(life, lost, tmp_path))
+    assert silent(outcome, lost, "\n".join(outcome.messages)) == []
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        of("get", resources=("leases",)),
+        of("create", resources=("leases",)),
+        of("update", resources=("leases",)),
+        of("patch", resources=("servingendpoints", "models")),
+        of("patch", resources=("servingendpoints/status", "models/status")),
+        of("create", resources=("teardowns", "events")),
+        of("patch", resources=("teardowns/status",)) + of("get", resources=("namespaces",)),
+    ],
+    ids=lambda lost: ",".join(map(str, lost)),
+)
+def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
+    outcome = run_virtual(play(life, lost, tmp_path))
+    assert silent(outcome, lost, "\n".join(outcome.logs)) == []

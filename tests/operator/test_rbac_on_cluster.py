@@ -1,0 +1,73 @@
+"""On a real API server, as its own service account: with what is installed for it, the operator is refused nothing."""
+
+import asyncio
+import re
+
+import pytest
+import yaml
+
+from pilotage.kinds.names import ENDPOINTS
+from pilotage.kube import Client, ObjectKey, Propagation, load_config
+from pilotage.operator.install import NAME, Values, manifests
+from pilotage.operator.run import operating, prepare
+from pilotage.operator.settings import Settings
+from tests.kinds.objects import endpoint, install
+from tests.support.waiting import until
+
+SECONDS_MAX = 60
+SPEC = {
+    "model": {"source": "hf://org/repo/model.gguf"},
+    "route": {"kind": "Ingress", "host": "a.example.com"},
+    "autoscaling": {"max": 3},
+    "resources": {"requests": {"cpu": 1}},
+    "deletion": {"drainSeconds": 1},
+}
+
+
+@pytest.fixture
+def account(own_cluster, namespace_for_pods, tmp_path):
+    """The kubeconfig of the operator's service account, which has the installed roles and nothing else."""
+    rbac = [each for each in manifests(Values(namespace=namespace_for_pods)) if "Role" in each["kind"]]
+    for obj in rbac:  # those for the whole cluster get names of their own
+        if "namespace" not in obj["metadata"]:
+            obj["metadata"]["name"] += f"-{namespace_for_pods}"
+            if obj["kind"] == "ClusterRoleBinding":
+                obj["roleRef"]["name"] += f"-{namespace_for_pods}"
+    text = yaml.safe_dump_all(rbac)
+    own_cluster.kubectl("create", "serviceaccount", NAME, "-n", namespace_for_pods)
+    own_cluster.kubectl("create", "-f", "-", input=text)
+    config = yaml.safe_load(own_cluster.kubeconfig.read_text())
+    token = own_cluster.kubectl("create", "token", NAME, "-n", namespace_for_pods).strip()
+    config["users"] = [{"name": "sa", "user": {"token": token}}]
+    config["contexts"][0]["context"]["user"] = "sa"
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    yield path
+    own_cluster.kubectl("delete", "--wait=false", "-f", "-", input=text)
+
+
+async def test_with_the_installed_roles_an_endpoint_comes_and_goes(own_cluster, namespace_for_pods, account, tmp_path):
+    settings = Settings(
+        namespace=namespace_for_pods, metrics_address="", cache_root=tmp_path, fetch="pods", fetch_image="pilotage:test"
+    )
+    async with (
+        Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))) as admin,
+        Client.connect(load_config(kubeconfig=str(account))) as client,
+    ):
+        await install(admin)
+        await prepare(settings, client)
+        async with operating(settings, client) as manager:
+            running = asyncio.create_task(manager.run())
+            try:
+                await admin.create(ENDPOINTS, endpoint("chat", SPEC), namespace=namespace_for_pods)
+                key = ObjectKey(namespace_for_pods, "chat")
+                seen = await until(
+                    admin, ENDPOINTS, key, lambda obj: obj and obj.get("status", "phase") == "Serving", SECONDS_MAX
+                )
+                await admin.delete(ENDPOINTS, key, uid=seen.meta.uid, propagation=Propagation.BACKGROUND)
+                await until(admin, ENDPOINTS, key, lambda obj: obj is None, SECONDS_MAX)
+                counted = manager.metrics.render().decode()
+            finally:
+                manager.stop()
+                await running
+    assert re.findall(r'rest_client_requests_total\{code="403".*', counted) == []
