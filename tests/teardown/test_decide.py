@@ -158,15 +158,15 @@ CASES = [
          Decision(Phase.REMOVE, (), (
              wait(OWNER, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
                   since=NOW - seconds(1)),
-             wait(PART, Cause.FINALIZER, "that controller", "its controller has not taken notice of the deletion of "
-                  "app/web -n shop yet, and might bring this back",
-                  until=NOW + seconds(2), again=NOW + seconds(2))))),
+             wait(PART, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x on app/web -n shop: "
+                  "the controller that put it there might not know yet and bring this back",
+                  until=NOW + seconds(1), again=NOW + seconds(1))))),
     Case("that is not waited for long", ledger(OWNER, PART),
-         {OWNER.uid: terminating(HOLD, "test.dev/x")._replace(deletion=format_time(NOW - seconds(3))),
+         {OWNER.uid: terminating(HOLD, "test.dev/x")._replace(deletion=format_time(NOW - seconds(2))),
           PART.uid: PRESENT},
          Decision(Phase.REMOVE, (Action(Act.DELETE, PART),), (
              wait(OWNER, Cause.HELD, "pilotage", "its parts go first; service/web -n shop is left",
-                  since=NOW - seconds(3)),))),
+                  since=NOW - seconds(2)),))),
     Case("nor where it is known that nobody runs", ledger(ABANDONED, PART),
          {OWNER.uid: terminating(HOLD, "test.dev/x"), PART.uid: PRESENT},
          Decision(Phase.REMOVE, (Action(Act.DELETE, PART),), (

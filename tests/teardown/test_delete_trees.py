@@ -87,7 +87,13 @@ def test_a_raw_endpoint_goes_in_phases(own_cluster, namespace_for_pods, tmp_path
         assert_in_phases(deleted, staged)
         assert_all_uids_were_said(deleted)
         assert_receipt_is_true(deleted, staged)
-        assert not any(name.startswith(("pods/", "replicasets/", "endpoint")) for name in deleted.order)
+        order = deleted.order
+        for left, maker in (
+            ("replicasets/", "deployments/chat"),
+            ("pods/", "deployments/chat"),
+            ("endpoint", "services/chat"),
+        ):
+            assert all(order.index(name) > order.index(maker) for name in order if name.startswith(left)), order
 
 
 def test_what_is_kept_stays_and_is_listed(own_cluster, namespace_for_pods, tmp_path):
@@ -139,7 +145,7 @@ def test_a_tree_of_kserve_goes_in_phases_though_its_controller_brings_parts_back
 def test_a_dead_controller_of_kserve_is_named_and_nothing_is_stripped(own_cluster, namespace_for_pods, tmp_path):
     with kserve_tree(own_cluster, namespace_for_pods, "llm") as staged:
         arguments = ("-n", namespace_for_pods, "inferenceservice/llm")
-        deleted = Deleted(own_cluster, tmp_path / "r.json", *arguments, "--timeout", "3")
+        deleted = Deleted(own_cluster, tmp_path / "r.json", *arguments, "--timeout", "6")
         assert deleted.exit_code == 1
         assert "inferenceservice.finalizers" in deleted.output
         assert {str(each) for each in staged.left()} == {"inferenceservices/llm"}

@@ -38,7 +38,7 @@ ORPHAN = "orphan"
 BUSY_PATIENCE = 12
 """A collector that is at work has so many times as long as one that is not."""
 READ_AGAIN = dt.timedelta(seconds=2)
-NOTICE = dt.timedelta(seconds=3)
+NOTICE = dt.timedelta(seconds=2)
 """A controller that runs takes notice of a deletion within milliseconds; one that does not is not waited for longer."""
 HOPELESS_SECONDS = 3.0
 """Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
@@ -164,9 +164,11 @@ class _Deciding:
         if holder is not None and self.sight(holder).state not in (State.TERMINATING, *_OVER):
             self.wait(entry, Cause.ORDER, self.labels[holder.uid], f"{self.labels[holder.uid]} is marked first")
             return entry.phase
-        if holder is not None and (due := self.noticed_by(holder)) is not None:
-            text = f"its controller has not taken notice of the deletion of {holder} yet, and might bring this back"
-            self.wait(entry, Cause.FINALIZER, holder.keeper or "that controller", text, until=due, again=due)
+        if holder is not None and (due := self.unnoticed_until(holder)) is not None:
+            keeper = holder.keeper or "the controller that put it there"
+            names = ", ".join(self.others(holder))
+            text = f"finalizer {names} on {holder}: {keeper} might not know yet and bring this back"
+            self.wait(entry, Cause.FINALIZER, keeper, text, until=due, again=due)
             return entry.phase
         if blocker := self.first_unsettled(entry):
             return self.wait_for(entry, blocker)
@@ -322,7 +324,12 @@ class _Deciding:
         waited = (self.entries.get(uid) for uid in entry.after)
         return next((each for each in waited if each is not None and not self.settled(each)), None)
 
-    def noticed_by(self, holder: Entry) -> dt.datetime | None:
+    def others(self, holder: Entry) -> list[str]:
+        """The finalizers of an owner that its own controller, which runs as far as is known, takes off."""
+        passed = (HOLD, FOREGROUND, ORPHAN, *holder.abandoned)
+        return [name for name in self.sight(holder).finalizers if name not in passed]
+
+    def unnoticed_until(self, holder: Entry) -> dt.datetime | None:
         """Until when the controller of a held owner has time to take its finalizer off. None: it has, or had its time.
 
         Until then it may be in the middle of making parts anew, and not know yet that they go.
@@ -330,9 +337,8 @@ class _Deciding:
         sight = self.sight(holder)
         if sight.state is not State.TERMINATING or HOLD not in sight.finalizers or not sight.deletion:
             return None
-        others = {*sight.finalizers} - {HOLD, FOREGROUND, ORPHAN, *holder.abandoned}
         due = parse_time(sight.deletion) + NOTICE
-        return due if others and self.now < due else None
+        return due if self.others(holder) and self.now < due else None
 
     def is_held(self, uid: str) -> bool:
         """Whether our finalizer is on an owner that goes: the collector does not take its parts, so we do."""
