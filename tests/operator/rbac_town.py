@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,7 +103,7 @@ async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
         world.live(_release_claims(world), "claims")
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}")
         client = world.client(ACCOUNT, groups=groups)
-        with structlog.testing.capture_logs() as logs:
+        with _all_logs() as logs:
             await prepare(settings, client)
             async with operating(settings, client, "sim", blocking=inline) as manager:
                 running = asyncio.create_task(manager.run())
@@ -122,6 +122,18 @@ async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
         ]
     lines = [f"{each['event']} {each.get('error', '')}" for each in logs if "error" in each]
     return Outcome(crashed, unready, lines, list(seen), left)
+
+
+@contextlib.contextmanager
+def _all_logs() -> Iterator[list[structlog.typing.EventDict]]:
+    """Whatever other tests have made of the logs: everything that is said."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    try:
+        with structlog.testing.capture_logs() as logs:
+            yield logs
+    finally:
+        structlog.configure(**before)
 
 
 async def _release_claims(world: World) -> None:

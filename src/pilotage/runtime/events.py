@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from pilotage.kube import EVENTS, Absent, ApiError, Client, Object, ObjectKey, ObjectRef, Unavailable, merge_patch
+from pilotage.kube import (
+    EVENTS,
+    Absent,
+    ApiError,
+    Client,
+    Forbidden,
+    Object,
+    ObjectKey,
+    ObjectRef,
+    Unavailable,
+    merge_patch,
+)
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.runtime.leader import LeaseLost
@@ -117,7 +128,8 @@ class Recorder:
 
     def _drop(self, note: Note, error: Exception) -> None:
         self.dropped += 1
-        _log.info("event dropped", object=str(note.regarding), reason=note.reason, error=str(error))
+        say = _log.warning if isinstance(error, Forbidden) else _log.info  # nobody gets a permission by waiting
+        say("event dropped", object=str(note.regarding), reason=note.reason, error=str(error))
 
     async def _send(self, note: Note, series: _Series) -> None:
         now = format_micro_time(utc_now())
