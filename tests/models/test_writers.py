@@ -127,3 +127,16 @@ def test_the_longest_of_what_was_left_is_continued_and_the_rest_removed(tmp_path
     assert taken.length == 3
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".note", ".partial"]
     taken.discard()
+
+
+def test_what_a_writer_left_that_died_while_it_wrote_its_note_goes_with_the_file(tmp_path):
+    dead = claim(tmp_path / "x", "s")
+    dead.begin('"v"')
+    dead.write(b"ab")
+    dead.pause()
+    dead.path.with_suffix(".new").write_bytes(b"half a no")
+    taken = claim(tmp_path / "x", "s")
+    assert taken.length == 2
+    taken.write(b"c")
+    taken.publish()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]

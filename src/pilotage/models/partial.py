@@ -87,7 +87,11 @@ class Partial:
             os.fsync(self._file.fileno())
             self.path.replace(self.target)
             sync_folder(self.target.parent)
-            self._note.unlink(missing_ok=True)
+            for beside in (
+                self.path.with_suffix(".new"),
+                self._note,
+            ):  # one that died before us may have left the first
+                beside.unlink(missing_ok=True)
             self._file.close()
 
     def pause(self) -> None:
