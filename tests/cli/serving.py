@@ -181,7 +181,7 @@ def with_ctrl_c() -> Iterator[None]:
 
 
 async def press_ctrl_c() -> None:
-    """As soon as the command listens to it."""
-    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # noqa: ASYNC110 - it is no event
+    """As soon as the command listens to it: to SIGTERM it does from the same moment on, and nobody else ever does."""
+    while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # noqa: ASYNC110 - it is no event
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
