@@ -6,6 +6,7 @@ then the record is kept in the operator's.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -258,8 +259,6 @@ class Departures:
 
 def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
     """The same for the same teardown, so that none is begun twice."""
-    import hashlib
-
     what = "\n".join(sorted(f"{part['kind']}/{part['name']}/{part['uid']}" for part in parts))
     if reason == "Deleted":
         return f"{target['name']}-{target['uid'][:8]}"
