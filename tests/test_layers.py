@@ -18,7 +18,7 @@ LAYERS = [
     {"kinds"},
     {"models", "serving", "traffic"},
     {"controllers"},
-    {"operator"},
+    {"agent", "gateway", "operator"},
     {"sim"},
     {"cli"},
 ]

@@ -10,20 +10,30 @@ from typing import TYPE_CHECKING
 from pilotage.kinds.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
+    GATEWAY_ROUTES,
     GROUP,
+    HOST_FINALIZER,
+    HOST_LEASES,
+    HOSTS,
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
+    LABEL_HOST,
     LABEL_MANAGED_BY,
+    LABEL_PROCESS_UID,
     LABEL_REVISION,
     MANAGED_BY,
     MODEL_FINALIZER,
     MODELS,
+    PROCESS_FINALIZER,
+    PROCESSES,
     TEARDOWNS,
     VERSION,
 )
 
 if TYPE_CHECKING:
     from pilotage.kinds.endpoint import Endpoint, EndpointSpec, EndpointStatus
+    from pilotage.kinds.gateway import GatewayRoute
+    from pilotage.kinds.host import Host, HostProcess
     from pilotage.kinds.model import Model, ModelSpec, ModelStatus
     from pilotage.kinds.teardown import Teardown, TeardownSpec, TeardownStatus
 
@@ -31,6 +41,9 @@ _LATER = {
     "Endpoint": "pilotage.kinds.endpoint",
     "EndpointSpec": "pilotage.kinds.endpoint",
     "EndpointStatus": "pilotage.kinds.endpoint",
+    "GatewayRoute": "pilotage.kinds.gateway",
+    "Host": "pilotage.kinds.host",
+    "HostProcess": "pilotage.kinds.host",
     "Model": "pilotage.kinds.model",
     "ModelSpec": "pilotage.kinds.model",
     "ModelStatus": "pilotage.kinds.model",
@@ -49,19 +62,30 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "ENDPOINTS",
     "ENDPOINT_FINALIZER",
+    "GATEWAY_ROUTES",
     "GROUP",
+    "HOSTS",
+    "HOST_FINALIZER",
+    "HOST_LEASES",
     "LABEL_ENDPOINT",
     "LABEL_ENDPOINT_UID",
+    "LABEL_HOST",
     "LABEL_MANAGED_BY",
+    "LABEL_PROCESS_UID",
     "LABEL_REVISION",
     "MANAGED_BY",
     "MODELS",
     "MODEL_FINALIZER",
+    "PROCESSES",
+    "PROCESS_FINALIZER",
     "TEARDOWNS",
     "VERSION",
     "Endpoint",
     "EndpointSpec",
     "EndpointStatus",
+    "GatewayRoute",
+    "Host",
+    "HostProcess",
     "Model",
     "ModelSpec",
     "ModelStatus",

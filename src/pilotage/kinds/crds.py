@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.kinds.crds_rules import RULES
 from pilotage.kinds.crds_schema import structural
 from pilotage.kinds.endpoint import Endpoint
+from pilotage.kinds.gateway import GatewayRoute
+from pilotage.kinds.host import Host, HostProcess
 from pilotage.kinds.model import Model
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kinds.teardown import Teardown
 
 if TYPE_CHECKING:
@@ -99,6 +101,48 @@ DEFINITIONS = (
             Column("Left", ".status.left", "integer"),
             AGE,
             Column("Reason", ".spec.reason", wide=True),
+        ),
+    ),
+    Definition(
+        HOSTS,
+        Host,
+        "hst",
+        (
+            Column("Phase", ".status.phase"),
+            Column("Address", ".status.addresses[0]"),
+            Column("Processes", ".status.processes", "integer"),
+            Column("Memory", ".status.memoryBytes", "integer"),
+            Column("Free", ".status.freeBytes", "integer"),
+            AGE,
+            Column("Version", ".status.agentVersion", wide=True),
+        ),
+    ),
+    Definition(
+        PROCESSES,
+        HostProcess,
+        "hp",
+        (
+            Column("Endpoint", ".spec.endpoint"),
+            Column("Host", ".spec.host"),
+            Column("Phase", ".status.phase"),
+            Column("Ready", ".status.ready", "boolean"),
+            Column("Restarts", ".status.restarts", "integer"),
+            AGE,
+            Column("Address", ".status.address", wide=True),
+            Column("Port", ".status.port", "integer", wide=True),
+            Column("Message", ".status.message", wide=True),
+        ),
+    ),
+    Definition(
+        GATEWAY_ROUTES,
+        GatewayRoute,
+        "gr",
+        (
+            Column("Endpoint", ".spec.endpoint"),
+            Column("State", ".status.state"),
+            Column("Host", ".spec.host"),
+            AGE,
+            Column("Message", ".status.message", wide=True),
         ),
     ),
 )

@@ -18,6 +18,7 @@ from pilotage.kinds.endpoint import (
     Route,
     Runtime,
 )
+from pilotage.kinds.host import ProcessSpec
 from pilotage.kinds.teardown import TeardownSpec
 
 if TYPE_CHECKING:
@@ -59,7 +60,12 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
             "sha256 and secretRef go with source; where name is given, the Model has its own",
         ),
     ),
-    Runtime: (Rule("self.name != 'custom' || has(self.image)", "a custom runtime needs an image"),),
+    Runtime: (
+        Rule(
+            "self.name != 'custom' || has(self.image) || size(self.command) > 0",
+            "a custom runtime needs an image, or on a Host a command",
+        ),
+    ),
     Placement: (
         Rule(
             "self.kind != 'Host' || has(self.host) != has(self.hostSelector)",
@@ -84,6 +90,12 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
         Rule(
             "self.placement.kind != 'Host' || self.route.kind in ['None', 'Gateway']",
             "on a Host, route.kind is None or Gateway: the others lead to pods",
+        ),
+    ),
+    ProcessSpec: (
+        Rule(
+            "!has(oldSelf.host) || has(self.host) && self.host == oldSelf.host",
+            "a HostProcess stays on its Host: delete it, and another one takes its place",
         ),
     ),
     TeardownSpec: (

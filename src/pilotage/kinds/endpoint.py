@@ -77,6 +77,8 @@ class Placement(Part):
     )
     host: Annotated[str | None, Field(min_length=1, max_length=253, description="The name of a Host.")] = None
     host_selector: HostSelector | None = None
+    priority: Annotated[int, Field(description="On a Host under memory pressure, the lowest goes first.")] = 0
+    protected: Annotated[bool, Field(description="Never stopped because of memory pressure.")] = False
 
 
 class Autoscaling(Part):

@@ -8,6 +8,9 @@ VERSION = "v1alpha1"
 MODELS = Resource(GROUP, VERSION, "models", "Model")
 ENDPOINTS = Resource(GROUP, VERSION, "servingendpoints", "ServingEndpoint")
 TEARDOWNS = Resource(GROUP, VERSION, "teardowns", "Teardown")
+HOSTS = Resource(GROUP, VERSION, "hosts", "Host", namespaced=False)
+PROCESSES = Resource(GROUP, VERSION, "hostprocesses", "HostProcess")
+GATEWAY_ROUTES = Resource(GROUP, VERSION, "gatewayroutes", "GatewayRoute")
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "pilotage"
@@ -22,5 +25,17 @@ LABEL_REVISION = "pilotage.dev/revision"
 LABEL_KEPT = "pilotage.dev/kept"
 """On what an endpoint left on purpose: the endpoint's name. A new one of that name takes it up again."""
 
+LABEL_HOST = "pilotage.dev/host"
+"""On a HostProcess and on the EndpointSlice with its address: the Host that it runs on."""
+LABEL_PROCESS_UID = "pilotage.dev/process-uid"
+"""On an EndpointSlice: the HostProcess whose address it has. This decides, not a name."""
+
+HOST_LEASES = "pilotage-hosts"
+"""The namespace of the Leases by which agents say that they live; each is called like its Host."""
+
 ENDPOINT_FINALIZER = "pilotage.dev/endpoint"
 MODEL_FINALIZER = "pilotage.dev/model"
+HOST_FINALIZER = "pilotage.dev/host"
+"""On a Host: its HostProcesses and slices go first."""
+PROCESS_FINALIZER = "pilotage.dev/agent"
+"""On a HostProcess: its agent has to prove that nothing of it runs."""
