@@ -6,10 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.kube.discovery_memory import DiscoveryMemory
 from tests.cli.serving import Chat
 from tests.contract.server import harbor
 from tests.kinds.objects import install
 from tests.support import kinds
+
+
+@pytest.fixture(autouse=True)
+def discovery_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where commands keep what a server serves: not in anybody's home."""
+    of = DiscoveryMemory.of
+    folder = tmp_path_factory.mktemp("discovery")
+    monkeypatch.setattr(DiscoveryMemory, "of", lambda config: of(config, {"XDG_CACHE_HOME": str(folder)}))
+    return folder
 
 
 @pytest.fixture(scope="session")

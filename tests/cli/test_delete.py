@@ -143,6 +143,13 @@ def in_one_sentence(ran: Ran) -> bool:
 # Looking, and being asked
 
 
+def test_the_receipt_says_which_cluster_it_was(place: Place, tmp_path: Path):
+    place.make("a")
+    assert place.delete("configmap/a", "--yes", "--receipt", tmp_path / "r.json").code == 0
+    system = place.ask(lambda client: client.get(kinds.NAMESPACES, ObjectKey("", "kube-system")))
+    assert json.loads((tmp_path / "r.json").read_text())["cluster"] == system.meta.uid
+
+
 def test_a_dry_run_shows_the_plan_and_changes_nothing(place: Place, tmp_path: Path):
     made = place.make("a")
     ran = place.delete("cm/a", "--dry-run", "--receipt", tmp_path / "r.json")

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import pytest
 
+from controlplane import Access
 from pilotage.kube import Client, KindNotServed, Object, Resource, load_config
-from tests.cli.running import run
+from tests.cli.running import Ran, run
 from tests.contract.server import harbor
 from tests.support import kinds
 from tests.support.waiting import eventually
@@ -196,3 +197,24 @@ def test_adopting_leaves_what_a_pod_mounts_that_stays(server: Path):
     ran = run("plan", "deploy/web", "--adopt", "-n", "adopt", kubeconfig=server)
     assert ran.code == 0
     assert "Plan: 1 object in 1 step; keeps configmap/shared." in ran.out
+
+
+def test_a_kind_that_is_new_since_the_last_command_is_not_missed(
+    cluster: Access, namespace: str, discovery_memory: Path
+):
+    config = cluster.kubeconfig
+    ask(config, lambda client: client.create(kinds.CONFIG_MAPS, kinds.config_map("a"), namespace=namespace))
+    assert "configmap/a" in run("plan", "-n", namespace, kubeconfig=config).out
+    assert [each for each in discovery_memory.rglob("*") if each.is_file()]  # it begins with that now
+    widgets = kinds.widgets()
+
+    async def plan(client: Client) -> tuple[Ran, Ran]:
+        async with kinds.served(client, widgets):
+            made = await client.create(widgets, {"metadata": {"name": "new"}}, namespace=namespace)
+            written = json.dumps(made.to_dict())
+            named = await asyncio.to_thread(run, "plan", "-f", "-", kubeconfig=config, stdin=written)
+            return named, await asyncio.to_thread(run, "plan", "-n", namespace, kubeconfig=config)
+
+    for ran in ask(config, plan):
+        assert (ran.code, ran.err) == (0, "")
+        assert f"widget/new -n {namespace}" in ran.out

@@ -29,7 +29,7 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.kube.credentials import bearer
-from pilotage.kube.http import HttpTransport
+from pilotage.kube.http import CONNECTIONS_MIN, HttpTransport
 from pilotage.kube.tls import TlsSettings
 from pilotage.kube.transport import Request, Response, Transport
 from tests.support.kinds import CONFIG_MAPS, config_map
@@ -309,11 +309,11 @@ async def test_requests_one_after_another_share_one_connection(config: ClusterCo
         assert proxy.connections == 1
 
 
-async def test_requests_at_the_same_time_have_a_connection_each(config: ClusterConfig) -> None:
+async def test_reads_at_the_same_time_share_a_few_connections(config: ClusterConfig) -> None:
     async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as client:
         for _ in range(3):
-            await asyncio.gather(*(client.get_path("/version") for _ in range(5)))
-        assert proxy.connections == 5
+            await asyncio.gather(*(client.get_path("/version") for _ in range(CONNECTIONS_MIN + 1)))
+        assert proxy.connections in (CONNECTIONS_MIN, CONNECTIONS_MIN + 1)  # the last waits for another, not for long
 
 
 async def test_after_close_no_socket_and_no_task_is_left(config: ClusterConfig, namespace: str) -> None:
@@ -324,7 +324,7 @@ async def test_after_close_no_socket_and_no_task_is_left(config: ClusterConfig, 
     await outcome(client.get(CONFIG_MAPS, ObjectKey(namespace, "none")))
     watch = client.watch(CONFIG_MAPS, namespace, resource_version=listed.resource_version)
     async with watch:
-        assert len(open_sockets() - sockets) >= 5
+        assert len(open_sockets() - sockets) >= CONNECTIONS_MIN
     async with client.watch(CONFIG_MAPS, namespace, resource_version=listed.resource_version):
         await client.close()  # in the middle of it
     assert open_sockets() == sockets

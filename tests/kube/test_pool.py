@@ -87,3 +87,38 @@ async def test_what_was_idle_for_long_or_was_closed_is_not_used_again():
     pool.give(broken)
     broken.usable = False
     assert pool.take() is good
+
+
+@virtual
+async def test_the_first_connections_are_waited_for_while_they_are_made():
+    pool, shared = Pool(), Connection()
+    pool.coming = 1
+    waiting = asyncio.create_task(pool.wait())
+    await asyncio.sleep(5 * PATIENCE_SECONDS)
+    assert not waiting.done()
+    pool.give(shared)
+    assert await waiting is shared
+
+
+@virtual
+async def test_first_connections_that_come_to_nothing_are_not_waited_for():
+    pool = Pool()
+    pool.coming = 1
+    waiting = asyncio.create_task(pool.wait())
+    await asyncio.sleep(5 * PATIENCE_SECONDS)
+    pool.coming = 0
+    began = now()
+    assert await waiting is None
+    assert now() - began <= PATIENCE_SECONDS
+
+
+@virtual
+async def test_later_ones_are_not_waited_for():
+    pool, shared = Pool(), Connection()
+    pool.give(shared)
+    assert pool.take() is shared
+    await asyncio.sleep(1)
+    pool.coming = 1
+    began = now()
+    assert await pool.wait() is None
+    assert now() - began == pytest.approx(PATIENCE_SECONDS)

@@ -39,8 +39,14 @@ INTERRUPTED = 130
 BLOCKERS_MAX = 20
 
 
-async def identity(connection: Connection) -> str:
-    """Which cluster this is: the uid of its namespace kube-system. Empty where that may not be read."""
+async def identity(connection: Connection, world: World | None = None) -> str:
+    """Which cluster this is: the uid of its namespace kube-system. Empty where that may not be read.
+
+    It never changes: if a `world` has shown it, nobody is asked.
+    """
+    seen = world.find("", "Namespace", "", "kube-system") if world is not None else None
+    if seen is not None:
+        return seen.uid
     namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
     try:
         found = await connection.client.get(namespaces, ObjectKey("", "kube-system"), metadata_only=True)
@@ -58,7 +64,7 @@ async def carry_out(
     gc.enable()
     ledger = msgspec.structs.replace(ledger, started=format_time(utc_now()))  # the plan may have been read for long
     path = receipt or default_receipt(ledger)
-    cluster = await identity(connection)
+    cluster = await identity(connection, world)
     try:
         save(begin(ledger, connection.server, cluster), path)
     except ReceiptError as error:

@@ -112,13 +112,23 @@ def run_briefly(main: Coroutine[Any, Any, R]) -> R:
 
 
 @contextlib.asynccontextmanager
-async def connected(kubeconfig: str | None, context: str | None) -> AsyncIterator[Connection]:
-    """The cluster that the options name; its connections are closed at the end. Raises ConfigError."""
+async def connected(
+    kubeconfig: str | None, context: str | None, *, remembering: bool = False
+) -> AsyncIterator[Connection]:
+    """The cluster that the options name; its connections are closed at the end. Raises ConfigError.
+
+    `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
+    """
     from pilotage.kube import Client, Discovery, load_config
 
     config = load_config(kubeconfig=kubeconfig, context=context)
+    memory = None
+    if remembering:
+        from pilotage.kube.discovery_memory import DiscoveryMemory
+
+        memory = DiscoveryMemory.of(config)
     async with Client.connect(config) as client:
-        yield Connection(client, Discovery(client), config.server)
+        yield Connection(client, Discovery(client, memory), config.server)
 
 
 def _not_with_namespace(context: click.Context, _: click.Parameter, all_namespaces: bool) -> bool:

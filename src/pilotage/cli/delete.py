@@ -12,7 +12,7 @@ from pilotage.cli.connecting import cluster_options, connected, output_option, p
 from pilotage.cli.endpoints import names_endpoints
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.plan import headline, plan_lines, plan_to_json, unread_sentence
-from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
+from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare, target_options
 
 if TYPE_CHECKING:
     from pilotage.cli.resuming import Resumed
@@ -104,7 +104,9 @@ class _Options(NamedTuple):
 
 
 async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, context: str | None) -> int:
-    async with connected(kubeconfig, context) as connection:
+    endpoints = names_endpoints(asked.words)
+    remembering = options.resume is None and not endpoints and can_look_twice(asked)
+    async with connected(kubeconfig, context, remembering=remembering) as connection:
         resumed = None
         if options.resume is not None:
             from pilotage.cli.resuming import resume
@@ -112,7 +114,7 @@ async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, conte
             resumed = await resume(connection, options.resume, asked.timeout)
             prepared = resumed.prepared
         else:
-            if names_endpoints(asked.words):
+            if endpoints:
                 from pilotage.cli.deleting_endpoints import who_deletes
                 from pilotage.cli.through_operator import Operated
 

@@ -26,6 +26,12 @@ class Seen(NamedTuple):
 
 async def look(connection: Connection, words: Sequence[str], namespace: str, full: Iterable[GroupKind] = ()) -> Seen:
     """The cluster, and the objects that were named, which must be there. Raises TargetError, ApiError."""
+    from pilotage.kube.discovery import as_served
+
+    return await as_served(connection.discovery, lambda: _look(connection, words, namespace, full))
+
+
+async def _look(connection: Connection, words: Sequence[str], namespace: str, full: Iterable[GroupKind]) -> Seen:
     from pilotage.teardown.targets import resolve
 
     await connection.discovery.surface()
@@ -51,11 +57,11 @@ async def look_around(
     not read those gets `namespaces` alone.
     """
     from pilotage.teardown.gather import gather
-    from pilotage.teardown.relations import full_kinds
+    from pilotage.teardown.in_full import related
 
     client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
-    in_full = full_kinds(served=surface.resources) | frozenset(full)
+    in_full = related(surface.resources) | frozenset(full)
     places = [each for each in dict.fromkeys(namespaces) if each]
     if everywhere:
         world = await gather(client, discovery, full=in_full)

@@ -10,7 +10,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.errors import NoAnswer
-from pilotage.cli.preparing import Asked, Prepared, check, prepare, target_options
+from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare, target_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def plan(
 
 
 async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context, remembering=can_look_twice(asked)) as connection:
         return await prepare(connection, asked)
 
 

@@ -77,6 +77,11 @@ def target_options(command: Callable[P, R]) -> Callable[P, R]:
     return command
 
 
+def can_look_twice(asked: Asked) -> bool:
+    """Whether it can be prepared again from the start: what came from stdin is there only once."""
+    return "-" not in asked.files
+
+
 def check(asked: Asked) -> None:
     """Refuse what means nothing, or could mean too much."""
     ways = [bool(asked.words) and not asked.selector, asked.everything, bool(asked.files), bool(asked.selector)]
@@ -105,8 +110,14 @@ _MODULES = (
 
 async def prepare(connection: Connection, asked: Asked) -> Prepared:
     """Look at the cluster, find what is meant, and make the ledger. Changes nothing."""
-    client, discovery = connection.client, connection.discovery
+    from pilotage.kube.discovery import as_served
+
     import_meanwhile(_MODULES)
+    return await as_served(connection.discovery, lambda: _prepare(connection, asked))
+
+
+async def _prepare(connection: Connection, asked: Asked) -> Prepared:
+    client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
     names, absent = await _names(connection, asked)
     places = _places(names, asked.namespace or client.namespace)
@@ -135,11 +146,10 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
 async def read_world(connection: Connection, surface: Surface, places: list[str]) -> World:
     """All that may have to do with a teardown in these namespaces; none: everywhere."""
     from pilotage.teardown.gather import gather
-    from pilotage.teardown.in_full import HAZARDS
-    from pilotage.teardown.relations import full_kinds
+    from pilotage.teardown.in_full import HAZARDS, related
 
     client, discovery = connection.client, connection.discovery
-    full = full_kinds(served=surface.resources) | HAZARDS
+    full = related(surface.resources) | HAZARDS
     kinds = _kinds(surface, full) if places else None
     return await gather(client, discovery, namespaces=places, full=full, kinds=kinds)
 

@@ -69,17 +69,15 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
 
 
 async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> list[Tree]:
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context, remembering=True) as connection:
         import_meanwhile(_MODULES)
         seen = await look(connection, words, namespace)
         from pilotage.teardown.asking import settle
-        from pilotage.teardown.relations import Relating
+        from pilotage.teardown.relations import Nearby
         from pilotage.teardown.tree import tree as make_tree
 
-        relate = Relating()
-
         def think(world: World) -> list[Tree]:
-            graph = relate(world)
+            graph = Nearby(world)
             return [make_tree(world, graph, world.get(item.uid) or item) for item in seen.items]
 
         return await settle(connection.client, seen.world, think)

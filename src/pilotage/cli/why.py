@@ -105,19 +105,17 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
 async def _live(
     words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None
 ) -> list[Explanation]:
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context, remembering=True) as connection:
         import_meanwhile(_MODULES)
         from pilotage.teardown.in_full import KEEPERS
 
         seen = await look(connection, words, namespace, KEEPERS)
         from pilotage.teardown.asking import settle
-        from pilotage.teardown.relations import Relating
+        from pilotage.teardown.relations import Nearby
         from pilotage.teardown.why.explain import explain
 
-        relate = Relating()
-
         def think(world: World) -> list[Explanation]:
-            graph = relate(world)
+            graph = Nearby(world)
             return [explain(world, graph, item) for item in seen.items]
 
         return await settle(connection.client, seen.world, think)
@@ -153,7 +151,7 @@ async def _fix(
     from pilotage.teardown.relations import relate
     from pilotage.teardown.why.explain import explain
 
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context, remembering=True) as connection:
         seen = await look(connection, words, namespace, FULL)
         if len(seen.items) != 1:
             raise BadTarget("One object is mended at a time. Name one.")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
 from pilotage import __version__
-from pilotage.kube.exchange import Exchange
-from pilotage.kube.names import PODS, ObjectKey, Resource
+from pilotage.kube.exchange import Changed, Exchange
+from pilotage.kube.names import ACCOUNTS, PODS, ObjectKey, Resource
 from pilotage.kube.options import MOST_RECENT, Propagation, ReadVersion, delete_options
 from pilotage.kube.patches import Patch, apply_patch
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
@@ -206,6 +206,10 @@ class Client:
         """Any path of the server: /version, /readyz, /openapi/v3, discovery."""
         return await self._exchange.call(Request("GET", path, accept=accept), bytes)
 
+    async def get_changed(self, path: str, etag: str, *, accept: str = _JSON) -> Changed:
+        """The same, unless it is still what it was when the server gave it this ETag."""
+        return await self._exchange.changed(Request("GET", path, accept=accept, if_none_match=etag))
+
     async def logs(
         self, key: ObjectKey, *, container: str = "", tail_lines: int | None = None, previous: bool = False
     ) -> bytes:
@@ -317,6 +321,17 @@ class Client:
         }
         request = Request("POST", _path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
         await self._write(PODS, key, request, shows_it=False)
+
+    async def token(self, account: ObjectKey, seconds: int) -> str:
+        """A new token of a service account, good for about that long."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        request = Request("POST", _path(ACCOUNTS, account, "token"), body=encode(body), content_type=_JSON)
+        answer = await self._write(ACCOUNTS, account, request, shows_it=False)
+        return str(answer.get("status", "token"))
 
     async def delete(
         self,

@@ -3,13 +3,16 @@
 Two requests tell everything (aggregated discovery, Kubernetes 1.26 and up; older servers are asked group by group).
 The answer is kept until `refresh`, or until something is looked up that it does not have. Groups that could not be read
 are remembered with the reason: their kinds are unknown, which is not the same as absent.
+
+With a `discovery_memory` the first answer is that of the last time. The server is asked at the same time whether it
+still holds (`confirm`), so that reading can begin at once; `as_served` is the way to use it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,8 +20,14 @@ from pilotage.kube.errors import ApiError, Unavailable
 from pilotage.kube.names import Resource
 
 if TYPE_CHECKING:
-    from pilotage.kube.client import Client
+    from collections.abc import Awaitable, Callable
 
+    from pilotage.kube.client import Client
+    from pilotage.kube.discovery_memory import DiscoveryMemory, Remembered
+
+T = TypeVar("T")
+
+_ROOTS = ("/api", "/apis")
 _AGGREGATED = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
@@ -60,19 +69,54 @@ class UnknownKind(LookupError):
 class Discovery:
     """The server's surface, read when first needed and kept."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, memory: DiscoveryMemory | None = None) -> None:
+        """With a `memory`, what `surface` says at first has to be confirmed: see there."""
         self._client = client
+        self._memory = memory
         self._surface: Surface | None = None
+        self._check: asyncio.Task[Surface] | None = None
 
     async def surface(self) -> Surface:
-        """All resources, from the cache."""
+        """All resources, from the cache. From the memory, if there is one, they are a guess until `confirm`."""
+        if self._surface is None and self._memory is not None and (known := self._memory.recall()) is not None:
+            self._surface = known.surface
+            self._check = asyncio.create_task(self._read(known))
+            self._check.add_done_callback(lambda check: check.cancelled() or check.exception())  # nobody may ask
         return self._surface or await self.refresh()
+
+    async def confirm(self) -> bool:
+        """Whether the server still serves what `surface` has said so far. If not, it says the new from now on.
+
+        Raises the ApiError of asking.
+        """
+        if self._check is None:
+            return True
+        check, self._check = self._check, None
+        before, self._surface = self._surface, await check
+        return self._surface is before
 
     async def refresh(self) -> Surface:
         """All resources, read now."""
-        core, named = await asyncio.gather(_read(self._client, "/api"), _read(self._client, "/apis"))
-        self._surface = Surface(core.resources + named.resources, core.unreadable | named.unreadable)
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+        self._surface = await self._read(None)
         return self._surface
+
+    async def _read(self, known: Remembered | None) -> Surface:
+        """What is served now: `known.surface` itself, if that is the same."""
+        etags = known.etags if known is not None else ("", "")
+        core, named = await asyncio.gather(*(_read(self._client, *each) for each in zip(_ROOTS, etags, strict=True)))
+        if core.surface is None and named.surface is None and known is not None:
+            return known.surface
+        if core.surface is None or named.surface is None:  # what is kept does not tell the two apart
+            return await self._read(None)
+        surface = Surface(
+            core.surface.resources + named.surface.resources, core.surface.unreadable | named.surface.unreadable
+        )
+        if self._memory is not None and core.etag and named.etag:
+            self._memory.keep((core.etag, named.etag), surface)
+        return surface
 
     async def find(self, name: str) -> ApiResource:
         """The resource that kubectl would mean by a plural, singular, kind or short name.
@@ -82,7 +126,7 @@ class Discovery:
         """
         cached = self._surface is not None
         found = _find(await self.surface(), name)
-        if found is None and cached:
+        if found is None and (cached or self._check is not None):
             found = _find(await self.refresh(), name)
         if found is None:
             surface = await self.surface()
@@ -99,16 +143,43 @@ def _find(surface: Surface, name: str) -> ApiResource | None:
     return next(itertools.chain(exact, by_group), None)
 
 
-async def _read(client: Client, root: str) -> Surface:
-    answer = await _json(client, root, _AGGREGATED)
-    if answer.get("kind") == "APIGroupDiscoveryList":
-        return _aggregated(answer)
-    return await _group_by_group(client, root, answer)
+async def as_served(discovery: Discovery, read: Callable[[], Awaitable[T]]) -> T:
+    """What `read`, which changes nothing, finds among the kinds that are served now.
 
-
-async def _json(client: Client, path: str, accept: str = "application/json") -> dict[str, Any]:
+    It may begin with those of the last time, and is called again where the server has others by now. What it raises
+    counts only if it knew the right ones.
+    """
     try:
-        return msgspec.json.decode(await client.get_path(path, accept=accept), type=dict[str, Any])
+        found = await read()
+    except Exception:
+        if await discovery.confirm():
+            raise
+    else:
+        if await discovery.confirm():
+            return found
+    return await read()
+
+
+class _Root(NamedTuple):
+    """One of the two answers, with its ETag. No surface: it is still what it was."""
+
+    surface: Surface | None
+    etag: str
+
+
+async def _read(client: Client, root: str, known: str) -> _Root:
+    raw, etag = await client.get_changed(root, known, accept=_AGGREGATED)
+    if raw is None:
+        return _Root(None, etag)
+    answer = _decoded(root, raw)
+    if answer.get("kind") == "APIGroupDiscoveryList":
+        return _Root(_aggregated(answer), etag)
+    return _Root(await _group_by_group(client, root, answer), "")
+
+
+def _decoded(path: str, raw: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
     except ValueError as error:
         raise Unavailable(f"what came back is not from a Kubernetes API ({error})", request=f"GET {path}") from error
 
@@ -159,7 +230,7 @@ async def _group_by_group(client: Client, root: str, answer: dict[str, Any]) -> 
     for group, version, preferred in versions:
         path = f"{root}/{group}/{version}" if group else f"{root}/{version}"
         try:
-            listed = await _json(client, path)
+            listed = _decoded(path, await client.get_path(path))
         except ApiError as error:
             unreadable[f"{group}/{version}"] = error.message
             continue

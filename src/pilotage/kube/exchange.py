@@ -6,7 +6,7 @@ whether to try again is the caller's decision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,8 +24,16 @@ RETRY_AFTER_SECONDS_MAX = 60.0
 
 T = TypeVar("T")
 
+NOT_MODIFIED = 304
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _status = msgspec.json.Decoder(Status)
+
+
+class Changed(NamedTuple):
+    """An answer with its ETag. No `body`: it is still the one that was known."""
+
+    body: bytes | None
+    etag: str
 
 
 class Exchange:
@@ -70,6 +78,18 @@ class Exchange:
         finally:
             response.close()
 
+    async def changed(self, request: Request) -> Changed:
+        """The whole answer with its ETag; no body where the server says that the one that is known still holds."""
+        response = await self.open(request, self._timeout)
+        try:
+            if response.status == NOT_MODIFIED:
+                return Changed(None, request.if_none_match)
+            return Changed(await response.read(), response.headers.get("etag", ""))
+        except TransportError as error:
+            raise _no_answer(error, request) from error
+        finally:
+            response.close()
+
     async def lines(self, request: Request) -> AsyncIterator[bytes]:
         """The lines of an answer that has no end in sight, as they come. Unavailable where it breaks off."""
         response = await self.open(request)
@@ -93,8 +113,8 @@ class Exchange:
 
         `allowed` is called when all waiting is over, and raises to keep the request from being sent.
         """
-        method, target, body, content_type, accept, _, _, _ = request
-        request = Request(method, target, body, content_type, accept, timeout, self._user_agent, allowed)
+        method, target, body, content_type, accept, _, _, _, known = request
+        request = Request(method, target, body, content_type, accept, timeout, self._user_agent, allowed, known)
         for tries_left in reversed(range(THROTTLED_TRIES_MAX)):
             if self._limiter is not None:
                 await self._limiter.acquire()
@@ -102,7 +122,7 @@ class Exchange:
                 allowed()
             try:
                 response = await self._transport.send(request)
-                if response.status < 300:
+                if response.status < 300 or (known and response.status == NOT_MODIFIED):
                     return response
                 error = await _refusal(response, request)
             except TransportError as broken:

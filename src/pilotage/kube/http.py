@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig
 
 CONNECT_SECONDS_MAX = 10.0
-CONNECTIONS_MIN = 2
-"""Fewer are not shared: another one is made at once."""
+CONNECTIONS_MIN = 4
+"""Fewer are not shared: another one is made at once. More bring little as long as answers come quickly."""
 
 _PORTS = {"https": 443, "http": 80}
 
@@ -80,7 +80,11 @@ class HttpTransport:
         while True:
             connection, reused = await self._take(pool, request), True
             if connection is None:
-                connection, reused = await self._connect(), False
+                pool.coming += 1
+                try:
+                    connection, reused = await self._connect(), False
+                finally:
+                    pool.coming -= 1
             try:
                 if request.allowed is not None:
                     request.allowed()
@@ -105,6 +109,8 @@ class HttpTransport:
         ]
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
+        if request.if_none_match:
+            headers.append(("If-None-Match", request.if_none_match))
         try:
             return encode_request(request.method, self._server.path + request.target, headers, request.body)
         except ValueError as error:
@@ -113,7 +119,7 @@ class HttpTransport:
     async def _take(self, pool: Pool, request: Request) -> Connection | None:
         """A connection that is there; None: a new one is due. Only reads wait for one: writes are worth a handshake."""
         idle = pool.take()
-        while idle is None and request.method == "GET" and len(self._open) >= CONNECTIONS_MIN:
+        while idle is None and request.method == "GET" and len(self._open) + pool.coming >= CONNECTIONS_MIN:
             idle = await pool.wait()
             if idle is None or idle.usable:
                 break

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS_MAX = 60.0
 """Shorter than the API server's own, so that we rarely send into a connection that it is just closing."""
-PATIENCE_SECONDS = 0.004
+PATIENCE_SECONDS = 0.01
 """So long nobody has given a connection back: then another one is worth its handshake."""
 
 
@@ -29,6 +29,9 @@ class Pool:
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[Connection]] = deque()
         self._given_back = 0.0
+        self._answered = False
+        self.coming = 0
+        """How many connections are being made."""
 
     def take(self) -> Connection | None:
         """One that can be used again, if there is one."""
@@ -47,8 +50,8 @@ class Pool:
         self._waiting.append(turn)
         patience = PATIENCE_SECONDS
         try:
-            while patience > 0:
-                await asyncio.wait((turn,), timeout=patience)
+            while patience > 0 or self._has_hardly_begun():
+                await asyncio.wait((turn,), timeout=patience if patience > 0 else PATIENCE_SECONDS)
                 if turn.done():
                     return turn.result()
                 patience = self._given_back + PATIENCE_SECONDS - loop.time()
@@ -60,9 +63,14 @@ class Pool:
         turn.cancel()
         return None
 
+    def _has_hardly_begun(self) -> bool:
+        """Whether nobody has had an answer so far, and the first connections are still being made."""
+        return self.coming > 0 and not self._answered
+
     def give(self, connection: Connection) -> None:
         """It is not used any more, and can be: by whoever waits longest, or later."""
         now = connection.idle_since = self._given_back = asyncio.get_running_loop().time()
+        self._answered = True
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -15,6 +15,7 @@ class Request(NamedTuple):
     """One HTTP request. `target` is path and query, already encoded. `timeout` bounds the answer; a stream has none.
 
     `allowed` is called when all waiting is over, just before the request is sent; it raises to keep it from being sent.
+    `if_none_match` is the ETag of an answer that is known already: 304 then says that it still holds.
     """
 
     method: str
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     timeout: float | None = None
     user_agent: str = ""
     allowed: Callable[[], None] | None = None
+    if_none_match: str = ""
 
     def __str__(self) -> str:
         return f"{self.method} {self.target.partition('?')[0]}"

@@ -12,7 +12,7 @@ from pilotage.teardown.world import GroupKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.teardown.graph import Edge, Graph
+    from pilotage.teardown.graph import Edge, Edges
     from pilotage.teardown.policy import Policy
     from pilotage.teardown.world import Item, Name, World
 
@@ -91,7 +91,7 @@ class Members:
         self._attached.setdefault(whole.uid, []).append(part.uid)
 
 
-def gather_members(world: World, graph: Graph, targets: Iterable[Item], policy: Policy, *, adopt: bool) -> Members:
+def gather_members(world: World, graph: Edges, targets: Iterable[Item], policy: Policy, *, adopt: bool) -> Members:
     """All members of a teardown of these targets."""
     members = Members(world)
     for target in targets:
@@ -191,7 +191,7 @@ def _slices(members: Members, world: World, service: Item) -> list[tuple[Item, s
     return [(item, f"labelled as a slice of {service}") for item in members.slices.get((namespace, name), ())]
 
 
-def _adopt(members: Members, world: World, graph: Graph, policy: Policy) -> bool:
+def _adopt(members: Members, world: World, graph: Edges, policy: Policy) -> bool:
     """Take what refers to members and to nothing else, and the configuration that only they mount. True if any."""
     found: list[tuple[Item, str]] = []
     for uid in list(members.going):
@@ -224,7 +224,7 @@ def _known(members: Members, item: Item) -> bool:
     return item.uid in members.going or item.uid in members.kept
 
 
-def _note_what_stays(members: Members, world: World, graph: Graph) -> None:
+def _note_what_stays(members: Members, world: World, graph: Edges) -> None:
     """List the volumes, Secrets and configuration that members use and that stay."""
     claimed: dict[Name, Edge] = {}
     for uid, item in list(members.going.items()):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from pilotage.teardown.world import Item, Name
 
@@ -49,6 +49,16 @@ class Edge(NamedTuple):
         return f"{self.source} {self.relation} {self.name} ({self.field})"
 
 
+class Edges(Protocol):
+    """Edges, found from both ends."""
+
+    def out_of(self, uid: str) -> list[Edge]:
+        """What this object points at."""
+
+    def into(self, uid: str) -> list[Edge]:
+        """What points at this object."""
+
+
 class Graph:
     """All edges of one world, found from both ends."""
 
@@ -63,29 +73,6 @@ class Graph:
                 self.dangling.append(edge)
             else:
                 self._into.setdefault(edge.target.uid, []).append(edge)
-
-    def put(self, item: Item, dropped: Collection[Edge], edges: Iterable[Edge]) -> None:
-        """Take a newer reading of an object in place of the old one: it points at these now, and not at those."""
-        uid = item.uid
-        outward: list[Edge] = []
-        for edge in self._out.get(uid, ()):
-            self._forget(edge)
-            if edge not in dropped:
-                outward.append(edge._replace(source=item))
-        outward += edges
-        self._out[uid] = outward
-        for edge in outward:
-            if edge.target is None:
-                self.dangling.append(edge)
-            else:
-                self._into.setdefault(edge.target.uid, []).append(edge)
-        inward = self._into.get(uid, [])
-        for i, edge in enumerate(inward):
-            others = self._out[edge.source.uid]
-            inward[i] = others[others.index(edge)] = edge._replace(target=item)
-
-    def _forget(self, edge: Edge) -> None:
-        (self.dangling if edge.target is None else self._into[edge.target.uid]).remove(edge)
 
     def out_of(self, uid: str) -> list[Edge]:
         """What this object points at."""

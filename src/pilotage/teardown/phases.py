@@ -62,6 +62,7 @@ _PHASES: dict[GroupKind, Phase] = {
         Phase.DETACH,
     ),
     **dict.fromkeys(_kinds("projectcontour.io", "HTTPProxy"), Phase.DETACH),
+    **dict.fromkeys(_kinds("pilotage.dev", "GatewayRoute"), Phase.DETACH),
     **dict.fromkeys(_kinds("networking.istio.io", "VirtualService", "Gateway"), Phase.DETACH),
     **dict.fromkeys(_kinds("traefik.io", "IngressRoute", "IngressRouteTCP", "IngressRouteUDP"), Phase.DETACH),
     **dict.fromkeys(_kinds("route.openshift.io", "Route"), Phase.DETACH),
@@ -76,6 +77,7 @@ _PHASES: dict[GroupKind, Phase] = {
     ),
     **dict.fromkeys(_kinds("apiregistration.k8s.io", "APIService"), Phase.QUIESCE),
     **dict.fromkeys(WORKLOADS, Phase.STOP),
+    **dict.fromkeys(_kinds("pilotage.dev", "HostProcess"), Phase.STOP),
     **dict.fromkeys(_kinds("", "Namespace"), Phase.RELEASE),
     **dict.fromkeys(_kinds("apiextensions.k8s.io", "CustomResourceDefinition"), Phase.RELEASE),
 }

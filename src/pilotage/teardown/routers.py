@@ -38,6 +38,8 @@ def _taken_up(route: Json) -> bool:
         return bool(isinstance(balancer, dict) and balancer.get("ingress"))
     if kind == "HTTPProxy":
         return bool(status.get("currentStatus"))
+    if kind == "GatewayRoute":
+        return status.get("observedGeneration") is not None
     if kind == "VirtualService":
         return True
     return bool(status.get("parents") or status.get("conditions") or status.get("ingress"))

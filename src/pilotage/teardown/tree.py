@@ -20,7 +20,7 @@ from pilotage.teardown.world import GroupKind, Name, State
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from pilotage.teardown.graph import Edge, Graph
+    from pilotage.teardown.graph import Edge, Edges
     from pilotage.teardown.world import Item, World
 
 _DEPTH_MAX = 24
@@ -69,7 +69,7 @@ class Tree(NamedTuple):
     unread: tuple[str, ...] = ()
 
 
-def tree(world: World, graph: Graph, item: Item, *, alike_max: int = 20, nodes_max: int = 2000) -> Tree:
+def tree(world: World, graph: Edges, item: Item, *, alike_max: int = 20, nodes_max: int = 2000) -> Tree:
     """The tree of one object. Pods that it shows are asked for in full, up to a bound, so that their phase is seen."""
     builder = _Builder(world, graph, item, alike_max, nodes_max)
     unread = [f"{reading.resource}: {reading.problem}" for reading in world.kinds.values() if reading.problem]
@@ -78,7 +78,7 @@ def tree(world: World, graph: Graph, item: Item, *, alike_max: int = 20, nodes_m
 
 
 class _Builder:
-    def __init__(self, world: World, graph: Graph, root: Item, alike_max: int, nodes_max: int) -> None:
+    def __init__(self, world: World, graph: Edges, root: Item, alike_max: int, nodes_max: int) -> None:
         self._world, self._graph, self._root = world, graph, root
         self._alike_max, self._left = alike_max, nodes_max
         self._asked = 0

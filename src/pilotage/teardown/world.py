@@ -219,6 +219,12 @@ class World:
         items = self._by_kind.get(GroupKind(group, kind), {}).values()
         return [item for item in items if namespace is None or item.meta.namespace == namespace]
 
+    def by_kind(self) -> Iterator[tuple[GroupKind, list[Item]]]:
+        """All objects, kind by kind."""
+        current = self._by_uid
+        for kind, items in self._by_kind.items():
+            yield kind, [item for uid, item in items.items() if current[uid] is item]
+
     def children(self, uid: str) -> list[Item]:
         """What names this uid as an owner."""
         if self._children is None:

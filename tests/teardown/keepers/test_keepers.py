@@ -308,3 +308,29 @@ def test_what_was_read_by_metadata_alone_is_asked_for() -> None:
     found = keeper(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.alive is Liveness.UNKNOWN
     assert {question.uid for question in made.wanted} == {"d1"}  # type: ignore[union-attr]
+
+
+def process(host: str = "gpu-1") -> Item:
+    labels = {"pilotage.dev/host": host} if host else {}
+    return held("pilotage.dev/agent", labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("leases", "alive", "trouble"),
+    [
+        ([lease("gpu-1", "pilotage-hosts", 5)], Liveness.ALIVE, ""),
+        ([lease("gpu-1", "pilotage-hosts", HOUR)], Liveness.DEAD, "its lease expired 59m ago"),
+        ([lease("gpu-1", "pilotage-hosts", 5, holder="")], Liveness.DEAD, "it has stopped"),
+        ([lease("gpu-2", "pilotage-hosts", 5), lease("gpu-1", "elsewhere", 5)], Liveness.UNKNOWN, ""),
+    ],
+    ids=["renewed", "stale", "given up", "another's"],
+)
+def test_a_process_is_kept_by_the_agent_of_its_host_and_the_lease_says_whether_that_lives(leases, alive, trouble):
+    found = keeper(world(process(), *leases), process(), "pilotage.dev/agent")
+    assert found.who == "the agent of host/gpu-1"
+    assert (found.alive, found.trouble) == (alive, trouble)
+    assert "runs on" in found.leaks
+
+
+def test_a_process_that_is_on_no_host_is_the_operators():
+    assert keeper(world(process("")), process(""), "pilotage.dev/agent").who == "Pilotage operator"

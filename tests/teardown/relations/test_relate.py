@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pilotage.kube import ApiResource, Json, Object, Resource
 from pilotage.teardown.graph import Relation
+from pilotage.teardown.in_full import related
 from pilotage.teardown.questions import FullObject
 from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row, defined_by, full_kinds, relate
 from pilotage.teardown.relations.labels import LabelIndex, understand
@@ -148,6 +149,16 @@ def test_managed_resources_are_read_in_full_only_where_they_are_served() -> None
         GroupKind("example.org", "XDatabase"),
         GroupKind("aws.upbound.io", "ProviderConfigUsage"),
     }
+    assert related(there) == full_kinds(BUILT_IN, there)
+
+
+def test_what_has_to_be_read_is_known_before_the_rows_are() -> None:
+    rows = (row for row in BUILT_IN if row.pattern)
+    there = [
+        served("some.example.com", f"A{row.category}" if row.kind == "*" else row.kind, row.category) for row in rows
+    ]
+    assert related(there) == full_kinds(BUILT_IN, there), "write the kinds of the rows into teardown/in_full.py"
+    assert related(()) == full_kinds()
 
 
 def test_what_is_decoded_already_is_not_decoded_again() -> None:

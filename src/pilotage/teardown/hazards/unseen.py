@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.fields import text
 from pilotage.teardown.hazards.model import Code, Hazard, Outlook
-from pilotage.teardown.why.families.pods import lost_node
+from pilotage.teardown.why.nodes import lost_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.teardown.keepers.agents import AGENT
 from pilotage.teardown.keepers.rows import Row
 from pilotage.teardown.ledger import HOLD
 
@@ -336,6 +337,12 @@ ROWS: tuple[Row, ...] = (
         "an unfinished pilotage delete",
         "takes down the parts of the object, in order",
         "nothing, if its parts are gone; those that are left then go in any order, or stay.",
+    ),
+    Row(
+        (AGENT,),
+        "the agent of its Host",
+        "stops the server, proves that nothing of it runs, and takes its address out of the cluster",
+        "the server, if its machine is up: it runs on with its port and its memory, and nobody knows of it.",
     ),
     Row(
         ("teardown.pilotage.dev/*", "*.pilotage.dev/*", "pilotage.dev/*"),

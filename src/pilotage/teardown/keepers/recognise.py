@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.teardown.fields import seconds_since, text
 from pilotage.teardown.in_full import KEEPERS
 from pilotage.teardown.keepers import traces
+from pilotage.teardown.keepers.agents import AGENT, agent
 from pilotage.teardown.keepers.liveness import judge_lease, together
 from pilotage.teardown.keepers.model import Keeper, Liveness
 from pilotage.teardown.keepers.rows import find_row
@@ -60,6 +61,8 @@ class Keepers:
             return Keeper(
                 finalizer, row.who, None, None, Liveness.UNKNOWN, written, row.leaks, builtin=False, does=row.does
             )
+        if row and finalizer == AGENT:
+            return agent(self._world, item, row, written)
         found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
         lease = self._lease(row, found.workload, traces.domain_of(finalizer))
         judged = together(self._world, found.workload, lease)

@@ -11,8 +11,9 @@ import functools
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.relations import plans
-from pilotage.teardown.relations.edges import Relating, defined_by, relate
+from pilotage.teardown.relations.edges import defined_by, relate
 from pilotage.teardown.relations.families import BUILT_IN, FAMILIES
+from pilotage.teardown.relations.nearby import Nearby
 from pilotage.teardown.relations.rows import Form, Kind, Named, Reference, Row, Selected, When
 from pilotage.teardown.relations.user_rows import RelationsError, load_rows
 
@@ -47,8 +48,8 @@ __all__ = [
     "Form",
     "Kind",
     "Named",
+    "Nearby",
     "Reference",
-    "Relating",
     "RelationsError",
     "Row",
     "Selected",

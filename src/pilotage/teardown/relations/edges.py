@@ -43,52 +43,15 @@ def relate(world: World, rows: tuple[Row, ...] = BUILT_IN, *, asked_max: int = _
             continue
         if values := plan.find(item):
             found.append((item, plan, values))
-            templates += [(item, _labels(value)) for row, value, _ in values if row is None]
-    _ask_for_the_unmade(world, asked_max)
+            templates += template_labels(item, values)
+    ask_for_the_unmade(world, asked_max)
     finder = Finder(world, templates)
-    edges = list(_owned(world))
+    edges = [edge for item in world for edge in owned_by(world, item)]
     backward: list[Edge] = []
     for entry in found:
-        for row, edge in _edges(finder, *entry):
+        for row, edge in edges_of(finder, *entry):
             (backward if row.back else edges).append(edge)
-    return Graph([*edges, *_turned(backward, edges)])
-
-
-class Relating:
-    """The graph of a world that is asked for more, again and again: what was read since is all that is looked at."""
-
-    def __init__(self, rows: tuple[Row, ...] = BUILT_IN) -> None:
-        self._rows = rows
-        self._graph: Graph | None = None
-        self._seen: dict[str, Item] = {}
-
-    def __call__(self, world: World) -> Graph:
-        """What `relate` gives. It is the same graph each time."""
-        read = [item for item in world if self._seen.get(item.uid) is not item]
-        if self._graph is None or not all(map(self._says_more, read)):
-            self._graph = relate(world, self._rows)
-        elif read:
-            finder = Finder(world, ())
-            for item in read:
-                before = self._pointing(finder, self._seen[item.uid])
-                self._graph.put(item, before, self._pointing(finder, item))
-        self._seen.update((item.uid, item) for item in read)
-        return self._graph
-
-    def _says_more(self, item: Item) -> bool:
-        """Whether it is an object from before, read in full by now, which changes nothing but what it points at.
-
-        Pods are such, and they are what is asked for most.
-        """
-        old = self._seen.get(item.uid)
-        plan = plans(self._rows).of(item.resource.group, item.resource.kind)
-        if old is None or item.group_kind not in _FROM_TEMPLATES or (plan is not None and not plan.points_only):
-            return False
-        return (old.meta.labels, old.meta.owner_references) == (item.meta.labels, item.meta.owner_references)
-
-    def _pointing(self, finder: Finder, item: Item) -> list[Edge]:
-        plan = plans(self._rows).of(item.resource.group, item.resource.kind)
-        return [] if plan is None else [edge for _, edge in _edges(finder, item, plan, plan.find(item))]
+    return Graph([*edges, *turned(backward, edges)])
 
 
 def defined_by(world: World, item: Item) -> list[Item]:
@@ -103,21 +66,21 @@ def defined_by(world: World, item: Item) -> list[Item]:
             return []
 
 
-def _owned(world: World) -> Iterator[Edge]:
-    for item in world:
-        for i, reference in enumerate(item.meta.owner_references):
-            owner = world.get(reference.uid)
-            # The garbage collector looks an owner up by kind and name, and then compares the uid. A namespaced owner
-            # owns in its own namespace alone: elsewhere, and for cluster-scoped objects, it counts as absent.
-            if (
-                owner is not None
-                and (owner.resource.kind, owner.meta.name) == (reference.kind, reference.name)
-                and owner.meta.namespace in ("", item.meta.namespace)
-            ):
-                yield Edge(owner, Relation.OWNS, item.name, item, f"metadata.ownerReferences[{i}]")
+def owned_by(world: World, item: Item) -> Iterator[Edge]:
+    """From the owners of an object, as far as they count, to it."""
+    for i, reference in enumerate(item.meta.owner_references):
+        owner = world.get(reference.uid)
+        # The garbage collector looks an owner up by kind and name, and then compares the uid. A namespaced owner owns
+        # in its own namespace alone: elsewhere, and for cluster-scoped objects, it counts as absent.
+        if (
+            owner is not None
+            and (owner.resource.kind, owner.meta.name) == (reference.kind, reference.name)
+            and owner.meta.namespace in ("", item.meta.namespace)
+        ):
+            yield Edge(owner, Relation.OWNS, item.name, item, f"metadata.ownerReferences[{i}]")
 
 
-def _turned(backward: list[Edge], edges: list[Edge]) -> Iterator[Edge]:
+def turned(backward: list[Edge], edges: list[Edge]) -> Iterator[Edge]:
     """Edges that run from what is named to what names it, unless they are there already."""
     there = {(edge.source.uid, edge.relation, edge.name) for edge in edges} if backward else set()
     for edge in backward:
@@ -127,7 +90,8 @@ def _turned(backward: list[Edge], edges: list[Edge]) -> Iterator[Edge]:
             yield Edge(edge.target, edge.relation, edge.source.name, edge.source, f"{edge.field} of {edge.source}")
 
 
-def _edges(finder: Finder, source: Item, plan: Plan, values: list[Found]) -> Iterator[tuple[Row, Edge]]:
+def edges_of(finder: Finder, source: Item, plan: Plan, values: list[Found]) -> Iterator[tuple[Row, Edge]]:
+    """The edges that an object's values give, by row: those of rows that run back have to be `turned`."""
     parts = functools.partial(plan.parts, source)
     for row, value, trail in values:
         if row is None or (row.when is not None and not _holds(row.when, value)):
@@ -150,11 +114,17 @@ def _note(row: Row, value: object) -> str:
     return f" ({row.note} {said})" if isinstance(said, int | str) else ""
 
 
+def template_labels(item: Item, values: list[Found]) -> list[tuple[Item, Labels]]:
+    """The labels of the pods that it makes."""
+    return [(item, _labels(value)) for row, value, _ in values if row is None]
+
+
 def _labels(value: object) -> Labels:
     return {key: text for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 
 
-def _ask_for_the_unmade(world: World, asked_max: int) -> None:
+def ask_for_the_unmade(world: World, asked_max: int = _ASKED_MAX) -> None:
+    """Want all of those Pods and ReplicaSets whose template nobody shows."""
     if not world.live:
         return
     asked = 0

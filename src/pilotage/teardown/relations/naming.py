@@ -27,8 +27,10 @@ _POD = Kind("", "Pod")
 class Finder:
     """Finds targets in one world. What it needs to look up is indexed when first needed."""
 
-    def __init__(self, world: World, templates: Iterable[tuple[Item, Labels]]) -> None:
+    def __init__(self, world: World, templates: Iterable[tuple[Item, Labels]], *, among: Item | None = None) -> None:
+        """`templates` are the labels that workloads give their pods. `among`: selectors are tried on this one alone."""
         self._world = world
+        self._among = among
         self._templates = list(templates)
         self._labels: dict[tuple[Kind, ...], LabelIndex] = {}
         self._numbered: dict[GroupKind, dict[tuple[str, str], list[Item]]] = {}
@@ -179,11 +181,16 @@ class Finder:
     def _index(self, kinds: tuple[Kind, ...]) -> LabelIndex:
         index = self._labels.get(kinds)
         if index is None:
-            labelled = [(item, item.meta.labels) for kind in kinds for item in self._world.of(kind.group, kind.kind)]
+            labelled = [(item, item.meta.labels) for kind in kinds for item in self._of(kind)]
             if _POD in kinds:
                 labelled += self._templates
             index = self._labels[kinds] = LabelIndex(labelled)
         return index
+
+    def _of(self, kind: Kind) -> list[Item]:
+        if self._among is None:
+            return self._world.of(kind.group, kind.kind)
+        return [self._among] if self._among.group_kind == (kind.group, kind.kind) else []
 
 
 def _place(form: Form, namespace: str, text: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from pilotage.teardown.relations.families import TEMPLATES
-from pilotage.teardown.relations.rows import Selected
+from pilotage.teardown.relations.rows import Form, Kind, Named, Selected
 from pilotage.teardown.world import GroupKind
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"\[\]|\[([^\]]+)\]|\*|[^.\[\]*]+")
 _PATH = re.compile(r"[^.\[\]*]+(\[\]|\[[^\]]+\])*(\.([^.\[\]*]+|\*)(\[\]|\[[^\]]+\])*)*")
 _EACH = "[]"
+_POD = Kind("", "Pod")
 _EVERY = "*"
 
 Trail = tuple[Any, ...]
@@ -119,7 +120,11 @@ class Plan:
         # managedFields, is often more than half of an object.
         self._decode = msgspec.json.Decoder(TypedDict("Parts", dict.fromkeys(tops, Any), total=False)).decode  # type: ignore[operator]
         self._full = bool(tops)
-        self._points_only = template is None and not any(row.back or type(row.target) is Selected for row in each)
+        targets = [row.target for row in each]
+        self._selected = [target for target in targets if type(target) is Selected]
+        self._numbered = [target for target in targets if type(target) is Named and target.form is Form.NUMBERED]
+        self.points_back = any(row.back for row in each)
+        """Whether it has rows that run back."""
 
     @property
     def empty(self) -> bool:
@@ -127,9 +132,21 @@ class Plan:
         return not self._full and not self._metadata.keys
 
     @property
-    def points_only(self) -> bool:
-        """Whether what is found makes edges from the object to others by their names, and nothing else."""
-        return self._points_only
+    def selects(self) -> bool:
+        """Whether it selects by labels."""
+        return bool(self._selected)
+
+    def may_number(self, kind: GroupKind) -> bool:
+        """Whether it points at objects of this kind by names that it does not spell out."""
+        return any((each.group, each.kind) == kind for target in self._numbered for each in target.kinds)
+
+    def may_select(self, kind: GroupKind, *, templated: bool) -> bool:
+        """Whether it selects among objects of this kind. `templated`: they have the labels of their pods as well."""
+        return any(
+            target.reference is not None
+            or any((each.group, each.kind) == kind or (templated and each == _POD) for each in target.kinds)
+            for target in self._selected
+        )
 
     def find(self, item: Item) -> list[Found]:
         """All values that rows are about, as far as the item was read."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.graph import Graph
+    from pilotage.teardown.graph import Edges
     from pilotage.teardown.keepers import Keeper
     from pilotage.teardown.world import Item, World
 
@@ -69,7 +69,7 @@ class Context:
     """See the module."""
 
     def __init__(
-        self, world: World, graph: Graph, families: Iterable[Callable[[Context, Item], Iterator[Cause]]]
+        self, world: World, graph: Edges, families: Iterable[Callable[[Context, Item], Iterator[Cause]]]
     ) -> None:
         self.world = world
         self.graph = graph

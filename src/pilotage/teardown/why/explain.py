@@ -18,7 +18,7 @@ from pilotage.teardown.world import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pilotage.teardown.graph import Graph
+    from pilotage.teardown.graph import Edges
     from pilotage.teardown.world import Item, World
 
 SERVING = frozenset(
@@ -33,6 +33,8 @@ SERVING = frozenset(
         ("gateway.networking.k8s.io", "HTTPRoute"),
         ("networking.istio.io", "VirtualService"),
         ("networking.k8s.io", "Ingress"),
+        ("pilotage.dev", "GatewayRoute"),
+        ("pilotage.dev", "HostProcess"),
         ("projectcontour.io", "HTTPProxy"),
         ("serving.knative.dev", "Service"),
     }
@@ -41,7 +43,7 @@ SERVING = frozenset(
 SERVING_MAX = 200
 
 
-def explain(world: World, graph: Graph, item: Item) -> Explanation:
+def explain(world: World, graph: Edges, item: Item) -> Explanation:
     """Why this object does not go away. Asks the world for what it lacks: call it again once that is answered."""
     item = world.get(item.uid) or item
     context = Context(world, graph, FAMILIES)

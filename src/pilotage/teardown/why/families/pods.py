@@ -14,8 +14,7 @@ from pilotage.teardown.questions import EventsAbout
 from pilotage.teardown.remedies import DELETE, FORCE, REPAIR, look_at, place
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.model import Cause, Confidence, Remedy
-from pilotage.teardown.why.reading import condition, since
-from pilotage.teardown.world import Name
+from pilotage.teardown.why.nodes import lost_node, unready_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,48 +91,6 @@ def _has_ended(item: Item, body: Json) -> bool:
     return item.meta.deletion_grace_period_seconds == 0 and bool(item.meta.finalizers)
 
 
-# The node
-
-
-def lost_node(world: World, name: str) -> Cause | None:
-    """Why nobody on this node can confirm anything; None where its kubelet is heard of, or nothing is known."""
-    if not name:
-        return None
-    node = world.find("", "Node", "", name)
-    if node is None:
-        if world.problem("", "Node"):
-            return None
-        return Cause(
-            Code.NODE_GONE,
-            Name("", "Node", "", name),
-            "does not exist any more: no kubelet will ever confirm anything for it",
-            (f"no Node {name} is there",),
-        )
-    ready = condition(world.body(node), "Ready")
-    if text(ready, "status") != "Unknown":
-        return None
-    return _node_cause(world, node, ready, Code.NODE_LOST, "is LOST: its kubelet has stopped reporting")
-
-
-def _unready_node(world: World, name: str) -> Cause | None:
-    """A node whose kubelet reports, and says that it is not well: the container runtime may be down."""
-    node = world.find("", "Node", "", name)
-    ready = condition(world.body(node), "Ready") if node else {}
-    if node is None or text(ready, "status") != "False":
-        return None
-    return _node_cause(world, node, ready, Code.NODE_NOT_READY, "is NOT READY: its kubelet reports trouble")
-
-
-def _node_cause(world: World, node: Item, ready: Json, code: Code, said: str) -> Cause:
-    words = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
-    changed = text(ready, "lastTransitionTime")
-    evidence = [f"Ready is {text(ready, 'status')}{since(world, changed)} ({words})"]
-    if heard := text(ready, "lastHeartbeatTime"):
-        evidence.append(f"it last reported at {heard}")
-    mend = look_at(node, f"Bring {node} back", "Its kubelet then ends what is to end, and says so. Nothing leaks.")
-    return Cause(code, node, said, tuple(evidence), remedies=(mend,), since=changed)
-
-
 def _on_lost_node(world: World, item: Item, body: Json, lost: Cause) -> Cause:
     name = text(body, "spec", "nodeName")
     remedies = [_force(item, body)]
@@ -193,7 +150,7 @@ def _overdue(context: Context, item: Item, body: Json, over: float) -> Iterator[
     if over < _CONFIRM_SECONDS:
         yield Cause(Code.POD_CONFIRMING, item, f"its grace ended {span(over)} ago: the kubelet is about to confirm")
         return
-    unready = _unready_node(context.world, node)
+    unready = unready_node(context.world, node)
     yield Cause(
         Code.POD_OVERDUE,
         item,

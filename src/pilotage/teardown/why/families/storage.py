@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.fields import dig, entries, text
 from pilotage.teardown.remedies import DELETE, FORCE, look_at, place
 from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.families.pods import lost_node
 from pilotage.teardown.why.model import Cause, Remedy
+from pilotage.teardown.why.nodes import lost_node
 from pilotage.teardown.why.reading import counted, few
 
 if TYPE_CHECKING:
