@@ -38,7 +38,8 @@ def files() -> dict[str, str]:
     made["chart/values.yaml"] = VALUES
     made["chart/values.schema.json"] = json.dumps(_schema(), indent=2) + "\n"
     for obj in manifests(OPEN):
-        if obj["kind"] not in ("CustomResourceDefinition", "Namespace"):  # Helm makes the namespace of a release
+        # Helm makes the namespace of a release.
+        if obj["kind"] != "CustomResourceDefinition" and obj["metadata"]["name"] != OPEN.namespace:
             name = f"{obj['kind'].lower()}-{obj['metadata']['name'].removeprefix('pilotage-')}"
             made[f"chart/templates/{name}.yaml"] = _opened(as_yaml([obj]))
     assert not any("{{" in text for path, text in made.items() if "/crds/" in f"/{path}")

@@ -39,13 +39,21 @@ class Town:
     async def install(self, *more: dict[str, Any]) -> None:
         for crd in (*crds(), *more):
             await self.user.create(CRDS, crd)
-        await self.user.create(NAMESPACES, {"metadata": {"name": "pilotage-system"}})
+        for name in ("pilotage-system", "pilotage-hosts"):
+            await self.user.create(NAMESPACES, {"metadata": {"name": name}})
 
     def operate(self, client: Client | None = None) -> Manager:
         """Start an operator."""
         manager = Manager(client or self.world.client("operator"), name="operator", seed=1)
         add_endpoints(
-            manager, Options(self.lookout, server="sim", fetch_image="pilotage:test", ttl_seconds=TTL_SECONDS)
+            manager,
+            Options(
+                self.lookout,
+                server="sim",
+                fetch_image="pilotage:test",
+                ttl_seconds=TTL_SECONDS,
+                gateway_url="http://127.0.0.1:8080",
+            ),
         )
         self.managers.append(manager)
         self.world.live(manager.run(), "operator")
@@ -128,11 +136,15 @@ class Town:
 
 @contextlib.asynccontextmanager
 async def town(
-    *, lookout: Lookout | None = None, operate: bool = True, crd: tuple[dict[str, Any], ...] = ()
+    *,
+    lookout: Lookout | None = None,
+    operate: bool = True,
+    crd: tuple[dict[str, Any], ...] = (),
+    kind: type[Town] = Town,
 ) -> AsyncIterator[Town]:
     """A town with an operator in it."""
     async with World(1) as world:
-        made = Town(world, lookout or NobodyLooks())
+        made = kind(world, lookout or NobodyLooks())
         await made.install(*crd)
         world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
         if operate:

@@ -27,7 +27,13 @@ PARTS = (
     "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
     "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
 )
-RANKS = {"ingresses": 1, "horizontalpodautoscalers": 2, "deployments": 3, "services": 4, "persistentvolumeclaims": 4}
+ROUTES = ("ingresses", "httproutes", "httpproxies")
+RANKS = dict.fromkeys(ROUTES, 1) | {
+    "horizontalpodautoscalers": 2,
+    "deployments": 3,
+    "services": 4,
+    "persistentvolumeclaims": 4,
+}
 LABEL = "pilotage.dev/endpoint-uid"
 DELETES = "teardown/"
 """What the requests of the controller begin with that deletes parts; nobody else of the operator does."""
@@ -128,6 +134,16 @@ class Place:
         status = self.status(name)
         return status.get("phase") == "Serving" and status.get("revision") == f"{name}-{revision}"
 
+    def all_serve(self, revision: int = 1) -> bool:
+        """Whether each endpoint serves with a revision, and nothing of another one is there."""
+        found = self.endpoints()
+        return all(
+            (status := each.get("status", {})).get("phase") == "Serving"
+            and status.get("revision") == f"{name}-{revision}"
+            and {entry.get("revision", revision) for entry in status["ledger"]} == {revision}
+            for name, each in found.items()
+        )
+
     def parts(self) -> list[str]:
         """All that is labelled as a part of an endpoint."""
         return sorted(
@@ -156,10 +172,10 @@ def out_of_order(cluster: Cluster, mark: int, namespace: str) -> list[str]:
     wrong = []
     names = {name for resource, name in deletes if resource == "deployments"}
     assert names, "nothing was deleted"
-    for route in (name for resource, name in deletes if resource == "ingresses"):
+    for kind, route in (each for each in deletes if each[0] in ROUTES):
         last = max(index for index, each in enumerate(deletes) if each[1].rpartition("-")[0] == route)
-        if last < deletes.index(("ingresses", route)):
-            wrong.append(f"ingress {route} went after all else")
+        if last < deletes.index((kind, route)):
+            wrong.append(f"{kind} {route} went after all else")
     for name in names:
         ranks = [RANKS[resource] for resource, each in deletes if each == name]
         if ranks != sorted(ranks):

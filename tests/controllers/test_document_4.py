@@ -2,9 +2,9 @@
 
 import asyncio
 
-from pilotage.controllers.caches import PODS
+from pilotage.controllers.caches import INGRESSES, PODS
 from pilotage.kinds.names import ENDPOINTS
-from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
+from pilotage.kube import ObjectKey, Propagation, Resource, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, DEPLOYMENTS, SERVICES
 from pilotage.sim import adversaries
 from pilotage.sim.loop import virtual
@@ -14,6 +14,18 @@ FIRST = ObjectKey("default", "chat-1")
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 REDEPLOYED = {"args": ["--ctx-size", "4096"]}
 HOLD = "example.com/hold"
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+BACKEND = {"service": {"name": "chat-1", "port": {"number": 80}}}
+THEIRS = (
+    (
+        AUTOSCALERS,
+        "team-hpa",
+        {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat-1"}},
+    ),
+    (INGRESSES, "team-ingress", {"defaultBackend": BACKEND}),
+    (INGRESSES, "other-ingress", {"defaultBackend": {"service": BACKEND["service"] | {"name": "chat"}}}),
+)
+"""Somebody's own, without a label of ours; the last has nothing to do with it."""
 
 
 async def hold(place: Town, resource, key: ObjectKey) -> None:
@@ -59,7 +71,9 @@ async def test_scenario_2_a_deployment_with_a_finalizer_is_waited_for_and_named_
         await hold(place, DEPLOYMENTS, FIRST)
         await place.change(runtime=REDEPLOYED)
         await place.serving("chat-2")
-        await place.until(lambda: any(HOLD in (each["status"].get("waitingFor") or "") for each in place.records()))
+        await place.until(
+            lambda: any(HOLD in (each.get("status", {}).get("waitingFor") or "") for each in place.records())
+        )
         assert HOLD in place.world.find(DEPLOYMENTS, FIRST)["metadata"]["finalizers"]
         assert "Service/chat-1" in place.parts(), "what comes after it waits for it"
         assert conflicts(place) == []
@@ -78,6 +92,28 @@ async def test_scenario_3_what_is_not_named_as_expected_is_found_by_its_label():
         await place.delete()
         await place.gone()
         assert place.parts(made["metadata"]["uid"]) == []
+
+
+@virtual
+async def test_scenario_3_what_is_not_ours_is_found_by_what_it_refers_to_and_named():
+    async with town() as place:
+        await place.deploy()
+        await place.serving()
+        for resource, name, spec in THEIRS:
+            await place.user.create(resource, {"metadata": {"namespace": "default", "name": name}, "spec": spec})
+        await place.delete()
+        await place.gone()
+        receipt = place.records()[0]["status"]["receipt"]
+        assert receipt["result"] == "complete"
+        assert [text.partition(" deployment")[0].partition(" service/chat")[0] for text in receipt["references"]] == [
+            "horizontalpodautoscaler/team-hpa -n default scales",
+            "ingress/team-ingress -n default routes to",
+        ]
+        for resource, name, _ in THEIRS:
+            assert place.world.find(resource, ObjectKey("default", name)), "it is not ours to delete"
+        said = [each["note"] for each in place.world.objects(EVENTS) if each["reason"] == "StillReferenced"]
+        assert len(said) == 1
+        assert "ingress/team-ingress" in said[0]
 
 
 @virtual

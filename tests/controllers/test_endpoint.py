@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES
+from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES, PODS
+from pilotage.harbor.calls import Answer, Call
+from pilotage.kinds.crds import crds
 from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
@@ -96,6 +98,26 @@ async def test_a_redeploy_moves_traffic_and_takes_the_old_revision_down():
         )
         assert made < moved < stopped < removed
         assert [past["state"] for past in place.status()["history"]] == ["Previous", "Current"]
+
+
+@virtual
+@pytest.mark.parametrize("route", [INGRESS, {"kind": "None"}], ids=["Ingress", "None"])
+async def test_which_revision_serves_is_written_down_before_the_other_one_goes(route):
+    """An operator that is killed in between would else keep up the one that goes, and both would go on for ever."""
+    async with town() as place:
+        await place.deploy(route=route)
+        await place.serving()
+        said = []
+
+        def note(call: Call) -> Answer | None:
+            if call.method == "POST" and call.path.endswith("/teardowns"):
+                said.append(place.status()["revision"])
+            return None
+
+        place.world.intercept(note)
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: not any("chat-1" in part for part in place.parts()))
+        assert said == ["chat-2"]
 
 
 @virtual
@@ -231,6 +253,71 @@ async def test_delete_goes_in_order_and_leaves_a_receipt():
 
 
 @virtual
+async def test_one_that_goes_does_not_say_that_it_serves():
+    async with town() as place:
+        await place.deploy(route=INGRESS, replicas=2, deletion={"drainSeconds": 30})
+        await place.serving()
+        patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]}])
+        await place.user.patch(INGRESSES, KEY, patch)
+
+        def says(type_: str) -> tuple[str, str]:
+            found = place.condition(type_)
+            return found["status"], found["reason"]
+
+        def step() -> str:
+            return str(place.status().get("teardown", {}).get("phase", ""))
+
+        await place.delete()
+        await place.until(lambda: step() == "detach")
+        assert (says("Available"), says("RouteProgrammed")) == (("Unknown", "Deleting"), ("Unknown", "Detaching"))
+        assert says("Progressing") == ("False", "Deleting")
+        await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"finalizers": None}}))
+        await place.until(lambda: step() == "drain")
+        assert (says("Available"), says("RouteProgrammed")) == (("False", "Deleting"), ("False", "Detached"))
+        assert says("Draining") == ("True", "RequestsEnd")
+        assert place.status()["replicas"] == {"ready": 2, "desired": 2}, "they still run"
+        pod = next(part for part in place.parts() if part.startswith("Pod/")).removeprefix("Pod/")
+        await place.user.patch(PODS, ObjectKey("default", pod), patch)
+        await place.until(lambda: step() == "stop")
+        assert says("Draining") == ("False", "Drained")
+        assert place.status()["replicas"] == {"ready": 0, "desired": 0}
+        await place.user.patch(PODS, ObjectKey("default", pod), merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()
+
+
+@virtual
+@pytest.mark.parametrize("plural", ["pods", "replicasets"])
+async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
+    """Nothing that a pod needs goes before it, though no cache knows of the pod, or of what made it."""
+
+    def deaf(call: Call) -> Answer | None:
+        blind = call.user.name == "operator" and call.path.endswith(f"/{plural}") and call.flag("watch")
+        return Answer(503, b"{}") if blind else None
+
+    async with town(operate=False) as place:
+        place.world.intercept(deaf)
+        place.operate()
+        await place.deploy(deletion={"drainSeconds": 0})
+        await place.serving()
+        pod = next(part for part in place.parts() if part.startswith("Pod/")).removeprefix("Pod/")
+        patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]}])
+        await place.user.patch(PODS, ObjectKey("default", pod), patch)
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: "Deployment/chat-1" not in place.parts())
+        await asyncio.sleep(60.0)
+        assert "Service/chat-1" in place.parts(), "its pod is still there"
+        await place.delete()
+        await place.until(lambda: "Deployment/chat-2" not in place.parts())
+        await asyncio.sleep(60.0)
+        assert place.endpoint() is not None
+        await place.user.patch(PODS, ObjectKey("default", pod), merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()
+        assert place.parts() == []
+        gone = [each["name"] for record in place.records() for each in record["status"]["receipt"]["objects"]]
+        assert pod in gone
+
+
+@virtual
 async def test_a_finished_record_goes_when_its_time_is_over():
     async with town() as place:
         await place.deploy()
@@ -272,6 +359,27 @@ async def test_a_namespace_in_deletion_takes_its_endpoints_along():
         record = place.records()[0]
         assert record["metadata"]["namespace"] == "pilotage-system"
         assert record["status"]["phase"] == "done"
+
+
+@virtual
+async def test_who_deletes_our_kinds_is_told_what_is_missing_and_loses_nothing():
+    async with town() as place:
+        await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
+        await place.serving()
+        made = place.parts()
+        definitions = {each["metadata"]["name"]: each for each in crds()}
+        for name in ("teardowns.pilotage.dev", "servingendpoints.pilotage.dev"):
+            found = await place.user.get(CRDS, ObjectKey("", name))
+            await place.user.delete(CRDS, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+        await place.until(lambda: "pilotage install --print" in place.status().get("waitingFor", ""))
+        assert place.condition("Degraded")["reason"] == "DeletionBlocked"
+        assert place.condition("Available")["status"] == "True", "nothing has been touched"
+        assert place.parts() == made
+        await place.user.create(CRDS, definitions["teardowns.pilotage.dev"])
+        key = ObjectKey("", "servingendpoints.pilotage.dev")
+        await place.until(lambda: place.world.find(CRDS, key) is None)
+        assert place.parts() == []
+        assert [record["status"]["receipt"]["result"] for record in place.records()] == ["complete"]
 
 
 @virtual

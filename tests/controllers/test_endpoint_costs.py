@@ -29,12 +29,14 @@ async def test_a_deletion_that_goes_at_once_writes_each_status_once_at_its_begin
     async with town() as place:
         await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
         await place.serving()
-        before = len(place.writes())
+        before, others = len(place.writes()), len(place.writes("cluster"))
         await place.delete()
         await place.gone()
         writes = place.writes()[before:]
         assert counted(writes, STATUS) == 1, writes
-        assert counted(writes, RECORD_STATUS) == 2, writes
+        # A ReplicaSet that its controller makes once more meanwhile may have to be written down.
+        again = counted(place.writes("cluster")[others:], "create replicasets.apps")
+        assert 2 <= counted(writes, RECORD_STATUS) <= 2 + again, writes
 
 
 @virtual
@@ -45,7 +47,8 @@ async def test_the_proof_of_a_few_replicas_does_not_read_all_pods_of_the_namespa
         lists: list[str] = []
 
         def note(call: Call) -> Answer | None:
-            if call.method == "GET" and call.path.endswith("/namespaces/default/pods"):
+            everything = not call.option("labelSelector")
+            if call.method == "GET" and call.path.endswith("/namespaces/default/pods") and everything:
                 lists.append(call.path)
             return None
 

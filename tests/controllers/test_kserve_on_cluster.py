@@ -11,7 +11,8 @@ from controlplane import Cluster
 from field.kserve import KServe
 from pilotage.kube import Client, Object
 from pilotage.teardown.ledger import HOLD
-from tests.controllers.operating import DELETES, Place, install, operator
+from tests.controllers.accepting import accepting_routers, route, routes
+from tests.controllers.operating import DELETES, ROUTES, Place, install, operator
 from tests.teardown.staged import force_away
 from tests.teardown.standins import KSERVE_FINALIZER, stubborn_kserve_controller
 
@@ -42,12 +43,17 @@ def everything(place: Place) -> list[str]:
     return [*(f"inferenceservices/{each['metadata']['name']}" for each in inference_services(place)), *place.parts()]
 
 
-def writes(place: Place, mark: int) -> list[str]:
-    """What was held, deleted and released, by whomever, of all that KServe and we make; pods and the like are not."""
+def writes(place: Place, mark: int, endpoint: str = "chat") -> list[str]:
+    """What was held, deleted and released, by whomever, of all that KServe and we make for an endpoint.
+
+    Pods and the like are not.
+    """
     found = []
-    kinds = ("inferenceservices", "ingresses", *GOING)
+    kinds = ("inferenceservices", *ROUTES, *GOING)
     for record in place.cluster.audit(since=mark, namespace=place.namespace):
         if record.resource not in kinds or record.subresource or record.code >= 300:
+            continue
+        if record.name != endpoint and not record.name.startswith(f"{endpoint}-"):
             continue
         if record.verb == "delete":
             found.append(f"delete {record.resource}/{record.name}")
@@ -80,32 +86,68 @@ def blocker(status: dict[str, Any]) -> bool:
     return "inferenceservice/chat-1" in text and KSERVE_FINALIZER in text and "KServe controller" in text
 
 
-def test_the_life_of_an_endpoint_on_kserve(place: Place, kserve: KServe, tmp_path):
+ON_KSERVE = {"a": "Ingress", "b": "HTTPRoute", "c": "HTTPProxy", "d": "None"}
+ON_DEPLOYMENTS = {"p": "Ingress", "q": "HTTPRoute", "r": "HTTPProxy", "s": "None"}
+
+
+def test_the_life_of_an_endpoint_of_each_placement_behind_each_kind_of_route(place: Place, kserve: KServe, tmp_path):
+    """Side by side: most of the time, a route that nobody can look into is given its time."""
+    all_ = ON_KSERVE | ON_DEPLOYMENTS
     mark = place.cluster.audit_mark()
-    with operator(place.cluster, tmp_path) as process:
-        place.deploy("chat", route={"kind": "Ingress", "host": "chat.example.com"}, **PLACED, **SCALED)
-        place.until(lambda: place.serves("chat"))
-        assert place.status("chat")["replicas"] == {"ready": 2, "desired": 2}
-        assert place.status("chat")["placement"] == "KServe"
-        made = {part for part in everything(place) if not part.startswith(("pods/", "replicasets/", "endpointslices/"))}
-        assert made == {
-            "inferenceservices/chat-1",
-            "ingresses/chat",
-            *(f"{each}/chat-1-predictor" for each in GOING),
-        }
-        place.change("chat", runtime={"args": ["--ctx-size", "2048"]})
-        place.until(lambda: place.serves("chat", 2) and not any("chat-1" in part for part in everything(place)))
-        assert writes(place, mark) == in_order("chat-1")
-        place.until(lambda: receipts(place) == ["complete"])
+    with accepting_routers(place.cluster, place.namespace), operator(place.cluster, tmp_path) as process:
+        for name, kind in all_.items():
+            spec = PLACED if name in ON_KSERVE else PLACED | {"placement": {"kind": "Deployment"}}
+            place.deploy(name, route=route(kind, name), **spec, **(SCALED if name in "ap" else {}))
+        place.until(place.all_serve)
+        check_serving(place)
+        for name in all_:
+            place.change(name, runtime={"args": ["--ctx-size", "2048"]})
+        place.until(lambda: place.all_serve(2) and not any("-1" in part for part in everything(place)))
+        for name in all_:
+            assert writes(place, mark, name) == going(name, 1)
+        place.until(lambda: receipts(place) == ["complete"] * 8)
         mark = place.cluster.audit_mark()
-        place.delete("chat", "--cascade=foreground")
-        place.until(lambda: place.get("chat") is None)
+        place.cluster.kubectl("delete", "se", "--all", "-n", place.namespace, "--wait=false", "--cascade=foreground")
+        place.until(lambda: not place.endpoints())
         assert everything(place) == []
-        found = writes(place, mark)
-        assert found.index("delete ingresses/chat") < found.index(in_order("chat-2")[2])
-        assert [each for each in found if "ingresses" not in each] == in_order("chat-2")
-        assert receipts(place) == ["complete", "complete"]
+        assert routes(place.cluster, place.namespace) == []
+        for name, plural in zip(all_, (*ROUTES, None) * 2, strict=True):
+            found, wanted = writes(place, mark, name), going(name, 2)
+            if plural is not None:
+                first = wanted[2 if name in ON_KSERVE else 0]  # of what serves; its owner is marked before
+                assert found.index(f"delete {plural}/{name}") < found.index(first)
+            assert [each for each in found if each != f"delete {plural}/{name}"] == wanted
+        assert receipts(place) == ["complete"] * 16
+        gone = [each for record in place.records() for each in record["status"]["receipt"]["objects"]]
+        unverified = {each["name"] for each in gone if each.get("unverified")}
+        assert unverified == set("bcqr"), "nobody had taken up the Ingresses"
         assert process.end() == 0
+
+
+def check_serving(place: Place) -> None:
+    for name, endpoint in place.endpoints().items():
+        status = endpoint["status"]
+        assert status["placement"] == ("KServe" if name in ON_KSERVE else "Deployment")
+        assert status["replicas"] == ({"ready": 2, "desired": 2} if name in "ap" else {"ready": 1, "desired": 1})
+        reasons = {each["type"]: each["reason"] for each in status["conditions"]}
+        assert reasons.get("RouteProgrammed") == ("AcceptedUnverified" if name not in "ds" else None)
+    made = {part for part in everything(place) if not part.startswith(("pods/", "replicasets/", "endpointslices/"))}
+    assert {part for part in made if "/a" in part} == {
+        "inferenceservices/a-1",
+        "ingresses/a",
+        *(f"{each}/a-1-predictor" for each in GOING),
+    }
+    assert {part for part in made if "/p" in part} == {"ingresses/p", *(f"{each}/p-1" for each in GOING)}
+    assert routes(place.cluster, place.namespace) == ["httproute/b", "httproute/q", "httpproxy/c", "httpproxy/r"]
+    listed = place.cluster.kubectl("get", "se", "-n", place.namespace)
+    assert listed.split()[:7] == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
+
+
+def going(name: str, revision: int) -> list[str]:
+    """How a revision of these goes."""
+    if name in ON_KSERVE:
+        return in_order(f"{name}-{revision}", scaled=name == "a")
+    return [f"delete {each}/{name}-{revision}" for each in (GOING if name == "p" else GOING[1:])]
 
 
 def test_a_manager_that_is_dead_is_named_and_waited_for(place: Place, kserve: KServe, tmp_path):

@@ -1,16 +1,20 @@
 """The operator as a process on a real API server with kube-controller-manager and kwok."""
 
+import json
 import os
 import random
 import signal
 import sys
 import threading
+from typing import Any
 
 import pytest
 
 from controlplane import Cluster
-from tests.controllers.operating import Operator, Place, install, operator, out_of_order
+from controlplane.access import wait_for
+from tests.controllers.operating import GROUP, Operator, Place, install, operator, out_of_order
 
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servingendpoints.pilotage.dev"
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 KILLS = int(os.environ.get("PILOTAGE_KILLS", "8"))
 """How often the operator is killed. The whole figure is 100; it takes some minutes."""
@@ -22,32 +26,6 @@ AT_ONCE = int(os.environ.get("PILOTAGE_ENDPOINTS", "40"))
 def place(own_cluster: Cluster, namespace_for_pods: str) -> Place:
     install(own_cluster)
     return Place(own_cluster, namespace_for_pods)
-
-
-def test_the_life_of_an_endpoint_behind_an_ingress(place, tmp_path):
-    mark = place.cluster.audit_mark()
-    with operator(place.cluster, tmp_path) as process:
-        place.deploy(
-            "chat",
-            route=INGRESS,
-            replicas=2,
-            resources={"requests": {"cpu": "1m"}},
-            autoscaling={"min": 2, "max": 4},
-            deletion={"drainSeconds": 1},
-        )
-        place.until(lambda: place.serves("chat"))
-        assert place.status("chat")["replicas"] == {"ready": 2, "desired": 2}
-        listed = place.cluster.kubectl("get", "se", "-n", place.namespace)
-        assert listed.split()[:7] == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
-        place.change("chat", runtime={"args": ["--ctx-size", "2048"]})
-        place.until(lambda: place.serves("chat", 2) and not any("chat-1" in part for part in place.parts()))
-        place.delete("chat", "--cascade=foreground")
-        place.until(lambda: place.get("chat") is None)
-        assert place.parts() == []
-        assert out_of_order(place.cluster, mark, place.namespace) == []
-        receipts = [record["status"]["receipt"] for record in place.records()]
-        assert {receipt["result"] for receipt in receipts} == {"complete"}
-        assert process.end() == 0
 
 
 def test_many_endpoints_come_and_go_at_once(place, tmp_path):
@@ -130,13 +108,44 @@ def live_wildly(place: Place, killer: threading.Thread) -> None:
         killer.join(rng.uniform(0.2, 0.8))
 
 
-@pytest.mark.parametrize("how", ["orphan", "foreground", "background"])
-def test_however_it_is_deleted_the_order_is_kept(place, tmp_path, how):
+def test_however_it_is_deleted_the_order_is_kept_and_nothing_stays(place, tmp_path):
+    """Also while no operator runs: by name, with its namespace, by who strips its finalizer, with its whole kind."""
     mark = place.cluster.audit_mark()
-    with operator(place.cluster, tmp_path):
+    with operator(place.cluster, tmp_path) as process, place.cluster.namespace("going") as other:
+        elsewhere = Place(place.cluster, other)
+        for where, name in ((place, "orphan"), (place, "background"), (elsewhere, "chat")):
+            where.deploy(name, route=INGRESS | {"host": f"{name}.example.com"}, deletion={"drainSeconds": 0})
+        place.deploy("stripped")  # without a route: nobody would know any more how long requests may take
+        place.until(lambda: place.all_serve() and elsewhere.all_serve())
+        process.end(signal.SIGKILL)
+        place.cluster.kubectl("delete", "namespace", other, "--wait=false")
+        place.delete("orphan", "--cascade=orphan")
+        place.delete("background")
+        finalizers = json.dumps({"metadata": {"finalizers": None}})
+        place.cluster.kubectl("patch", "se", "stripped", "-n", place.namespace, "--type=merge", "-p", finalizers)
+        place.delete("stripped")
+        assert set(place.endpoints()) == {"orphan", "background"}
         place.deploy("chat", route=INGRESS, deletion={"drainSeconds": 0})
-        place.until(lambda: place.serves("chat"))
-        place.delete("chat", f"--cascade={how}")
-        place.until(lambda: place.get("chat") is None)
-    assert place.parts() == []
+        process.start()
+        place.until(lambda: set(place.endpoints()) == {"chat"} and place.all_serve() and not elsewhere.endpoints())
+        place.until(lambda: all("chat" in part for part in place.parts()))
+        try:
+            place.cluster.request("DELETE", DEFINITION)
+            wait_for("end of the definition", lambda: place.cluster.find(DEFINITION) is None)
+            assert place.parts() == []
+        finally:
+            install(place.cluster)
+        wait_for("end of the namespace", lambda: place.cluster.find(f"/api/v1/namespaces/{other}") is None)
+        place.until(lambda: {each["status"].get("phase") for each in place.records()} == {"done"})
     assert out_of_order(place.cluster, mark, place.namespace) == []
+    records = [
+        each for each in place.cluster.request("GET", f"{GROUP}/teardowns")["items"] if is_of(each, place, other)
+    ]
+    assert {each["status"]["receipt"]["result"] for each in records} == {"complete"}
+    reasons = {(each["spec"]["target"]["name"], each["spec"]["reason"]) for each in records}
+    assert reasons == {("orphan", "Deleted"), ("background", "Deleted"), ("stripped", "Vanished"), ("chat", "Deleted")}
+    assert len(records) == 5
+
+
+def is_of(record: dict[str, Any], place: Place, other: str) -> bool:
+    return record["spec"]["target"]["namespace"] in (place.namespace, other)

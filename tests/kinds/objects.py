@@ -29,6 +29,18 @@ def teardown(name: str = "gone", spec: Spec | None = None, **metadata: Any) -> J
     }
 
 
+def process(name: str = "assistant-7-0", spec: Spec | None = None, **metadata: Any) -> Json:
+    served = {"name": "qwen", "source": "file:///models/a.gguf"}
+    return {
+        "metadata": {"name": name, **metadata},
+        "spec": {"endpoint": "assistant", "service": "assistant-7", "model": served, **(spec or {})},
+    }
+
+
+def gateway_route(name: str = "assistant", spec: Spec | None = None, **metadata: Any) -> Json:
+    return {"metadata": {"name": name, **metadata}, "spec": {"endpoint": name, **(spec or {})}}
+
+
 def resource_of(crd: Json) -> Resource:
     """What it serves."""
     spec = crd["spec"]

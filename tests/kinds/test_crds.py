@@ -10,11 +10,11 @@ import yaml
 from pilotage.kinds.crds import crds
 from pilotage.kinds.crds_schema import NotStructural, structural
 from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
-from tests.kinds.objects import endpoint, install, model, resource_of, teardown
+from tests.kinds.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
 from tests.support.kinds import CRDS, NAMESPACES, delete, existing
 from tests.support.waiting import eventually
 
@@ -53,6 +53,12 @@ REFUSED = [
     (MODELS, model("b", {"sha256": "abc"}), "spec.sha256"),
     (MODELS, {"metadata": {"name": "b"}}, "spec: Required value"),
     (TEARDOWNS, teardown("b", {"reason": "Bored"}), 'Unsupported value: "Bored"'),
+    (PROCESSES, process("b", {"service": ""}), "spec.service"),
+    (PROCESSES, process("b", {"model": {"name": "qwen"}}), "spec.model.source: Required value"),
+    (PROCESSES, process("b", {"drainSeconds": -1}), "spec.drainSeconds"),
+    (GATEWAY_ROUTES, gateway_route("b", {"endpoint": ""}), "spec.endpoint"),
+    (GATEWAY_ROUTES, gateway_route("b", {"path": "v1"}), "spec.path"),
+    (GATEWAY_ROUTES, gateway_route("b", {"backends": [{"service": "a", "weight": 101}]}), "spec.backends[0].weight"),
 ]
 
 TAKEN = [
@@ -65,6 +71,9 @@ TAKEN = [
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy", "host": "a.example.com", "tls": {"name": "t"}}})),
     (ENDPOINTS, endpoint("b", {"tolerations": [{"key": "gpu", "operator": "Exists"}], "cache": {"size": "10Gi"}})),
     (TEARDOWNS, teardown("b", {"parts": [{"apiVersion": "v1", "kind": "S", "resource": "s", "name": "n"}]})),
+    (ENDPOINTS, endpoint("e", {"runtime": {"name": "custom", "command": ["serve"]}, "placement": HOST})),
+    (PROCESSES, process("a", {"hostSelector": {"matchLabels": {"gpu": "yes"}}, "memoryBytes": 2**40})),
+    (GATEWAY_ROUTES, gateway_route("a", {"host": "a.example.com", "backends": [{"service": "a-1", "weight": 0}]})),
 ]
 
 
@@ -108,7 +117,7 @@ async def test_harbor_refuses_the_same():
 async def test_a_real_server_fills_in_what_the_types_have_as_defaults(client, namespace):
     made = await client.create(ENDPOINTS, endpoint(), namespace=namespace, dry_run=True)
     spec = made.to_dict()["spec"]
-    assert spec["placement"] == {"kind": "Deployment"}
+    assert spec["placement"] == {"kind": "Deployment", "priority": 0, "protected": False}
     assert EndpointSpec.read(spec) == EndpointSpec.read(endpoint()["spec"])
 
 
@@ -147,6 +156,14 @@ async def test_the_spec_of_a_teardown_stays_as_it_was(client, namespace):
     made = await client.create(TEARDOWNS, teardown(), namespace=namespace)
     with pytest.raises(Invalid, match="cannot be changed"):
         await client.patch(TEARDOWNS, made.key, merge_patch({"spec": {"reason": "Failed"}}))
+
+
+async def test_a_process_is_placed_once(client, namespace):
+    made = await client.create(PROCESSES, process(), namespace=namespace)
+    await client.patch(PROCESSES, made.key, merge_patch({"spec": {"host": "gpu-1"}}))
+    for elsewhere in ("gpu-2", None):
+        with pytest.raises(Invalid, match="a HostProcess stays on its Host"):
+            await client.patch(PROCESSES, made.key, merge_patch({"spec": {"host": elsewhere}}))
 
 
 def renamed(crd: Json, group: str) -> Json:

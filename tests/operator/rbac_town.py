@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +12,13 @@ import structlog
 
 from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
 from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
-from pilotage.kube import Client, Json, ObjectKey, merge_patch
+from pilotage.kube import Client, Json, ObjectKey, Resource, merge_patch
 from pilotage.models.blocking import inline
 from pilotage.operator import rbac
 from pilotage.operator.install import NAME, Values, manifests
 from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import Settings
+from pilotage.runtime import Manager
 from pilotage.serving.resources import CLAIMS
 from pilotage.sim import models
 from pilotage.sim.world import NotSettled, World
@@ -25,6 +26,10 @@ from tests.operator.installing import apply_all
 from tests.support.kinds import CRDS, definition
 
 NAMESPACE = "pilotage-system"
+ROLES = {
+    "ClusterRole": Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
+    "Role": Resource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
+}
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 
 
@@ -49,14 +54,14 @@ def powers(rules: Sequence[rbac.Rule]) -> list[Power]:
     return [Power(rule.group, each, verb) for rule in rules for each in rule.resources for verb in rule.verbs]
 
 
-ALL = powers((*rbac.EVERYWHERE, *rbac.AT_HOME))
+ALL = powers((*rbac.EVERYWHERE, *rbac.AT_HOME, *rbac.AT_HOSTS))
 
 
 def installed(lost: Sequence[Power]) -> list[Json]:
     """The installation, with some powers taken away."""
     objects = manifests(Values(namespace=NAMESPACE))
     for obj in objects:
-        if obj["kind"] in ("ClusterRole", "Role") and obj["metadata"]["name"] == NAME:
+        if obj["kind"] in ("ClusterRole", "Role") and obj["metadata"]["name"] in (NAME, f"{NAME}-hosts"):
             obj["rules"] = [
                 {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": verbs}
                 for rule in obj["rules"]
@@ -73,7 +78,7 @@ class Outcome(NamedTuple):
     unready: list[str]
     logs: list[str]
     messages: list[str]
-    """Of the conditions of our objects."""
+    """Of the statuses of our objects."""
     left: list[str]
     """Our objects that are still there."""
 
@@ -88,40 +93,84 @@ Story = Callable[[World, Client], Awaitable[None]]
 
 async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
     """Let the operator run through a story, as its service account."""
-    settings = Settings(
-        namespace=NAMESPACE, metrics_address="", cache_root=folder, fetch="operator", fetch_image="pilotage:test"
-    )
     seen: dict[str, None] = {}
     async with World(1) as world:
-        admin = world.client("admin")
-        await apply_all(admin, installed(lost))
-        for number, resource in enumerate(MADE_BY_US_WHERE_SERVED):
-            crd = definition(resource, f"x{number}")
-            crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
-            await admin.create(CRDS, crd)
-        world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
-        world.live(_release_claims(world), "claims")
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}")
-        client = world.client(ACCOUNT, groups=groups)
-        with _all_logs() as logs:
-            await prepare(settings, client)
-            async with operating(settings, client, "sim", blocking=inline) as manager:
-                running = asyncio.create_task(manager.run())
-                watching = asyncio.create_task(_listen(world, seen))
-                with contextlib.suppress(NotSettled):
-                    await story(world, world.client("user"))
-                unready = manager._unready()
-                watching.cancel()
-                crashed = running.exception() if running.done() else None
-                manager.stop()
-                await asyncio.gather(running, watching, return_exceptions=True)
+        await _settle(world, lost)
+        async with _operator(world, folder) as (manager, running, lines):
+            watching = asyncio.create_task(_listen(world, seen))
+            with contextlib.suppress(NotSettled):
+                await story(world, world.client("user"))
+            unready = manager._unready()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            crashed = running.exception() if running.done() else None
         left = [
             f"{resource.kind}/{obj['metadata']['name']}"
             for resource in (ENDPOINTS, MODELS)
             for obj in world.objects(resource)
         ]
-    lines = [f"{each['event']} {each.get('error', '')}" for each in logs if "error" in each]
-    return Outcome(crashed, unready, lines, list(seen), left)
+    return Outcome(crashed, unready, lines(), list(seen), left)
+
+
+async def play_without_each(
+    story: Callable[[World, Client, rbac.Rule], Awaitable[None]], rules: Sequence[rbac.Rule], folder: Path
+) -> dict[rbac.Rule, Outcome]:
+    """The same, again and again in one cluster, each time without one of the rules."""
+    outcomes = {}
+    async with World(1) as world:
+        await _settle(world, [])
+        user = world.client("admin")
+        for rule in rules:
+            seen: dict[str, None] = {}
+            for role in (each for each in installed(powers([rule])) if each["metadata"]["name"] == NAME):
+                if role["kind"] in ROLES:
+                    key = ObjectKey(role["metadata"].get("namespace", ""), NAME)
+                    await user.patch(ROLES[role["kind"]], key, merge_patch({"rules": role["rules"]}))
+            async with _operator(world, folder) as (manager, running, lines):
+                await story(world, user, rule)
+                _note(world, seen)
+                unready = manager._unready()
+                crashed = running.exception() if running.done() else None
+            outcomes[rule] = Outcome(crashed, unready, lines(), list(seen), [])
+    return outcomes
+
+
+async def _settle(world: World, lost: Sequence[Power]) -> None:
+    """A cluster in which the operator is installed, with some powers taken away."""
+    admin = world.client("admin")
+    await apply_all(admin, installed(lost))
+    others = [each for each in MADE_BY_US_WHERE_SERVED if each.group != ENDPOINTS.group]
+    for number, resource in enumerate(others):
+        crd = definition(resource, f"x{number}")
+        crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
+        await admin.create(CRDS, crd)
+    world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
+    world.live(_release_claims(world), "claims")
+
+
+@contextlib.asynccontextmanager
+async def _operator(
+    world: World, folder: Path
+) -> AsyncIterator[tuple[Manager, asyncio.Task[None], Callable[[], list[str]]]]:
+    """One that runs, and what it says in its log."""
+    settings = Settings(
+        namespace=NAMESPACE, metrics_address="", cache_root=folder, fetch="operator", fetch_image="pilotage:test"
+    )
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}")
+    client = world.client(ACCOUNT, groups=groups)
+    with _all_logs() as logs:
+        await prepare(settings, client)
+        async with operating(settings, client, "sim", blocking=inline) as manager:
+            running = asyncio.create_task(manager.run())
+            try:
+                yield (
+                    manager,
+                    running,
+                    lambda: [f"{each['event']} {each.get('error', '')}" for each in logs if "error" in each],
+                )
+            finally:
+                manager.stop()
+                await asyncio.gather(running, return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -149,13 +198,18 @@ async def _release_claims(world: World) -> None:
 
 
 async def _listen(world: World, seen: dict[str, None]) -> None:
-    """Note the messages of all conditions that ever were there."""
+    """Note the messages of all statuses that ever were there."""
     while True:
-        for resource in (ENDPOINTS, MODELS, TEARDOWNS):
-            for obj in world.objects(resource):
-                for condition in obj.get("status", {}).get("conditions", ()):
-                    if condition.get("message"):
-                        seen[f"{resource.kind} {condition['type']}={condition['status']}: {condition['message']}"] = (
-                            None
-                        )
+        _note(world, seen)
         await asyncio.sleep(1.0)
+
+
+def _note(world: World, seen: dict[str, None]) -> None:
+    for resource in (ENDPOINTS, MODELS, TEARDOWNS):
+        for obj in world.objects(resource):
+            status = obj.get("status", {})
+            if status.get("waitingFor"):
+                seen[f"{resource.kind} waits: {status['waitingFor']}"] = None
+            for condition in status.get("conditions", ()):
+                if condition.get("message"):
+                    seen[f"{resource.kind} {condition['type']}={condition['status']}: {condition['message']}"] = None

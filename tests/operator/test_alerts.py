@@ -95,6 +95,7 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         ("good", {"phase": "Serving", **conditions(Degraded="False", RouteProgrammed="True")}),
         ("bad", {"phase": "Degraded", **conditions(Degraded="True", RouteProgrammed="False")}),
         ("new", {}),
+        ("leaving", {"phase": "Deleting", **conditions(Degraded="False", RouteProgrammed="False")}),
     )
     teardowns = store(
         ("done", {"phase": "done", "started": "2026-11-16T00:00:00Z", **conditions(Blocked="True")}),
@@ -106,6 +107,7 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
     who = 'name="{}",namespace="chat",target="assistant"'
     assert lines == [
         'pilotage_endpoints{phase="Degraded"} 1.0',
+        'pilotage_endpoints{phase="Deleting"} 1.0',
         'pilotage_endpoints{phase="Pending"} 1.0',
         'pilotage_endpoints{phase="Serving"} 1.0',
         'pilotage_endpoint_degraded{name="bad",namespace="chat",reason="R"} 1.0',

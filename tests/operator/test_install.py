@@ -9,6 +9,7 @@ import yaml
 
 import field
 from deploy.generate import files
+from pilotage.agent.rbac import AGENT_AT_HOME, AGENT_RULES
 from pilotage.operator.install import Values, manifests
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
@@ -40,10 +41,28 @@ def variables(objects):
 def test_what_is_printed_is_what_was_asked_for():
     objects = printed("--image", "registry/p:1", "-n", "ops", "--replicas", "3", "--setting", "fileRoots=/a /b")
     assert container(objects)["image"] == "registry/p:1"
-    assert {each["metadata"].get("namespace", "ops") for each in objects} == {"ops"}
+    assert {each["metadata"].get("namespace", "ops") for each in objects} == {"ops", "pilotage-hosts"}
     assert by_name(objects)["Deployment/pilotage-operator"]["spec"]["replicas"] == 3
     assert variables(objects)["PILOTAGE_FILE_ROOTS"] == "/a /b"
     assert variables(objects)["PILOTAGE_FETCH_IMAGE"] == "registry/p:1"
+
+
+def test_agents_and_the_gateway_get_what_they_need_and_their_leases_a_place():
+    objects = by_name(printed("-n", "ops"))
+    assert objects["Namespace/pilotage-hosts"]
+    assert objects["ServiceAccount/pilotage-agent"]["metadata"]["namespace"] == "pilotage-hosts"
+    assert objects["ClusterRole/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_RULES]
+    assert objects["Role/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_AT_HOME]
+    assert objects["RoleBinding/pilotage-operator-hosts"]["subjects"][0]["namespace"] == "ops"
+    verbs = {
+        resource: set(rule["verbs"])
+        for rule in objects["ClusterRole/pilotage-gateway"]["rules"]
+        for resource in rule["resources"]
+    }
+    read = {"get", "list", "watch"}
+    assert verbs == {"gatewayroutes": read, "gatewayroutes/status": {"patch"}, "endpointslices": read}
+    (bound,) = objects["ClusterRoleBinding/pilotage-gateway"]["subjects"]
+    assert bound == {"kind": "ServiceAccount", "name": "pilotage-gateway", "namespace": "ops"}
 
 
 def test_a_wrong_setting_is_refused_before_anything_is_installed():
@@ -101,7 +120,7 @@ def test_the_chart_says_the_same(helm, tmp_path, values, same):
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     rendered = by_name(each for each in yaml.safe_load_all(answer.stdout) if each)
     # Helm makes the namespace of a release itself.
-    assert rendered == by_name(each for each in manifests(same) if each["kind"] != "Namespace")
+    assert rendered == by_name(each for each in manifests(same) if each["metadata"]["name"] != "ops")
 
 
 def test_the_chart_refuses_a_setting_that_does_not_exist(helm):
@@ -120,6 +139,8 @@ async def test_harbor_takes_all_of_it():
 def test_a_real_server_takes_all_of_it_and_its_pod_is_a_restricted_one(cluster, namespace):
     """A dry run: what is for the whole cluster stays as it was."""
     objects = [each for each in manifests(Values(namespace=namespace)) if each["kind"] != "Namespace"]
+    hosts = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pilotage-hosts"}}
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(hosts))
     answer = cluster.kubectl(
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", input=yaml.safe_dump_all(objects)
     )

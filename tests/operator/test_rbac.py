@@ -1,5 +1,6 @@
 """The operator can do its work with the powers that are installed for it; without one of them, it says which."""
 
+import asyncio
 import re
 
 import pytest
@@ -7,15 +8,17 @@ import pytest
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED
 from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
+from pilotage.operator import rbac
 from pilotage.runtime import LeaseLost
 from pilotage.serving.resources import SERVICES
 from pilotage.sim.loop import run_virtual
 from pilotage.sim.world import NotSettled, World
 from tests.kinds.objects import endpoint, model
-from tests.operator.rbac_town import ALL, Outcome, Power, play
+from tests.operator.rbac_town import ALL, Outcome, Power, play, play_without_each, powers
+from tests.support.kinds import CRDS
 
 NAMESPACE = "default"
-PATIENCE = 20.0
+PATIENCE = 12.0
 PARTS = (*MADE_BY_US, *MADE_BY_US_WHERE_SERVED)
 
 SPECS: dict[str, Json] = {
@@ -103,7 +106,7 @@ ROUTES = ("httproutes", "httpproxies", "inferenceservices")
         # Each of another endpoint: no refusal hides another one.
         ("create", (*SCALERS, *ROUTES, "ingresses")),
         ("create", ("persistentvolumeclaims", "deployments")),
-        ("create", ("services",)),
+        ("create", ("services", "teardowns")),
         ("patch", (*SCALERS, *ROUTES, "ingresses")),
         ("patch", ("deployments",)),
         ("patch", ("services",)),
@@ -127,11 +130,40 @@ def test_what_it_may_not_do_to_a_part_is_said_by_the_endpoint(tmp_path, verb, re
         of("update", resources=("leases",)),
         of("patch", resources=("servingendpoints", "models")),
         of("patch", resources=("servingendpoints/status", "models/status")),
-        of("create", resources=("teardowns", "events")),
-        of("patch", resources=("teardowns/status",)) + of("get", resources=("namespaces",)),
+        of("patch", resources=("teardowns/status",))
+        + of("get", resources=("namespaces",))
+        + of("create", resources=("events",)),
     ],
     ids=lambda lost: ",".join(map(str, lost)),
 )
 def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
     outcome = run_virtual(play(life, lost, tmp_path))
     assert silent(outcome, lost, "\n".join(outcome.logs)) == []
+
+
+async def start(world: World, user: Client, rule: rbac.Rule) -> None:
+    """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes; and the last one goes,
+    while its router is uninstalled.
+    """
+    await asyncio.sleep(2.0)
+    if "list" in rule.verbs:
+        return
+    last = "customresourcedefinitions" in rule.resources
+    spec = {"route": SPECS["proxied"]["route"]} if last else {}
+    made = endpoint(f"chat-{len(world.objects(ENDPOINTS))}", {"model": {"source": "hf://o/r/m.gguf"}, **spec})
+    created = await user.create(ENDPOINTS, made, namespace=NAMESPACE)
+    await asyncio.sleep(5.0)
+    if last:
+        await user.delete(ENDPOINTS, created.key, uid=created.meta.uid, propagation=Propagation.BACKGROUND)
+        await asyncio.sleep(5.0)
+        definition = await user.get(CRDS, ObjectKey("", "httpproxies.projectcontour.io"))
+        await user.delete(CRDS, definition.key, uid=definition.meta.uid, propagation=Propagation.BACKGROUND)
+        await asyncio.sleep(60.0)
+
+
+def test_without_any_one_of_its_rules_it_runs_on_and_says_what_it_lacks(tmp_path):
+    rules = sorted((*rbac.EVERYWHERE, *rbac.AT_HOME), key=lambda rule: "customresourcedefinitions" in rule.resources)
+    outcomes = run_virtual(play_without_each(start, rules, tmp_path))
+    assert [rule for rule, outcome in outcomes.items() if outcome.crashed is not None] == []
+    silent = [rule for rule, outcome in outcomes.items() if not any(p.refusal in outcome.said for p in powers([rule]))]
+    assert silent == []

@@ -34,6 +34,8 @@ def account(own_cluster, namespace_for_pods, tmp_path):
             if obj["kind"] == "ClusterRoleBinding":
                 obj["roleRef"]["name"] += f"-{namespace_for_pods}"
     text = yaml.safe_dump_all(rbac)
+    hosts = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pilotage-hosts"}}
+    own_cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(hosts))
     own_cluster.kubectl("create", "serviceaccount", NAME, "-n", namespace_for_pods)
     own_cluster.kubectl("create", "-f", "-", input=text)
     config = yaml.safe_load(own_cluster.kubeconfig.read_text())

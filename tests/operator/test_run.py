@@ -13,11 +13,14 @@ from contextlib import contextmanager
 import pytest
 import structlog
 
+from pilotage.cli.operators import find_operator
 from pilotage.kinds.names import ENDPOINTS
 from pilotage.kube import LEASES, Client, ObjectKey, load_config
+from pilotage.kube.wire import format_micro_time
 from pilotage.models.blocking import inline
 from pilotage.operator.run import LEASE, NAMESPACES, operating, prepare
 from pilotage.operator.settings import Settings
+from pilotage.runtime.clock import utc_now
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
 from tests.harbor.server.test_run import harbor
@@ -115,8 +118,9 @@ async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_fact
             operating(settings, clients[0], blocking=inline) as first,
             operating(settings, clients[1], blocking=inline) as second,
         ):
-            running = [asyncio.create_task(each.run()) for each in (first, second)]
+            running = [asyncio.create_task(first.run())]
             await asyncio.wait_for(first.started.wait(), 60)
+            running.append(asyncio.create_task(second.run()))
             await asyncio.sleep(60)
             assert not second.started.is_set()
             first.stop()
@@ -124,6 +128,35 @@ async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_fact
             await asyncio.wait_for(second.started.wait(), 10)  # it was given up: nobody has to wait until it runs out
             second.stop()
             await running[1]
+
+
+@virtual
+@pytest.mark.parametrize("other", ["", "another operator"])
+async def test_one_without_election_works_and_is_seen_to_run(tmp_path_factory, other):
+    settings = Settings(
+        metrics_address="", cache_root=tmp_path_factory.mktemp("cache"), fetch="pods", leader_election=False
+    )
+    key = ObjectKey(settings.namespace, LEASE)
+    async with World() as world:
+        await install(world.client("admin"))
+        user, client = world.client("user"), world.client("operator")
+        await prepare(settings, client)
+        if other:
+            spec = {"holderIdentity": other, "leaseDurationSeconds": 10**6, "renewTime": format_micro_time(utc_now())}
+            await user.create(LEASES, {"metadata": {"namespace": key.namespace, "name": key.name}, "spec": spec})
+        async with operating(settings, client, blocking=inline) as manager:
+            running = asyncio.create_task(manager.run())
+            await asyncio.wait_for(manager.started.wait(), 60)
+            await asyncio.sleep(120.0)
+            assert (await find_operator(user)).alive
+            held = world.find(LEASES, key)["spec"]["holderIdentity"]
+            assert held == other if other else held
+            assert manager.metrics.registry.get_sample_value(
+                "leader_election_master_status", {"name": str(key)}
+            ) == float(not other)
+            manager.stop()
+            await running
+        assert (await find_operator(user)).alive is bool(other)
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_the_demo_tells_its_story_on_a_real_api_server(cluster):
 
 
 def told_by_the_demo(*arguments):
-    command = [sys.executable, "-m", "demo", *arguments]
+    command = [sys.executable, "-m", "demo.buoys_story", *arguments]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     told = answer.stdout

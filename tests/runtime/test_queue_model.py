@@ -319,6 +319,6 @@ def test_the_queue_does_what_the_model_does() -> None:
     run_state_machine_as_test(
         QueueAndModel,
         settings=settings(
-            max_examples=350, stateful_step_count=50, deadline=None, derandomize=True, report_multiple_bugs=False
+            max_examples=320, stateful_step_count=30, deadline=None, derandomize=True, report_multiple_bugs=False
         ),
     )

@@ -109,7 +109,32 @@ def test_an_ingress_of_kserves_own_is_not_asked_for():
     assert service.body["metadata"]["labels"]["networking.kserve.io/visibility"] == "cluster-local"
 
 
-def test_nothing_is_made_on_the_cluster_for_a_host():
-    endpoint = subject(placement={"kind": "Host", "host": "gpu-3"})
-    assert wanted_parts(endpoint, 1, GGUF, ALL) == []
-    assert problems(endpoint, GGUF, ALL) == []
+def test_for_a_host_there_is_a_service_and_a_process_for_each_replica():
+    endpoint = subject(
+        placement={"kind": "Host", "hostSelector": {"matchLabels": {"gpu": "yes"}}, "priority": 3, "protected": True},
+        replicas=2,
+        runtime={"args": ["--ctx-size", "8192"], "port": 9000},
+        resources={"limits": {"memory": "8Gi"}, "requests": {"memory": "1.5Gi"}},
+        deletion={"drainSeconds": 7},
+    )
+    model = GGUF._replace(secret="hf-token")
+    assert problems(endpoint, model, ALL) == []
+    service, first, second = wanted_parts(endpoint, 7, model, ALL)
+    assert (service.name, first.name, second.name) == ("assistant-7", "assistant-7-0", "assistant-7-1")
+    assert service.body["spec"] == {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
+    assert second.body["metadata"]["finalizers"] == ["pilotage.dev/agent"]
+    assert second.body["metadata"]["labels"] == service.body["metadata"]["labels"]
+    assert second.body["spec"] == first.body["spec"]
+    spec = first.body["spec"]
+    assert spec["model"] == {"name": "qwen", "source": model.source, "sha256": model.sha256, "secret": "hf-token"}
+    assert (spec["runtime"]["args"], spec["port"]) == (["--ctx-size", "8192"], 9000)
+    assert {name: spec[name] for name in ("endpoint", "service", "memoryBytes", "priority", "protected")} == {
+        "endpoint": "assistant",
+        "service": "assistant-7",
+        "memoryBytes": 3 * 2**29,
+        "priority": 3,
+        "protected": True,
+    }
+    assert (spec["drainSeconds"], spec["hostSelector"]) == (7, {"matchLabels": {"gpu": "yes"}})
+    assert "host" not in spec
+    assert "hostName" not in spec

@@ -34,6 +34,27 @@ HOST = {"kind": "Host", "host": "gpu-3"}
         ("no KServe", {"placement": {"kind": "KServe"}}, GGUF, ALL._replace(kserve=False)),
         ("take autoscaling out", {"placement": HOST, "autoscaling": {"max": 2}}, GGUF, ALL),
         ("take cache out", {"placement": HOST, "cache": {"size": "1Gi"}}, GGUF, ALL),
+        (
+            "give the custom runtime a command",
+            {"placement": HOST, "runtime": {"name": "custom", "image": "x"}},
+            GGUF,
+            ALL,
+        ),
+        ("on a Host, use Gateway or None", {"placement": HOST, "route": {"kind": "Ingress"}}, GGUF, ALL),
+        ("which a Host cannot mount", {"placement": HOST}, ResolvedModel("a", "pvc://c/a"), ALL),
+        (
+            "more memory (2Gi) than",
+            {"placement": HOST, "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "2Gi"}}},
+            GGUF,
+            ALL,
+        ),
+        ("needs an image", {"runtime": {"name": "custom", "command": ["serve"]}}, GGUF, ALL),
+        (
+            "needs an image",
+            {"runtime": {"name": "custom", "command": ["serve"]}, "placement": {"kind": "KServe"}},
+            GGUF,
+            ALL,
+        ),
     ],
 )
 def test_it_is_said(said: str, spec: dict[str, Any], model: ResolvedModel, capabilities: Capabilities):
@@ -51,6 +72,8 @@ def test_a_name_that_kserve_cannot_make_its_own_of_is_refused():
     [
         ({"autoscaling": {"max": 2, "targetConcurrency": 4}}, GGUF, ALL),
         ({"placement": HOST}, ResolvedModel("a", "file:///anywhere/a.gguf"), Capabilities()),
+        ({"placement": HOST, "runtime": {"name": "custom", "command": ["serve"]}}, GGUF, Capabilities()),
+        ({"placement": HOST, "route": {"kind": "Gateway"}}, GGUF, Capabilities()),
         ({"runtime": {"name": "custom", "image": "x", "args": ["--port", "1"]}}, GGUF, ALL),
         ({"resources": {"limits": {"cpu": 1}}, "autoscaling": {"max": 2}}, GGUF, ALL),
         ({"runtime": {"name": "vllm"}}, REPOSITORY, Capabilities()),

@@ -99,29 +99,75 @@ def test_kserve_that_makes_nothing_of_names_that_are_too_long_for_it(length, sai
 HOST = {"placement": {"kind": "Host", "host": "gpu-3"}, "replicas": 2}
 
 
-def on_host(*ready: bool | None, uid: str = UID) -> list[Json]:
-    labels = {"pilotage.dev/endpoint-uid": uid}
-    metadata = {"name": "assistant-7", "labels": labels}
-    endpoints = [{"conditions": {} if each is None else {"ready": each}} for each in ready]
+def on_host(*statuses: Json | None, host: str | None = "gpu-3") -> list[Json]:
+    """The processes of it; one without a status is not there."""
+    labels = {"pilotage.dev/endpoint-uid": UID}
+    spec = {"host": host} if host else {}
     return [
-        {"kind": "Service", "metadata": metadata},
-        {"kind": "EndpointSlice", "metadata": metadata, "endpoints": endpoints},
+        {
+            "kind": "HostProcess",
+            "metadata": {"name": f"assistant-7-{number}", "labels": labels},
+            "spec": spec,
+            "status": status,
+        }
+        for number, status in enumerate(statuses)
+        if status is not None
     ]
 
 
+READY = {"phase": "Running", "ready": True}
+FETCHING = {"phase": "Fetching", "ready": False, "message": "34 % of 4.1 GiB"}
+FAILED = {"phase": "Failed", "ready": False, "message": "the checksum is wrong."}
+LOST = {"phase": "Lost", "ready": False, "message": "host/gpu-3 is lost"}
+
+
 @pytest.mark.parametrize(
-    ("objects", "expected"),
+    ("objects", "expected", "said"),
     [
-        ([], (0, False, "NoHostAgent")),
-        (on_host(True, True)[:1], (0, False, "NoHostAgent")),
-        (on_host(True, True, uid="another"), (0, False, "NoHostAgent")),
-        (on_host(True, False), (1, False, "Starting")),
-        (on_host(True, None), (2, True, "ProcessesReady")),
+        ([], (0, False, "ProcessesStarting", False), "hostprocess/assistant-7-0 is not there yet."),
+        (on_host(READY, READY), (2, True, "ProcessesReady", False), "2 of 2 processes are ready."),
+        (
+            on_host({}, {}, host=None),
+            (0, False, "Unplaced", False),
+            "hostprocess/assistant-7-0 is not placed: no Host was chosen yet.",
+        ),
+        (
+            on_host(READY, {}),
+            (1, False, "ProcessesStarting", False),
+            "hostprocess/assistant-7-1: the agent of host/gpu-3 has not taken it up yet.",
+        ),
+        (
+            on_host(FETCHING, READY),
+            (1, False, "ProcessesStarting", False),
+            "hostprocess/assistant-7-0 on host/gpu-3: Fetching, 34 % of 4.1 GiB.",
+        ),
+        (
+            on_host(FETCHING, FAILED),
+            (0, False, "ProcessFailed", False),
+            "hostprocess/assistant-7-1 on host/gpu-3: Failed, the checksum is wrong.",
+        ),
+        (on_host(FAILED, FAILED), (0, False, "ProcessFailed", True), "hostprocess/assistant-7-0 on host/gpu-3: Failed"),
+        (on_host(READY, FAILED), (1, False, "ProcessFailed", True), "hostprocess/assistant-7-1 on host/gpu-3: Failed"),
+        (on_host(FETCHING, LOST), (0, False, "HostLost", False), "hostprocess/assistant-7-1 on host/gpu-3: Lost"),
     ],
 )
-def test_of_a_host(objects, expected):
+def test_of_a_host(objects, expected, said):
     found = look(HOST, *objects)
-    assert (found.ready, found.available, found.reason) == expected
+    assert (found.ready, found.available, found.reason, found.failed) == expected
+    assert said in found.message
+
+
+def test_a_process_that_goes_is_not_ready_whatever_it_says():
+    [first, second] = on_host(READY, READY)
+    second["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    found = look(HOST, first, second)
+    assert (found.ready, found.available) == (1, False)
+    assert "assistant-7-1 is being deleted" in found.message
+
+
+def test_on_a_host_none_may_be_wanted():
+    found = look(HOST | {"replicas": 0})
+    assert (found.ready, found.desired, found.available, found.reason) == (0, 0, True, "ScaledToZero")
 
 
 def test_where_requests_go():

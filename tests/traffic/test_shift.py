@@ -103,6 +103,14 @@ def test_where_nobody_can_prove_each_step_waits_five_seconds_and_requests_get_th
     assert moved.step(ACCEPTED, 35.0) == Done(verified=False)
 
 
+@pytest.mark.parametrize("seconds", [5.0, 35.0])
+def test_a_wait_that_is_all_but_over_still_takes_a_moment(seconds):
+    """What the rounding of two sums leaves never passes: who waits for that alone looks again for ever."""
+    step = shift("new 100").step(ACCEPTED, seconds - 1e-13)
+    assert isinstance(step, Wait)
+    assert step.seconds > 0.001
+
+
 def test_requests_under_way_hold_the_old_one_until_they_end_or_the_time_is_up():
     moved = shift("old 0, new 100")
     three = Passage(Proof.PROGRAMMED, in_flight=3)

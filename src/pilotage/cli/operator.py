@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     multiple=True,
     help="http://HOST:PORT, unix:///PATH or pods://NAMESPACE/SELECTOR:PORT of Envoys to ask; repeatable.",
 )
+@click.option(
+    "--gateway-url", metavar="URL", help="Where clients find `pilotage gateway`. [default: http://127.0.0.1:8080]"
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 @one_sentence
 def operator(kubeconfig: str | None, context: str | None, config: Path | None, **given: object) -> None:

@@ -1,14 +1,21 @@
 """What endpoints are made of, as the cluster has it: one cache for each kind, of labelled objects only.
 
 Of what others make from our parts (ReplicaSets, pods, slices) the metadata is enough. Kinds that a cluster may not
-have (Gateway API, Contour, KServe, KEDA) are empty until it has them.
+have (Gateway API, Contour, KServe, KEDA; our own that came later, after an upgrade) are empty until it has them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY
+from pilotage.kinds.names import (
+    GATEWAY_ROUTES,
+    LABEL_ENDPOINT,
+    LABEL_ENDPOINT_UID,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    PROCESSES,
+)
 from pilotage.kube import Object, ObjectKey, Resource
 from pilotage.serving.resources import (
     AUTOSCALERS,
@@ -32,7 +39,14 @@ HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRou
 HTTP_PROXIES = Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy")
 
 MADE_BY_US = (DEPLOYMENTS, SERVICES, CLAIMS, AUTOSCALERS, INGRESSES)
-MADE_BY_US_WHERE_SERVED = (HTTP_ROUTES, HTTP_PROXIES, INFERENCE_SERVICES, SCALED_OBJECTS)
+MADE_BY_US_WHERE_SERVED = (
+    HTTP_ROUTES,
+    HTTP_PROXIES,
+    INFERENCE_SERVICES,
+    SCALED_OBJECTS,
+    PROCESSES,
+    GATEWAY_ROUTES,
+)
 MADE_FROM_OURS = (REPLICA_SETS, PODS, SLICES)
 
 SELECTOR = f"{LABEL_MANAGED_BY}={MANAGED_BY},{LABEL_ENDPOINT_UID}"

@@ -12,36 +12,41 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from pilotage.controllers.caches import MADE_FROM_OURS
+from pilotage.controllers.caches import MADE_FROM_OURS, PODS
+from pilotage.controllers.endpoint_status import leaving_status
 from pilotage.controllers.teardown import BY_TARGET, DONE
 from pilotage.kinds.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
+    PROCESSES,
     TEARDOWNS,
 )
 from pilotage.kube import (
     AlreadyExists,
     Forbidden,
+    KindNotServed,
     ObjectKey,
     Terminating,
     merge_patch,
     without_finalizer,
 )
-from pilotage.runtime import Result, set_condition
+from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.controllers.caches import Caches, Seen
-    from pilotage.kube import Client, Json, Object
+    from pilotage.kube import ApiError, Client, Json, Object
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 
+UNRECORDED_SECONDS = 10.0
+"""How often it is tried again to write down what cannot be."""
 _NOTHING_LOST = {"keep": ["Volumes", "ModelCache", "Secrets"]}
 """Nobody knows any more what was to become of the data of an endpoint that has vanished."""
 
@@ -89,13 +94,12 @@ class Departures:
         record = self.find(obj.meta.uid, "Deleted")
         if record is None:
             body = obj.to_dict()
-            record = await self.begin(
-                _target(obj),
-                "Deleted",
-                body.get("status", {}).get("ledger", []),
-                deletion=body.get("spec", {}).get("deletion", {}),
-                all_parts=True,
-            )
+            parts = body.get("status", {}).get("ledger", [])
+            deletion = body.get("spec", {}).get("deletion", {})
+            try:
+                record = await self.begin(_target(obj), "Deleted", parts, deletion=deletion, all_parts=True)
+            except (Terminating, KindNotServed, Forbidden) as error:
+                return await self._unrecorded(obj, error)
             self._events.normal(obj, "Deleting", f"It is taken down in order: teardown/{record.meta.name}.")
         status: Json = record.get("status", default={})
         if not status:
@@ -106,51 +110,27 @@ class Departures:
             if patch is not None:
                 await self._client.patch(ENDPOINTS, obj.key, patch)
             return None
-        await self._mirror(obj, record, status)
+        await self._mirror(obj, record.meta.name, status)
         return None
 
-    async def _mirror(self, obj: Object, record: Object, teardown: Json) -> None:
+    async def _unrecorded(self, obj: Object, error: ApiError) -> Result:
+        """Say that it cannot begin. Somebody has to do something about it, and nothing wakes us then."""
+        text = f"Nothing is deleted before it is written down, and that cannot be: {error.message}"
+        if isinstance(error, KindNotServed):
+            text += "; install the kinds again: pilotage install --print | kubectl apply -f -"
+        reason = str(error.error_class).capitalize()
+        blocked = {"type": "Blocked", "status": "True", "reason": reason, "message": text}
+        await self._mirror(obj, "", {"conditions": [blocked], "waitingFor": text})
+        return Result(requeue_after=UNRECORDED_SECONDS)
+
+    async def _mirror(self, obj: Object, record: str, teardown: Json) -> None:
         """The endpoint's own status says how far it is."""
         old: Json = obj.get("status", default={})
-        blocked = next((each for each in teardown.get("conditions", []) if each["type"] == "Blocked"), None)
-        stuck = blocked is not None and blocked["status"] == "True"
-        waiting = teardown.get("waitingFor") or ""
-        conditions: list[Json] = list(old.get("conditions", []))
-        now = utc_now()
-        draining = teardown.get("phase") in ("detach", "drain")
-        for type_, state, reason, message in (
-            ("Deleting", True, blocked["reason"] if stuck and blocked else "InOrder", waiting or "It goes in order."),
-            ("Draining", draining, "RequestsEnd" if draining else "Drained", waiting if draining else ""),
-            (
-                "Degraded",
-                stuck,
-                "DeletionBlocked" if stuck else "AsExpected",
-                blocked["message"] if stuck and blocked else "",
-            ),
-        ):
-            conditions = (
-                set_condition(
-                    conditions,
-                    type_,
-                    status=state,
-                    reason=reason,
-                    message=message,
-                    generation=obj.meta.generation,
-                    now=now,
-                )
-                or conditions
-            )
-        wanted = {
-            "phase": "Deleting",
-            "conditions": conditions,
-            "waitingFor": waiting or None,
-            "teardown": {
-                "name": record.meta.name,
-                "phase": teardown.get("phase") or "",
-                "left": teardown.get("left"),
-                "waits": teardown.get("waits") or [],
-            },
-        }
+        running = sum(
+            seen.resource in (PODS, PROCESSES) and not seen.object.meta.terminating
+            for seen in self._caches.parts_of(obj.meta.uid)
+        )
+        wanted = leaving_status(obj, old, record, teardown, running, utc_now())
         if any(old.get(name) != value for name, value in wanted.items()):
             patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": wanted})
             await self._client.patch(ENDPOINTS, obj.key, patch, subresource="status")

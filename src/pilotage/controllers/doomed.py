@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.controllers.caches import Caches
+    from pilotage.controllers.strangers import Look
     from pilotage.kinds.endpoint import Deletion
     from pilotage.kinds.teardown import Doomed, TeardownSpec
     from pilotage.kube import Client
@@ -88,12 +89,13 @@ async def _part(client: Client, caches: Caches, spec: TeardownSpec, doomed: Doom
     return Seen(resource, obj, full) if ours else None
 
 
-def first_ledger(spec: TeardownSpec, parts: list[Seen], now: dt.datetime) -> Ledger:
-    """The ledger of a teardown that begins."""
+def first_ledger(spec: TeardownSpec, parts: list[Seen], beside: Look, now: dt.datetime) -> Ledger:
+    """The ledger of a teardown that begins. What is `beside` the parts and points at one stays, and is named."""
     world = _world(parts, now, spec.target.namespace)
-    policy = _policy(spec.deletion, parts)
-    # What is owned by something else here goes with it.
-    return make_ledger(world, relate(world), _named(world), policy, who_keeps=_who_keeps)
+    named = _named(world)  # what is owned by something else here goes with it
+    _add(world, beside.found)
+    ledger = make_ledger(world, relate(world), named, _policy(spec.deletion, parts), who_keeps=_who_keeps)
+    return msgspec.structs.replace(ledger, remarks=(*ledger.remarks, *beside.problems))
 
 
 def grown_ledger(ledger: Ledger, parts: list[Seen], now: dt.datetime, namespace: str) -> Ledger:
@@ -117,10 +119,15 @@ def _named(world: World) -> list[Item]:
 
 def _world(parts: list[Seen], now: dt.datetime, namespace: str) -> World:
     world = World(now, live=False, namespaces=(namespace,))
-    for seen in parts:
-        world.add(Item(seen.resource, seen.object, full=seen.full))
-        world.read_kind(KindReading(seen.resource))
+    _add(world, parts)
     return world
+
+
+def _add(world: World, found: Iterable[Seen]) -> None:
+    for seen in found:
+        if world.get(seen.object.meta.uid) is None:
+            world.add(Item(seen.resource, seen.object, full=seen.full))
+            world.read_kind(KindReading(seen.resource))
 
 
 def _policy(deletion: Deletion, parts: list[Seen]) -> Policy:

@@ -74,6 +74,7 @@ class Surroundings(NamedTuple):
     capabilities: Callable[[], Capabilities]
     ttl_seconds: int
     """For how long the record of a teardown stays."""
+    gateway_url: str = ""
 
 
 def endpoints(around: Surroundings) -> Callable[[Context], Reconcile]:
@@ -132,6 +133,7 @@ class EndpointController:
                 around.ttl_seconds,
             ),
             around.capabilities,
+            around.gateway_url,
         )
 
     async def reconcile(self, key: ObjectKey) -> Result | None:

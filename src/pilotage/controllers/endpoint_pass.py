@@ -55,6 +55,7 @@ class Tools(NamedTuple):
     routing: Routing
     departures: Departures
     capabilities: Callable[[], Capabilities]
+    gateway_url: str = ""
 
 
 class Pass:
@@ -201,6 +202,8 @@ class Pass:
 
     async def _look_at_pods(self, wanted: Revision) -> None:
         """Where a revision does not become available, its pods say why."""
+        if wanted.subject.spec.placement.kind == "Host":
+            return  # there are none, and the processes have said it
         ready = self._readiness(wanted)
         if ready is None or ready.available or not ready.desired:
             return
@@ -239,7 +242,10 @@ class Pass:
         part = self.tools.routing.part(self.subject, [goal])
         await self._note([part])
         now = self._readiness(target)
-        routed = await self.tools.routing.move(self.subject, goal, running, ready=now is not None and now.ready > 0)
+        # While one revision follows another, clients may call the model as either of them does.
+        models = sorted({each.model.name for each in (serving, wanted) if each is not None})
+        has_replicas = now is not None and now.ready > 0
+        routed = await self.tools.routing.move(self.subject, goal, running, models, ready=has_replicas)
         if (made := self.tools.routing.current(self.subject)) is not None:
             self.ledger[part.resource.kind, part.name] = ledger_entry(part, made.meta.uid)
         if routed.again is not None:
@@ -289,6 +295,11 @@ class Pass:
         for seen in self._parts():
             if (seen.resource, seen.object.meta.name) not in current:
                 by_revision.setdefault(seen.object.meta.labels.get(LABEL_REVISION, ""), []).append(seen)
+        written = {each["number"]: each.get("state") for each in self.status.get("history", [])}
+        if by_revision and written != {past.number: past.state for past in self.history}:
+            # First it is written down which one serves: who forgot that would make the other one anew while it goes.
+            self.again.append(0.0)
+            return len(by_revision)
         for revision, parts in by_revision.items():
             superseded = revision and int(revision) not in keep
             await self._replace("Superseded" if superseded else "Replaced", parts)
@@ -315,7 +326,19 @@ class Pass:
             waiting = trouble.message
         elif routed is not None and not routed.done:
             waiting = routed.text
-        return Findings(wanted, serving, self._readiness(wanted), self._readiness(serving), routed, trouble, waiting)
+        elif wanted is not None and wanted.subject.spec.placement.kind == "Host" and wanted is not serving:
+            ready = self._readiness(wanted)  # of processes, an agent says itself how far they are
+            waiting = ready.message if ready is not None and not ready.available else ""
+        return Findings(
+            wanted,
+            serving,
+            self._readiness(wanted),
+            self._readiness(serving),
+            routed,
+            trouble,
+            waiting,
+            gateway_url=self.tools.gateway_url,
+        )
 
     async def _report(self, findings: Findings) -> Result | None:
         """Write the status if it says something new."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from pilotage.kinds.names import LABEL_ENDPOINT_UID
 from pilotage.runtime import set_condition
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
     from pilotage.controllers.making import Trouble
     from pilotage.controllers.revisions import Revision
     from pilotage.controllers.routing import Routed
-    from pilotage.kinds.endpoint import EndpointSpec, PastRevision
+    from pilotage.kinds.endpoint import EndpointSpec, PastRevision, Route
     from pilotage.kube import Json, Object
     from pilotage.serving.parts import Readiness
 
 HTTP_PORT = 80
+ATTACHED = ("cordon", "detach")
+"""The phases of a teardown in which requests may still come."""
+RUNNING = (*ATTACHED, "drain", "quiesce")
+"""Those in which everything still runs."""
 
 
 class Findings(NamedTuple):
@@ -35,6 +40,8 @@ class Findings(NamedTuple):
     waiting_for: str = ""
     replacing: int = 0
     """How many teardowns of former parts are under way."""
+    gateway_url: str = ""
+    """Where clients find the gateway that Pilotage runs."""
 
 
 def next_status(
@@ -62,7 +69,7 @@ def next_status(
         "phase": phase(findings),
         "observedGeneration": obj.meta.generation,
         "conditions": conditions,
-        "url": url(spec, obj, serving) if serving is not None else None,
+        "url": url(spec, obj, serving, findings.gateway_url) if serving is not None else None,
         "revision": f"{obj.meta.name}-{serving.number}" if serving is not None else None,
         "routeKind": spec.route.kind,
         "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
@@ -74,6 +81,67 @@ def next_status(
         "teardown": None,
     }
     return {name: value for name, value in status.items() if value is not None}
+
+
+def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running: int, now: dt.datetime) -> Json:
+    """What changes in the status of an endpoint that goes: `teardown` is the status of its record.
+
+    `running`: how many pods it has that are not on their way out.
+    """
+    waiting = teardown.get("waitingFor") or ""
+    conditions: list[Json] = list(old.get("conditions", []))
+    for type_, holds, reason, message in _leaving(conditions, teardown, waiting):
+        changed = set_condition(
+            conditions, type_, status=holds, reason=reason, message=message, generation=obj.meta.generation, now=now
+        )
+        conditions = conditions if changed is None else changed
+    status: Json = {
+        "phase": "Deleting",
+        "conditions": conditions,
+        "waitingFor": waiting or None,
+        "teardown": {
+            "name": record,
+            "phase": teardown.get("phase") or "",
+            "left": teardown.get("left"),
+            "waits": teardown.get("waits") or [],
+        },
+    }
+    if teardown.get("phase") and teardown["phase"] not in RUNNING:
+        ready = old.get("replicas", {}).get("ready", 0)
+        status["replicas"] = {"ready": min(ready, running), "desired": 0}
+    return status
+
+
+def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[tuple[str, bool | None, str, str]]:
+    """What holds of an endpoint while it goes. Until its teardown has begun, what held before still does."""
+    said = {each["type"]: each for each in teardown.get("conditions", [])}
+    blocked = said.get("Blocked", {})
+    stuck = blocked.get("status") == "True"
+    step = teardown.get("phase") or ""
+    draining = step in ("detach", "drain")
+    drained = "Drained" if step not in ("", *ATTACHED) else "NotBegun"
+    found: list[tuple[str, bool | None, str, str]] = [
+        ("Deleting", True, blocked["reason"] if stuck else "InOrder", waiting or "It goes in order."),
+        ("Draining", draining, "RequestsEnd" if draining else drained, waiting if draining else ""),
+        (
+            "Degraded",
+            stuck,
+            "DeletionBlocked" if stuck else "AsExpected",
+            blocked.get("message", "") if stuck else "",
+        ),
+        ("Progressing", False, "Deleting", "No revision is on its way: it is being deleted."),
+    ]
+    if not step:
+        return found
+    before = {each["type"]: each["status"] for each in conditions}
+    attached = step in ATTACHED
+    if not attached or before.get("Available") != "False":
+        text = "It is taken out of traffic." if attached else "It is being deleted, and takes no more requests."
+        found.append(("Available", None if attached else False, "Deleting", text))
+    if "RouteProgrammed" in before:
+        text = "Its route is going; requests may still come." if attached else "Its route is gone."
+        found.append(("RouteProgrammed", None if attached else False, "Detaching" if attached else "Detached", text))
+    return found
 
 
 def phase(findings: Findings) -> str:
@@ -148,9 +216,11 @@ def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
     return [("RouteProgrammed", False, routed.reason, routed.text)]
 
 
-def url(spec: EndpointSpec, obj: Object, serving: Revision) -> str | None:
+def url(spec: EndpointSpec, obj: Object, serving: Revision, gateway_url: str = "") -> str | None:
     """Where clients find it."""
     route = spec.route
+    if route.kind == "Gateway":
+        return _behind(gateway_url, route, obj) if gateway_url else None
     if route.kind == "None":
         service, port = backend(serving.subject, serving.number)
         return f"http://{service}.{obj.meta.namespace}.svc{'' if port == HTTP_PORT else f':{port}'}/v1"
@@ -158,3 +228,12 @@ def url(spec: EndpointSpec, obj: Object, serving: Revision) -> str | None:
         return None
     scheme = "https" if route.tls is not None else "http"
     return f"{scheme}://{route.host}{route.path.rstrip('/')}/v1"
+
+
+def _behind(gateway_url: str, route: Route, obj: Object) -> str:
+    """By its host, or by the path that leads to no other endpoint: its name alone may be that of several."""
+    gateway = urlsplit(gateway_url)
+    if not route.host or route.host.startswith("*"):
+        return f"{gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
+    port = f":{gateway.port}" if gateway.port else ""
+    return f"{gateway.scheme}://{route.host}{port}{route.path.rstrip('/')}/v1"

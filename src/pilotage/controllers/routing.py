@@ -15,7 +15,7 @@ from pilotage.traffic.contract import Backend, Passage, Proof, combined
 from pilotage.traffic.shift import POLL_SECONDS, Done, Pace, Wait, Write, expectation, next_step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.making import Maker
@@ -58,11 +58,15 @@ class Routing:
         self._since: dict[str, tuple[str, int, Proof, float]] = {}
         self._old_kinds: set[str] = set()
 
-    def part(self, subject: Subject, backends: Collection[Backend]) -> Wanted:
-        """The route object. Trouble where there is no router of its kind; ValueError for weights it cannot have."""
+    def part(self, subject: Subject, backends: Collection[Backend], models: Sequence[str] = ()) -> Wanted:
+        """The route object. Trouble where there is no router of its kind; ValueError for weights it cannot have.
+
+        `models`: what clients call the model.
+        """
         router = _router(subject)
         assert router.resource is not None
-        body = router.body(subject.namespace, subject.name, labels(subject), subject.spec.route, tuple(backends))
+        route = subject.spec.route
+        body = router.body(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
         if router.kind in self._old_kinds:
             body = router.plain(body)
         return Wanted(router.resource, subject.name, body, None)
@@ -75,17 +79,19 @@ class Routing:
         ours = found is not None and found.meta.labels.get("pilotage.dev/endpoint-uid") == subject.uid
         return found if ours else None
 
-    async def move(self, subject: Subject, target: Backend, running: Collection[str], *, ready: bool) -> Routed:
+    async def move(
+        self, subject: Subject, target: Backend, running: Collection[str], models: Sequence[str] = (), *, ready: bool
+    ) -> Routed:
         """One step towards all requests going to `target`. `running`: Services of other revisions that are there.
 
-        `ready`: the target has replicas that answer.
+        `models`: what clients call the model. `ready`: the target has replicas that answer.
         """
         router = _router(subject)
-        found = self.current(subject) or await self._write(subject, [target])
+        found = self.current(subject) or await self._write(subject, [target], models)
         body: Json = found.to_dict()
         backends = router.backends(body)
-        if self._is_another(subject, backends, found):
-            found = await self._write(subject, backends)
+        if self._is_another(subject, backends, models, found):
+            found = await self._write(subject, backends, models)
             body = found.to_dict()
         passage = await self._passage(router, subject, body, backends, target, running, ready=ready)
         step = next_step(
@@ -101,7 +107,7 @@ class Routing:
         services = frozenset(each.service for each in backends)
         match step:
             case Write(backends=wanted):
-                await self._write(subject, wanted)
+                await self._write(subject, wanted, models)
                 named = services | {each.service for each in wanted}
                 return Routed(False, False, "Moving", f"The route is moved: {_shares(wanted)}.", POLL_SECONDS, named)
             case Wait(text=text, seconds=seconds):
@@ -110,10 +116,10 @@ class Routing:
             case Done(verified=verified):
                 return Routed(True, verified, "Done", passage.text, None, services)
 
-    def _is_another(self, subject: Subject, backends: list[Backend], found: Object) -> bool:
+    def _is_another(self, subject: Subject, backends: list[Backend], models: Sequence[str], found: Object) -> bool:
         """Whether it differs in more than its backends: the host was changed, or somebody has edited it."""
         try:
-            return not same(self.part(subject, backends), found)
+            return not same(self.part(subject, backends, models), found)
         except ValueError:
             return False  # nothing that we would write: the next step puts all of it right
 
@@ -129,15 +135,15 @@ class Routing:
                     missing.add(name)
         return missing
 
-    async def _write(self, subject: Subject, backends: Collection[Backend]) -> Object:
+    async def _write(self, subject: Subject, backends: Collection[Backend], models: Sequence[str]) -> Object:
         """Make the route so, without what an old version of its kind does not know."""
         try:
-            return await self._maker.make(subject, self.part(subject, backends))
+            return await self._maker.make(subject, self.part(subject, backends, models))
         except ApiError as error:
             if UNDECLARED not in error.message or subject.spec.route.kind in self._old_kinds:
                 raise
         self._old_kinds.add(subject.spec.route.kind)
-        return await self._maker.make(subject, self.part(subject, backends))
+        return await self._maker.make(subject, self.part(subject, backends, models))
 
     async def _passage(
         self,
@@ -154,7 +160,8 @@ class Routing:
         expected = expectation(
             subject.namespace, route.host or "", route.path, backends, target, others=running, reachable=ready
         )
-        return combined(router.status(body), await self._lookout.observe(expected))
+        said = router.status(body, expected.counted)
+        return said if router.proves else combined(said, await self._lookout.observe(expected))
 
     def _proven_seconds(self, found: Object, passage: Passage) -> float:
         """For how long this very state has been proven, or accepted."""

@@ -7,14 +7,19 @@ same ledger, after a crash, comes to the same end.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from pilotage.controllers.late import late_parts
+from pilotage.controllers.letting_go import Held, LettingGo
+from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.decide import decide, is_over
+from pilotage.teardown.decision import Act, Cause, Wait
 from pilotage.teardown.drive import Outcome
 from pilotage.teardown.frame import Frame
 from pilotage.teardown.ledger import Disposition
@@ -26,10 +31,9 @@ from pilotage.traffic.contract import Proof as RouteProof
 from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Mapping
 
-    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.caches import Caches, Seen
     from pilotage.kube import Client, Resource
     from pilotage.teardown.decision import Action, Decision, Refusal, Sight
     from pilotage.teardown.ledger import Entry, Ledger
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 ROUNDS_MAX = 20
 """A ledger has no more steps than phases, each with a hold and a release: who needs more is looked at again later."""
 
+
+REFUSED_SECONDS = 5.0
+"""Until a route is tried again that cannot be changed."""
 
 ONE_BY_ONE_MAX = 20
 """A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
@@ -54,8 +61,13 @@ class Lookout(Protocol):
 class Takedown:
     """See the module."""
 
-    def __init__(self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout) -> None:
+    def __init__(
+        self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout, *, pods: tuple[str, str] = ("", "")
+    ) -> None:
+        """`pods`: the namespace and the labels of all that runs for it; without labels nothing does."""
         self.ledger = ledger
+        self.late: list[Seen] = []
+        """What has to be in the ledger before it goes on."""
         self.asked_at: dict[str, dt.datetime] = {}
         self.gone_at: dict[str, dt.datetime] = {}
         self.notes: list[str] = []
@@ -70,7 +82,10 @@ class Takedown:
         self._collected: dt.datetime | None = None
         self._detached_at: dt.datetime | None = None
         self._passage: Passage | None = None
+        self._letting_go = LettingGo(client, caches)
         self._drained = False
+        self._pods = pods
+        self._none_late = not pods[1]
         self.awaits_proxies = False
         """Whether it waits for what only a look at the proxies will show."""
 
@@ -90,23 +105,42 @@ class Takedown:
         return sum(not is_over(self._sights.all.get(entry.uid)) for entry in self.ledger.going)
 
     async def advance(self) -> Decision:
-        """Do all that may be done now."""
+        """Do all that may be done now. An ApiError if it cannot be seen whether something still runs."""
+        self.late = []
         await self._look()
         for _ in range(ROUNDS_MAX):
             decision = await self._decide()
+            if not self._none_late and self._leaves_what_runs(decision):
+                known = {entry.uid for entry in self.ledger.entries}
+                self.late = await late_parts(self._client, *self._pods, known)
+                self._none_late = not self.late
+                if self.late:
+                    break
             if not decision.actions:
                 break
             await asyncio.gather(*map(self._perform, decision.actions))
         return decision
+
+    def _leaves_what_runs(self, decision: Decision) -> bool:
+        """Whether nothing that runs is known to be left, and what it may have needed is about to go, or has gone."""
+        going = self.ledger.going
+        if any(entry.phase is Phase.STOP and not is_over(self._sights.all.get(entry.uid)) for entry in going):
+            return False
+        if decision.finished:
+            return any(entry.phase >= Phase.STOP for entry in going)
+        return any(action.entry.phase > Phase.STOP for action in decision.actions)
 
     async def prove(self) -> Proof:
         """Read everything afresh. What is there after all is known from then on."""
         proof = await prove(self._client, self.ledger, one_by_one_max=ONE_BY_ONE_MAX)
         for uid in [*proof.unread]:
             entry = self._frame.entries[uid]
-            if (read := await self._without_definition(entry.resource)) is not None:
+            read = await self._without_definition(entry.resource)
+            if isinstance(read, Read):
                 del proof.unread[uid]
                 proof.gone[uid] = read
+            elif read:
+                proof.unread[uid] += f"; {read}"
         for obj in proof.there:
             self._sights.contradict(obj)
             self.gone_at.pop(obj.meta.uid, None)
@@ -117,8 +151,12 @@ class Takedown:
     def outcome(self, decision: Decision, proof: Proof | None) -> Outcome:
         """For the receipt."""
         ledger = self.ledger
-        if self._let_go:  # what was to be waited for blindly was seen
-            entries = tuple(msgspec.structs.replace(entry, unverified="") for entry in ledger.entries)
+        seen = {entry.uid for entry in self._routes} if self._let_go else set[str]()
+        if proven := seen | self._letting_go.proven:  # what was to be waited for blindly was seen
+            entries = tuple(
+                msgspec.structs.replace(entry, unverified="") if entry.uid in proven else entry
+                for entry in ledger.entries
+            )
             ledger = msgspec.structs.replace(ledger, entries=entries)
         return Outcome(ledger, decision, proof, self.gone_at, self.asked_at, tuple(self.notes))
 
@@ -145,29 +183,35 @@ class Takedown:
             found = await self._client.get(entry.resource, entry.key, metadata_only=True)
         except Absent:
             self._is_gone(entry)
-        except ApiError as error:
-            if isinstance(error, KindNotServed) and await self._without_definition(entry.resource) is not None:
+        except KindNotServed as error:
+            read = await self._without_definition(entry.resource)
+            if isinstance(read, Read):
                 self._is_gone(entry)
             else:
-                self._sights.unknown(entry.uid, error.message)
+                self._sights.unknown(entry.uid, f"{error.message}; {read}" if read else error.message)
+        except ApiError as error:
+            self._sights.unknown(entry.uid, error.message)
         else:
             if found.meta.uid != entry.uid:
                 self._is_gone(entry, foreign=True)
             else:
                 self._sights.see(found)
 
-    async def _without_definition(self, resource: Resource) -> Read | None:
-        """The read that shows that a custom kind has no definition: a definition outlives all objects of its kind."""
+    async def _without_definition(self, resource: Resource) -> Read | str:
+        """The read that shows that a custom kind has no definition: a definition outlives all objects of its kind.
+
+        Else why that is not shown; empty where there is nothing to say.
+        """
         if is_built_in(resource.group):
-            return None
+            return ""
         key = ObjectKey("", f"{resource.plural}.{resource.group}")
         try:
             await self._client.get(DEFINITIONS, key, metadata_only=True)
         except Absent:
             return Read(f"GET {DEFINITIONS.path('', key.name)}", utc_now())
-        except ApiError:
-            return None
-        return None
+        except ApiError as error:
+            return error.message
+        return ""
 
     def _is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
         now = utc_now()
@@ -182,11 +226,41 @@ class Takedown:
     async def _decide(self) -> Decision:
         sights = await self._with_passage(self._sights.all)
         decision = decide(self._frame, sights, self._refusals, utc_now(), collected=self._collected)
+        decision = await self._held_back(decision)
         self.notes += (note for note in decision.notes if note not in self.notes)
         return decision
 
+    async def _held_back(self, decision: Decision) -> Decision:
+        """The same without the deletes of GatewayRoutes that the gateway has not let go of: those are waited for."""
+        now = utc_now()
+        waits: dict[str, Wait] = {}
+        draining = True
+        services = [entry.name for entry in self.ledger.going if entry.resource.kind == "Service"]
+        for act, entry in decision.actions:
+            if act is not Act.DELETE or entry.resource != GATEWAY_ROUTES:
+                continue
+            try:
+                held = await self._letting_go.held(entry, services, self.ledger.policy.drain_seconds)
+            except ApiError as error:
+                held = Held(f"it cannot be taken out of traffic: {error.message}", REFUSED_SECONDS, draining=False)
+            if held is not None:
+                again = now + dt.timedelta(seconds=held.again)
+                draining = draining and held.draining
+                waits[entry.uid] = Wait(
+                    entry, Cause.ROUTER, "the gateway", held.text, self._frame.started, self._frame.until, again
+                )
+        if not waits:
+            return decision._replace(notes=(*decision.notes, *self._letting_go.notes))
+        return decision._replace(
+            phase=Phase.DRAIN if draining and decision.phase is Phase.DETACH else decision.phase,
+            actions=tuple(each for each in decision.actions if each.entry.uid not in waits),
+            waits=(*waits.values(), *decision.waits),
+        )
+
     async def _with_passage(self, sights: Mapping[str, Sight]) -> Mapping[str, Sight]:
         """What is known of routes that are gone, with what the proxies say about them."""
+        if proven := self._letting_go.proven & {uid for uid, sight in sights.items() if is_over(sight)}:
+            sights = {**sights, **{uid: sights[uid]._replace(settled=True) for uid in proven}}
         routes, self.awaits_proxies = self._routes, False
         if not routes or not all(is_over(sights.get(entry.uid)) for entry in routes):
             return sights
@@ -202,7 +276,10 @@ class Takedown:
 
     @property
     def _routes(self) -> list[Entry]:
-        return [entry for entry in self.ledger.going if entry.phase is Phase.DETACH]
+        """Those that only a look at proxies can prove."""
+        return [
+            entry for entry in self.ledger.going if entry.phase is Phase.DETACH and entry.resource != GATEWAY_ROUTES
+        ]
 
     @property
     def _let_go(self) -> bool:

@@ -13,6 +13,8 @@ import msgspec
 import structlog
 
 from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now
+from pilotage.controllers.late import selector_of
+from pilotage.controllers.strangers import Strangers
 from pilotage.controllers.takedown import Takedown
 from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
 from pilotage.kinds.teardown import Teardown
@@ -26,7 +28,7 @@ from pilotage.teardown.ledger import Ledger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.caches import Caches, Seen
     from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Json, Object, ObjectKey
     from pilotage.runtime import Context, Reconcile
@@ -43,6 +45,7 @@ LOOK_SECONDS = 0.25
 """How often a proxy is asked that has not let go yet."""
 READ_SECONDS_MAX = 30.0
 WAITS_MAX = 20
+POINTERS_MAX = 5
 
 
 def by_target(obj: Object) -> Iterable[str]:
@@ -74,6 +77,7 @@ class TeardownController:
         self._caches = caches
         self._lookout = lookout
         self._server = server
+        self._strangers = Strangers(context.client, caches)
         self._running: dict[str, Takedown] = {}
         self._shown: dict[str, float] = {}
 
@@ -97,21 +101,32 @@ class TeardownController:
             saved = teardown.status.ledger
             if saved is None:
                 parts = await find_parts(self._client, self._caches, teardown.spec)
-                ledger = first_ledger(teardown.spec, parts, utc_now())
+                beside = await self._strangers.beside(teardown.spec.target.namespace)
+                ledger = first_ledger(teardown.spec, parts, beside, utc_now())
                 record = await self._begin(record, teardown, ledger)
             else:
                 ledger = msgspec.convert(saved, Ledger)
-            takedown = self._running[record.meta.uid] = Takedown(ledger, self._client, self._caches, self._lookout)
-        parts = parts_now(self._caches, teardown.spec, takedown.ledger)
-        grown = grown_ledger(takedown.ledger, parts, utc_now(), teardown.spec.target.namespace)
-        if grown is not takedown.ledger:
-            takedown.grow(grown)
-            record = await self._status(record, {"ledger": msgspec.to_builtins(grown)})
+            pods = teardown.spec.target.namespace, selector_of(teardown.spec, ledger)
+            takedown = Takedown(ledger, self._client, self._caches, self._lookout, pods=pods)
+            self._running[record.meta.uid] = takedown
+        record = await self._grow(record, teardown, takedown, [])
         decision = await takedown.advance()
+        while takedown.late:
+            record = await self._grow(record, teardown, takedown, takedown.late)
+            decision = await takedown.advance()
         if not decision.finished:
             await self._show(record, teardown, takedown, decision)
             return Result(requeue_after=LOOK_SECONDS if takedown.awaits_proxies else _pause(decision))
         return await self._finish(record, teardown, takedown, decision)
+
+    async def _grow(self, record: Object, teardown: Teardown, takedown: Takedown, late: list[Seen]) -> Object:
+        """Write down what has appeared since, and what no cache has shown."""
+        parts = [*parts_now(self._caches, teardown.spec, takedown.ledger), *late]
+        grown = grown_ledger(takedown.ledger, parts, utc_now(), teardown.spec.target.namespace)
+        if grown is takedown.ledger:
+            return record
+        takedown.grow(grown)
+        return await self._status(record, {"ledger": msgspec.to_builtins(grown)})
 
     async def _begin(self, record: Object, teardown: Teardown, ledger: Ledger) -> Object:
         """Nothing is deleted before it is written down what will be."""
@@ -123,7 +138,13 @@ class TeardownController:
             "left": len(ledger.going),
             "ledger": msgspec.to_builtins(ledger),
         }
-        return await self._status(record, status)
+        begun = await self._status(record, status)
+        if ledger.pointers:
+            texts = "; ".join(pointer.text for pointer in ledger.pointers[:POINTERS_MAX])
+            more = len(ledger.pointers) - POINTERS_MAX
+            texts += f"; and {more} more" if more > 0 else ""
+            self._events.warning(record, "StillReferenced", f"It stays, and will point at nothing: {texts}.")
+        return begun
 
     async def _finish(
         self, record: Object, teardown: Teardown, takedown: Takedown, decision: Decision

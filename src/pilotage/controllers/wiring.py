@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.controllers import endpoint, teardown
+from pilotage.controllers import endpoint, hosts, hosts_processes, teardown
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.controllers.hosts_pulse import Pulses
+from pilotage.kinds.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kinds.teardown import TTL_SECONDS
+from pilotage.kube import LEASES
 from pilotage.serving.parts import Capabilities
 from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
 
@@ -38,6 +40,8 @@ class Options(NamedTuple):
     """For how long the record of a teardown stays."""
     watched: str = ""
     """Look at this namespace only; empty: at all."""
+    gateway_url: str = ""
+    """Where clients find the gateway that Pilotage runs."""
 
 
 class NobodyLooks:
@@ -70,7 +74,14 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         )
 
     around = endpoint.Surroundings(
-        caches, options.lookout, models.store, teardowns.store, options.namespace, capabilities, options.ttl_seconds
+        caches,
+        options.lookout,
+        models.store,
+        teardowns.store,
+        options.namespace,
+        capabilities,
+        options.ttl_seconds,
+        options.gateway_url,
     )
     parts = [each for each in caches if each.resource not in MADE_FROM_OURS]
     manager.add(
@@ -91,4 +102,27 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         workers=WORKERS,
         watches=[(each, partial(teardown.keys_for_part, teardowns.store)) for each in caches],
     )
+    _add_hosts(manager, caches)
     return caches
+
+
+def _add_hosts(manager: Manager, caches: Caches) -> None:
+    """The controllers of Hosts and of what runs on them."""
+    machines = manager.informer(HOSTS, optional=True)
+    leases = manager.informer(LEASES, namespace=HOST_LEASES)
+    processes = caches.informers[PROCESSES]
+    processes.add_index(hosts_processes.BY_HOST, hosts_processes.by_host)
+    pulses = Pulses(leases.store)
+    manager.add(
+        "host",
+        machines,
+        hosts.hosts(pulses),
+        workers=WORKERS,
+        watches=[(leases, hosts.host_of_lease), (processes, hosts_processes.host_of_process)],
+    )
+    manager.add(
+        "hostprocess",
+        processes,
+        hosts_processes.processes(machines.store, pulses),
+        watches=[(machines, partial(hosts_processes.keys_for_host, processes.store))],
+    )

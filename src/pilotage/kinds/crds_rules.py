@@ -62,7 +62,7 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
     ),
     Runtime: (
         Rule(
-            "self.name != 'custom' || has(self.image) || size(self.command) > 0",
+            "self.name != 'custom' || has(self.image) || has(self.command) && size(self.command) > 0",
             "a custom runtime needs an image, or on a Host a command",
         ),
     ),

@@ -43,12 +43,13 @@ class Census(Collector):
             "pilotage_endpoint_route_not_programmed", "1 for one whose route is not in place", labels=WHO
         )
         for endpoint in self._endpoints.list():
-            phases[endpoint.get("status", "phase", default="") or "Pending"] += 1
+            phase = endpoint.get("status", "phase", default="") or "Pending"
+            phases[phase] += 1
             for condition in _conditions(endpoint):
                 match condition.get("type"), condition.get("status"):
                     case "Degraded", "True":
                         degraded.add_metric((*_who(endpoint), str(condition.get("reason"))), 1)
-                    case "RouteProgrammed", "False":
+                    case "RouteProgrammed", "False" if phase != "Deleting":
                         unrouted.add_metric(_who(endpoint), 1)
         for phase, number in sorted(phases.items()):
             by_phase.add_metric((phase,), number)

@@ -11,7 +11,9 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
+from pilotage.kinds import powers
 from pilotage.kinds.crds import crds
+from pilotage.kinds.names import HOST_LEASES
 from pilotage.operator import rbac
 from pilotage.operator.settings import Settings, SettingsError, load_settings, variable_name
 
@@ -39,7 +41,13 @@ class Values(NamedTuple):
 
 def manifests(values: Values) -> list[Json]:
     """All objects."""
-    return [_namespace(values.namespace), *crds(), *_access(values.namespace), *_program(values)]
+    return [
+        _namespace(values.namespace),
+        *crds(),
+        *_access(values.namespace),
+        *_beside(values.namespace),
+        *_program(values),
+    ]
 
 
 def as_yaml(objects: Iterable[Json]) -> str:
@@ -68,17 +76,38 @@ def _namespace(name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**LABELS, **enforced}}}
 
 
+def _beside(namespace: str) -> list[Json]:
+    """For what runs beside the cluster: agents, which have a namespace for their Leases, and the gateway."""
+    agent, gateway = "pilotage-agent", "pilotage-gateway"
+    hosts = HOST_LEASES
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(hosts)},
+        _role("Role", _meta(f"{NAME}-hosts", hosts), rbac.AT_HOSTS),
+        _binding("RoleBinding", _meta(f"{NAME}-hosts", hosts), f"{NAME}-hosts", namespace),
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(agent, hosts)},
+        _role("ClusterRole", _meta(agent), powers.AGENT),
+        _binding("ClusterRoleBinding", _meta(agent), agent, hosts, account=agent),
+        _role("Role", _meta(agent, hosts), powers.AGENT_LEASES),
+        _binding("RoleBinding", _meta(agent, hosts), agent, hosts, account=agent),
+        _role("ClusterRole", _meta(f"{agent}-read-secrets"), powers.AGENT_READ_SECRETS),
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(gateway, namespace)},
+        _role("ClusterRole", _meta(gateway), powers.GATEWAY),
+        _binding("ClusterRoleBinding", _meta(gateway), gateway, namespace, account=gateway),
+    ]
+
+
 def _meta(name: str, namespace: str = "", **labels: str) -> Json:
     made: Json = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {**made, "labels": {**LABELS, **labels}}
 
 
-def _role(kind: str, metadata: Json, rules: Iterable[rbac.Rule]) -> Json:
+def _role(kind: str, metadata: Json, rules: Iterable[powers.Rule]) -> Json:
     written = [rule.written() for rule in rules]
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": written}
 
 
-def _binding(kind: str, metadata: Json, role: str, namespace: str) -> Json:
+def _binding(kind: str, metadata: Json, role: str, namespace: str, *, account: str = NAME) -> Json:
+    """`account`: whose it is, in `namespace`."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
@@ -88,7 +117,7 @@ def _binding(kind: str, metadata: Json, role: str, namespace: str) -> Json:
             "kind": kind.removesuffix("Binding"),
             "name": role,
         },
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
     }
 
 

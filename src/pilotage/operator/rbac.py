@@ -7,40 +7,33 @@ the namespaces where it is wanted, and nowhere by default.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pilotage.kinds.powers import MAKE, READ, Rule
 
-if TYPE_CHECKING:
-    from pilotage.kube import Json
-
-READ = ("get", "list", "watch")
-MAKE = (*READ, "create", "patch", "delete")
-
-
-class Rule(NamedTuple):
-    """One rule: what may be done to which resources of a group."""
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    use: str
-
-    def written(self) -> Json:
-        """As an entry of `rules`."""
-        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
-
+__all__ = ["AT_HOME", "AT_HOSTS", "EDIT", "EVERYWHERE", "READ_ENVOYS", "READ_SECRETS", "VIEW", "Rule"]
 
 EVERYWHERE = (
     Rule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
     Rule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
+    Rule("pilotage.dev", ("hosts",), (*READ, "patch"), "where servers can run beside the cluster; their finalizers"),
+    Rule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
+    Rule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind Gateway"),
     Rule(
-        "pilotage.dev", ("servingendpoints/status", "models/status", "teardowns/status"), ("patch",), "to say what is"
+        "pilotage.dev",
+        ("servingendpoints/status", "models/status", "teardowns/status", "hosts/status", "hostprocesses/status"),
+        ("patch",),
+        "to say what is",
     ),
     Rule("pilotage.dev", ("teardowns",), (*READ, "create", "delete"), "the records; they go when their time is over"),
     Rule("apps", ("deployments",), MAKE, "what serves"),
     Rule("apps", ("replicasets",), (*READ, "delete"), "to prove that it is gone, and to push what lingers"),
     Rule("", ("pods",), (*READ, "delete"), "as above"),
     Rule("", ("services", "persistentvolumeclaims"), MAKE, "how it is reached, and where weights are kept"),
-    Rule("discovery.k8s.io", ("endpointslices",), READ, "to see who is reached"),
+    Rule(
+        "discovery.k8s.io",
+        ("endpointslices",),
+        (*READ, "patch", "delete"),
+        "to see who is reached; to take the addresses of a lost Host out of traffic",
+    ),
     Rule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
     Rule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
     Rule("networking.k8s.io", ("ingresses",), MAKE, "route.kind Ingress"),
@@ -56,11 +49,23 @@ EVERYWHERE = (
 AT_HOME = (Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),)
 """In its own namespace."""
 
+AT_HOSTS = (
+    Rule("coordination.k8s.io", ("leases",), (*READ, "delete"), "to see whether agents live; those of deleted Hosts"),
+)
+"""In the namespace of the Leases of agents."""
+
 READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
 READ_ENVOYS = (Rule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
 """Where somebody binds them."""
 
-VIEW = (Rule("pilotage.dev", ("servingendpoints", "models", "teardowns"), READ, "for people who may look"),)
+VIEW = (
+    Rule(
+        "pilotage.dev",
+        ("servingendpoints", "models", "teardowns", "hosts", "hostprocesses", "gatewayroutes"),
+        READ,
+        "for people who may look",
+    ),
+)
 EDIT = (
     Rule(
         "pilotage.dev", ("servingendpoints", "models"), ("create", "update", "patch", "delete"), "for those who deploy"

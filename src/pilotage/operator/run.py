@@ -17,6 +17,7 @@ from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, Objec
 from pilotage.models import Access, Cache, Keeper
 from pilotage.models.blocking import in_thread
 from pilotage.operator.census import Census
+from pilotage.operator.heartbeat import heartbeat
 from pilotage.runtime import Election, Manager
 from pilotage.runtime.process import on_signals
 from pilotage.traffic.proxies import Proxies, observe, place
@@ -58,7 +59,15 @@ async def add_controllers(
     proxies = Proxies([place(each, manager.client) for each in settings.envoy_admins])
     around.push_async_callback(proxies.close)
     lookout = Envoys(proxies) if proxies else NobodyLooks()
-    add_endpoints(manager, Options(lookout, settings.namespace, server, settings.fetch_image, _for_pods(settings)))
+    options = Options(
+        lookout,
+        settings.namespace,
+        server,
+        settings.fetch_image,
+        _for_pods(settings),
+        gateway_url=settings.gateway_url,
+    )
+    add_endpoints(manager, options)
     manager.metrics.registry.register(Census(manager.informer(ENDPOINTS).store, manager.informer(TEARDOWNS).store))
     access = Access(
         roots=settings.file_roots,
@@ -94,9 +103,12 @@ async def operating(
     settings: Settings, client: Client, server: str = "", *, blocking: Blocking = in_thread
 ) -> AsyncIterator[Manager]:
     """The manager with its controllers, to be run within the context. `blocking` runs what waits for files."""
-    election = Election(ObjectKey(settings.namespace, LEASE), identity()) if settings.leader_election else None
-    manager = Manager(client, name="operator", election=election, address=settings.address)
+    election = Election(ObjectKey(settings.namespace, LEASE), identity())
+    gate = election if settings.leader_election else None
+    manager = Manager(client, name="operator", election=gate, address=settings.address)
     async with contextlib.AsyncExitStack() as around:
+        if gate is None:
+            await around.enter_async_context(heartbeat(manager, election))
         await add_controllers(manager, settings, server, around, blocking=blocking)
         yield manager
 

@@ -43,6 +43,12 @@ def _is_admin(text: str) -> str:
     return text
 
 
+def _is_url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/?#]+/?", text):
+        raise ValueError("it is http://HOST:PORT or https://HOST:PORT")
+    return text
+
+
 def _cache_root() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pilotage" / "models"
@@ -97,6 +103,11 @@ class Settings(BaseModel):
             "pods://NAMESPACE/LABEL-SELECTOR:PORT through the API server."
         ),
     ] = ()
+    gateway_url: Annotated[
+        str,
+        AfterValidator(_is_url),
+        Field(description="Where clients find the gateway that Pilotage runs: for the URLs of endpoints."),
+    ] = "http://127.0.0.1:8080"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="From which level up it logs.")
     ] = "info"

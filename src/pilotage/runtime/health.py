@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from pilotage.runtime.metrics import Metrics
 
@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 class HealthServer:
     """Serves until stopped; `port` says where, also when port 0 was asked for. That it answers is its health."""
 
-    def __init__(self, metrics: Metrics, *, unready: Callable[[], list[str]]) -> None:
-        """`unready` names what is not ready; an empty list is good."""
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        unready: Callable[[], list[str]],
+        refresh: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`unready` names what is not ready; an empty list is good. `refresh` is awaited before metrics are shown."""
         self._metrics = metrics
         self._unready = unready
+        self._refresh = refresh
         app = web.Application()
         app.router.add_get("/metrics", self._render)
         app.router.add_get("/healthz", self._alive)
@@ -41,6 +48,8 @@ class HealthServer:
         await self._runner.cleanup()
 
     async def _render(self, _request: web.Request) -> web.Response:
+        if self._refresh is not None:
+            await self._refresh()
         return web.Response(body=self._metrics.render(), content_type="text/plain", charset="utf-8")
 
     async def _alive(self, _request: web.Request) -> web.Response:

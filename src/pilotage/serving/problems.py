@@ -24,8 +24,8 @@ def problems(subject: Subject, model: ResolvedModel, capabilities: Capabilities)
     placement = PLACEMENTS[subject.spec.placement.kind]
     found = [*_of_runtime(subject, model), *placement.problems(subject, model, capabilities)]
     if placement.kind != "Host":
-        found += [*_of_weights(model, capabilities), *_of_scaling(subject, capabilities), *_of_resources(subject)]
-    return found
+        found += [*_of_pods(subject), *_of_weights(model, capabilities), *_of_scaling(subject, capabilities)]
+    return [*found, *_of_resources(subject)]
 
 
 def _of_runtime(subject: Subject, model: ResolvedModel) -> Iterator[str]:
@@ -38,6 +38,11 @@ def _of_runtime(subject: Subject, model: ResolvedModel) -> Iterator[str]:
             yield f"{given.name} serves one file, and {model.source} is a whole repository. Add the file to the source."
         if model.sha256:
             yield f"sha256 is that of a file, and {model.source} is a whole repository. Take sha256 out."
+
+
+def _of_pods(subject: Subject) -> Iterator[str]:
+    if subject.spec.runtime.name == "custom" and not subject.spec.runtime.image:
+        yield "A custom runtime in pods needs an image: set runtime.image. A command alone is for placement Host."
 
 
 def _of_weights(model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:

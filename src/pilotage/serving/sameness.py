@@ -6,7 +6,7 @@ empty; others add labels, or containers beside ours.
 Pods of a revision are never changed in place. What we would make of a spec can change all the same: with another
 version of the operator, or with a drain time that takes effect with the next revision. The digest in an annotation
 tells: where it is another one than ours is now, the pods stay as they are; where it is the same, a difference is
-somebody else's doing and is corrected.
+somebody else's doing and is corrected. The spec of a HostProcess is never changed at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from pilotage.kinds.names import PROCESSES
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.serving.quantity import amount, normal
@@ -64,6 +65,8 @@ def unchangeable(wanted: Wanted, seen: Object) -> list[str]:
 
 def _settled(wanted: Wanted, have: Json) -> Json:
     """What is wanted of this very object: its pods, its scaler's number of replicas and what is immutable stay."""
+    if wanted.resource == PROCESSES:
+        return wanted.body | {"spec": have["spec"]}
     if wanted.resource not in (DEPLOYMENTS, INFERENCE_SERVICES, CLAIMS):
         return wanted.body
     body: Json = dict(wanted.body)

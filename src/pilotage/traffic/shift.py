@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 """How often proxies are asked while something is awaited of them."""
+LEAST_SECONDS = 0.01
+"""A wait is no shorter: the rest that sums of fractions leave would be looked at again and again, and not pass."""
 REJECTED_SECONDS = 5.0
 """How often a route is looked at that its controller refuses. A change of the route wakes its watchers anyway."""
 
@@ -163,7 +165,8 @@ def _unproven(passage: Passage, proven_seconds: float, pace: Pace) -> Wait | Non
             return None
         case Proof.ACCEPTED:
             left = pace.settle_seconds - proven_seconds
-            return None if left <= 0 else Wait("accepted; no proxy can be asked, so some time is given to it", left)
+            text = "accepted; no proxy can be asked, so some time is given to it"
+            return None if left <= 0 else Wait(text, max(left, LEAST_SECONDS))
         case Proof.PENDING:
             return Wait(passage.text or "the proxies do not have it yet", POLL_SECONDS)
         case Proof.REJECTED:
@@ -175,7 +178,8 @@ def _undrained(passage: Passage, proven_seconds: float, pace: Pace, *, uncounted
     since = proven_seconds - (pace.settle_seconds if passage.proof is Proof.ACCEPTED else 0.0)
     if passage.in_flight is None:
         left = uncounted_seconds - since
-        return None if left <= 0 else Wait("requests under way are not counted; some time is given to them", left)
+        text = "requests under way are not counted; some time is given to them"
+        return None if left <= 0 else Wait(text, max(left, LEAST_SECONDS))
     if since >= pace.drain_seconds or (passage.in_flight == 0 and since >= pace.grace_seconds):
         return None
     if passage.in_flight == 0:

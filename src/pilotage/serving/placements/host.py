@@ -1,60 +1,60 @@
-"""On machines beside the cluster: an agent there runs the server, and makes a Service with the addresses.
+"""On machines beside the cluster: a Service, and a HostProcess for each replica, which the agent of a Host runs.
 
-Nothing is made here. The agent labels the Service and its EndpointSlice as parts of the revision, and calls both
-NAME-N.
+The Service has no selector. The agent adds the address of its server to it, as an EndpointSlice, while the server is
+healthy. On which Host a process runs is decided when it is there, and once: see `controllers.placing`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.kinds.host import ProcessSpec, ServedModel
+from pilotage.kinds.names import PROCESS_FINALIZER, PROCESSES
+from pilotage.serving.manifests import manifest
 from pilotage.serving.parts import Readiness, revision_name
 from pilotage.serving.placements.contract import Backend
-from pilotage.serving.resources import SERVICES, SLICES
+from pilotage.serving.pod import PORT_NAME
+from pilotage.serving.quantity import amount
+from pilotage.serving.resources import SERVICES
 from pilotage.serving.revision import replicas_of
+from pilotage.serving.weights import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.kube import Resource
+    from pilotage.kube import Object, Resource
     from pilotage.serving.parts import Capabilities, ResolvedModel, Subject, Wanted
     from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
+ROUTES = ("None", "Gateway")
+"""The kinds of routes that lead to what is not a pod."""
 
 
 class _Host:
     kind = "Host"
-    observed: tuple[Resource, ...] = (SERVICES, SLICES)
+    observed: tuple[Resource, ...] = (PROCESSES,)
 
     def wanted(
         self,
-        subject: Subject,  # noqa: ARG002
-        revision: int,  # noqa: ARG002
-        model: ResolvedModel,  # noqa: ARG002
+        subject: Subject,
+        revision: int,
+        model: ResolvedModel,
         capabilities: Capabilities,  # noqa: ARG002
     ) -> list[Wanted]:
-        """See `Placement`: nothing."""
-        return []
+        """See `Placement`. The Service comes first: the agents add addresses to it."""
+        name = revision_name(subject.name, revision)
+        ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
+        service = manifest(SERVICES, subject, name, revision, {"ports": ports})
+        count = replicas_of(subject.spec)
+        return [service, *(_process(subject, revision, model, number) for number in range(count))]
 
     def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
         """See `Placement`."""
-        name = revision_name(subject.name, revision)
         desired = replicas_of(subject.spec)
-        found = [find(SERVICES, name), find(SLICES, name)]
-        service, slice_ = (
-            each if each and each.meta.labels.get(LABEL_ENDPOINT_UID) == subject.uid else None for each in found
-        )
-        if service is None or slice_ is None:
-            where = f"host {subject.spec.placement.host}" if subject.spec.placement.host else "a host that fits"
-            return Readiness(0, desired, False, "NoHostAgent", f"No agent on {where} has taken it.")
-        endpoints = slice_.get("endpoints", default=None) or []
-        # In a slice, ready that is not said means ready.
-        ready = sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
-        if ready < desired:
-            return Readiness(ready, desired, False, "Starting", f"{ready} of {desired} processes are ready.")
-        return Readiness(ready, desired, True, "ProcessesReady", f"{ready} of {desired} processes are ready.")
+        names = [process_name(subject, revision, number) for number in range(desired)]
+        return _readiness([(name, find(PROCESSES, name)) for name in names])
 
     def backend(self, subject: Subject, revision: int) -> Backend:
         """See `Placement`."""
@@ -62,10 +62,107 @@ class _Host:
 
     def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
         """See `Placement`."""
-        if subject.spec.autoscaling is not None:
+        spec = subject.spec
+        if spec.autoscaling is not None:
             yield "Placement Host has a fixed number of replicas; take autoscaling out."
-        if subject.spec.cache is not None:
+        if spec.cache is not None:
             yield "Placement Host has no volume claims; take cache out."
+        if spec.runtime.name == "custom" and not spec.runtime.command:
+            yield "A Host runs programs of its own and no images: give the custom runtime a command."
+        if spec.route.kind not in ROUTES:
+            yield f"A route of kind {spec.route.kind} leads to pods; on a Host, use Gateway or None."
+        if scheme_of(model.source) == "pvc":
+            yield f"{model.source} is on a claim in the cluster, which a Host cannot mount: use another source."
+
+
+def process_name(subject: Subject, revision: int, number: int) -> str:
+    """Of one replica; the first is number 0."""
+    return f"{revision_name(subject.name, revision)}-{number}"
+
+
+def _process(subject: Subject, revision: int, model: ResolvedModel, number: int) -> Wanted:
+    placement = subject.spec.placement
+    spec = ProcessSpec(
+        host_name=placement.host,
+        host_selector=placement.host_selector,
+        endpoint=subject.name,
+        service=revision_name(subject.name, revision),
+        model=ServedModel(
+            name=model.name, source=model.source, sha256=model.sha256 or None, secret=model.secret or None
+        ),
+        runtime=subject.spec.runtime,
+        port=subject.spec.runtime.port,
+        memory_bytes=_memory(subject),
+        priority=placement.priority,
+        protected=placement.protected,
+        drain_seconds=subject.spec.deletion.drain_seconds,
+    )
+    made = manifest(PROCESSES, subject, process_name(subject, revision, number), revision, spec.written())
+    made.body["metadata"]["finalizers"] = [PROCESS_FINALIZER]
+    return made
+
+
+def _memory(subject: Subject) -> int | None:
+    """What one server needs, where it is said."""
+    resources = subject.spec.resources
+    given = resources.requests.get("memory", resources.limits.get("memory"))
+    found = None if given is None else amount(given)
+    return None if found is None else math.ceil(found)
+
+
+def _readiness(processes: list[tuple[str, Object | None]]) -> Readiness:
+    desired = len(processes)
+    if not desired:
+        return Readiness(0, 0, True, "ScaledToZero", "No replicas are wanted.")
+    others = [(name, found) for name, found in processes if found is None or not _is_ready(found)]
+    ready = desired - len(others)
+    counted = f"{ready} of {desired} processes are ready"
+    if not others:
+        return Readiness(ready, desired, True, "ProcessesReady", f"{counted}.")
+    phases = [_phase(found) for _, found in others]
+    failed = all(phase == "Failed" for phase in phases)
+    # The one whose trouble time does not mend says more than one that is on its way.
+    worst = min(range(len(others)), key=lambda index: _URGENT.get(phases[index], len(_URGENT)))
+    reason = _REASONS.get(phases[worst], "ProcessesStarting")
+    return Readiness(ready, desired, False, reason, f"{counted}. {_said(*others[worst])}", failed=failed)
+
+
+_REASONS = {
+    "Failed": "ProcessFailed",
+    "Lost": "HostLost",
+    "Evicted": "ProcessEvicted",
+    "Unhealthy": "ProcessUnhealthy",
+    "Unplaced": "Unplaced",
+}
+_URGENT = {phase: rank for rank, phase in enumerate(_REASONS)}
+
+
+def _is_ready(process: Object) -> bool:
+    return not process.meta.terminating and process.get("status", "ready") is True
+
+
+def _phase(process: Object | None) -> str:
+    if process is None or process.meta.terminating:
+        return ""
+    if not process.get("spec", "host"):
+        return "Unplaced"
+    return process.get("status", "phase") or ""
+
+
+def _said(name: str, process: Object | None) -> str:
+    """How one process is, where, and in its agent's own words."""
+    if process is None:
+        return f"hostprocess/{name} is not there yet."
+    host = process.get("spec", "host")
+    said = process.get("status", "message") or ""
+    if process.meta.terminating:
+        return f"hostprocess/{name} is being deleted; it is made anew then."
+    if not host:
+        return f"hostprocess/{name} is not placed: {said or 'no Host was chosen yet'}".rstrip(".") + "."
+    phase = process.get("status", "phase")
+    if not phase:
+        return f"hostprocess/{name}: the agent of host/{host} has not taken it up yet."
+    return f"hostprocess/{name} on host/{host}: {phase}{f', {said}' if said else ''}".rstrip(".") + "."
 
 
 PLACEMENT = _Host()

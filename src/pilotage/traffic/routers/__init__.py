@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.traffic.routers import httpproxy, httproute, ingress, none
+from pilotage.traffic.routers import gateway, httpproxy, httproute, ingress, none
 
 if TYPE_CHECKING:
     from pilotage.traffic.routers.base import Router
 
 ROUTERS: dict[str, Router] = {
-    each.kind: each for each in (none.ROUTER, ingress.ROUTER, httproute.ROUTER, httpproxy.ROUTER)
+    each.kind: each for each in (none.ROUTER, ingress.ROUTER, httproute.ROUTER, httpproxy.ROUTER, gateway.ROUTER)
 }
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pilotage.kinds.endpoint import Route
     from pilotage.kube import Json, Resource
@@ -22,6 +22,8 @@ class Router(ABC):
     """What it writes; None: nothing, and `body` must not be called."""
     weighted: ClassVar[bool]
     """Whether a route can have several backends with weights. Without, a switch is direct."""
+    proves: ClassVar[bool] = False
+    """Whether its status is the proof: then no proxy is asked besides."""
 
     @abstractmethod
     def problems(self, route: Route) -> list[str]:
@@ -29,9 +31,18 @@ class Router(ABC):
 
     @abstractmethod
     def body(
-        self, namespace: str, name: str, labels: Mapping[str, str], route: Route, backends: Sequence[Backend]
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        route: Route,
+        backends: Sequence[Backend],
+        models: Sequence[str] = (),
     ) -> Json:
-        """The whole manifest. ValueError for weights that are all 0, or that it cannot write."""
+        """The whole manifest. ValueError for weights that are all 0, or that it cannot write.
+
+        `models`: what clients call the model, for a router that looks at that.
+        """
 
     def plain(self, body: Json) -> Json:
         """The same without what older versions of the kind do not know.
@@ -45,8 +56,11 @@ class Router(ABC):
         """What an object says, be it ours or changed by somebody else. Empty where it names none."""
 
     @abstractmethod
-    def status(self, obj: Json) -> Passage:
-        """What its controller says about the object at the generation that it has: never PROGRAMMED."""
+    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+        """What its controller says about the object at the generation that it has.
+
+        PROGRAMMED only from one that `proves`, with the requests under way to the services `counted`.
+        """
 
 
 def checked(backends: Sequence[Backend]) -> Sequence[Backend]:

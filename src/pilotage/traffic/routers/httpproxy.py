@@ -5,6 +5,8 @@ weight: neither is written here. `Valid` with the current generation says that C
 Envoy has it.
 """
 
+# ruff: noqa: ARG002 - a router gets all there is, and uses what it needs
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router, at, checked, entries, is_current, metadata, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pilotage.kinds.endpoint import Route
     from pilotage.kube import Json
@@ -41,7 +43,13 @@ class HttpProxyRouter(Router):
         return found
 
     def body(
-        self, namespace: str, name: str, labels: Mapping[str, str], route: Route, backends: Sequence[Backend]
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        route: Route,
+        backends: Sequence[Backend],
+        models: Sequence[str] = (),
     ) -> Json:
         """See `Router`."""
         virtual_host: Json = {"fqdn": route.host}
@@ -72,7 +80,7 @@ class HttpProxyRouter(Router):
             if isinstance(each.get("name"), str) and not each.get("mirror")
         ]
 
-    def status(self, obj: Json) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
         """See `Router`."""
         valid = [each for each in entries(obj, "status", "conditions") if each.get("type") == "Valid"]
         current = [each for each in valid if is_current(each, obj)]

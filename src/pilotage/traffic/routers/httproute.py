@@ -5,6 +5,8 @@ here. A route has a status for each Gateway; `Accepted` and `ResolvedRefs` with 
 controller has computed it, and nothing says that a proxy has it.
 """
 
+# ruff: noqa: ARG002 - a router gets all there is, and uses what it needs
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router, at, checked, entries, is_current, metadata, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pilotage.kinds.endpoint import Route
     from pilotage.kube import Json
@@ -43,7 +45,13 @@ class HttpRouteRouter(Router):
         return found
 
     def body(
-        self, namespace: str, name: str, labels: Mapping[str, str], route: Route, backends: Sequence[Backend]
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        route: Route,
+        backends: Sequence[Backend],
+        models: Sequence[str] = (),
     ) -> Json:
         """See `Router`."""
         if route.gateway is None:
@@ -81,7 +89,7 @@ class HttpRouteRouter(Router):
             and each.get("namespace", home) == home
         ]
 
-    def status(self, obj: Json) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
         """See `Router`. Every controller that speaks about it has to agree."""
         parents = entries(obj, "status", "parents")
         if not parents:

@@ -15,7 +15,7 @@ from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pilotage.kinds.endpoint import Route
     from pilotage.kube import Json
@@ -38,7 +38,13 @@ class IngressRouter(Router):
         return found
 
     def body(
-        self, namespace: str, name: str, labels: Mapping[str, str], route: Route, backends: Sequence[Backend]
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        route: Route,
+        backends: Sequence[Backend],
+        models: Sequence[str] = (),
     ) -> Json:
         """See `Router`. ValueError for more than one backend."""
         if len(checked(backends)) > 1:
@@ -78,7 +84,7 @@ class IngressRouter(Router):
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         ]
 
-    def status(self, obj: Json) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
         """See `Router`."""
         return Passage(Proof.ACCEPTED, text="an Ingress does not say what its router made of it")
 

@@ -10,7 +10,7 @@ from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pilotage.kinds.endpoint import Route
     from pilotage.kube import Json
@@ -29,7 +29,13 @@ class NoRouter(Router):
         return [f"route.{name} is set, and route.kind is None: choose a kind, or remove it." for name in ignored]
 
     def body(
-        self, namespace: str, name: str, labels: Mapping[str, str], route: Route, backends: Sequence[Backend]
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        route: Route,
+        backends: Sequence[Backend],
+        models: Sequence[str] = (),
     ) -> Json:
         """There is none: ValueError."""
         raise ValueError(f"{namespace}/{name} has no route")
@@ -38,7 +44,7 @@ class NoRouter(Router):
         """None."""
         return []
 
-    def status(self, obj: Json) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
         """Nothing is known about clients that use a Service."""
         return Passage(Proof.ACCEPTED, text="there is no route; clients use the Service")
 

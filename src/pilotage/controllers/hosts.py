@@ -1,0 +1,197 @@
+"""The controller of `Host`: whether its agent lives, what becomes of its addresses when not, and how a Host goes.
+
+A Host is lost when its Lease is stale, by a fresh read; "cannot be read" is not lost. Then its addresses are taken out
+of traffic first, its processes say so, and it says so itself at last: one that says Lost has nothing in traffic. Its
+processes are not moved. When the agent is back, it says how things are; we only stop saying that it is lost.
+
+A Host that is deleted goes last. While its agent lives, its processes are deleted, and the agent stops them in order.
+Where the Lease is stale, the person who deletes the Host has said that the machine is gone: what its processes left in
+the cluster is removed here, and only there is the agent's finalizer taken off by somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pilotage.controllers import hosts_objects as objects
+from pilotage.controllers.hosts_pulse import Life
+from pilotage.kinds.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
+from pilotage.kube import LEASES, Absent, ApiError, ObjectKey, merge_patch, without_finalizer
+from pilotage.runtime import Result, set_condition
+from pilotage.runtime.clock import utc_now
+from pilotage.serving.resources import SLICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pilotage.controllers.hosts_pulse import Pulse, Pulses
+    from pilotage.kube import Json, Object
+    from pilotage.runtime import Context, Reconcile
+
+_log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 5.0
+"""How often a Lease is looked at that cannot be read, or on which something waits."""
+AGAIN_SECONDS = 0.1
+"""At least so long until a Lease is looked at again: what is left of its time may be a rounding error."""
+CALM_SECONDS = 60.0
+"""How often a lost Host is looked at. The return of its agent wakes us."""
+
+
+def hosts(pulses: Pulses) -> Callable[[Context], Reconcile]:
+    """What `Manager.add` makes the controller from."""
+
+    def make(context: Context) -> Reconcile:
+        return HostController(context, pulses).reconcile
+
+    return make
+
+
+def host_of_lease(lease: Object) -> list[ObjectKey]:
+    """A mapper."""
+    return [ObjectKey("", lease.meta.name)]
+
+
+class HostController:
+    """See the module."""
+
+    def __init__(self, context: Context, pulses: Pulses) -> None:
+        self._client = context.client
+        self._store = context.store
+        self._events = context.events
+        self._pulses = pulses
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        host = self._store.get(key)
+        if host is None:
+            self._pulses.forget(key.name)
+            return None
+        if not host.meta.terminating and HOST_FINALIZER not in host.meta.finalizers:
+            host = await self._hold(host)
+        pulse = await self._feel(host)
+        if pulse is None:
+            return Result(requeue_after=LOOK_SECONDS)
+        if host.meta.terminating:
+            return await self._depart(host, pulse)
+        if pulse.life is Life.LOST:
+            await self._lose(host, pulse.text)
+            return Result(requeue_after=CALM_SECONDS)
+        if pulse.life is Life.ALIVE and host.get("status", "phase") == objects.LOST:
+            await self._say(host, "Ready", lost=False, text="Its agent renews its Lease again.")
+            self._events.normal(host, "HostReturned", "Its agent is back.")
+        return Result(requeue_after=max(pulse.changes, AGAIN_SECONDS))
+
+    async def _hold(self, host: Object) -> Object:
+        """What runs on it is to be cleared away before it goes."""
+        meta = host.meta
+        patch = merge_patch(
+            {"metadata": {"uid": meta.uid, "finalizers": [*meta.finalizers, HOST_FINALIZER]}},
+            resource_version=meta.resource_version,
+        )
+        return await self._client.patch(HOSTS, host.key, patch)
+
+    async def _feel(self, host: Object) -> Pulse | None:
+        """Whether its agent lives; None if that cannot be known now."""
+        pulse = self._pulses.of(host.meta.name)
+        if pulse.life is not Life.LOST:
+            return pulse
+        try:
+            return await self._pulses.confirm(self._client, host.meta.name)
+        except ApiError as error:
+            _log.warning("the Lease of a host cannot be read", host=host.meta.name, error=str(error))
+            return None
+
+    # Lost
+
+    async def _lose(self, host: Object, why: str) -> None:
+        if host.get("status", "phase") == objects.LOST:
+            return
+        name = host.meta.name
+        withdrawn = await objects.withdraw(self._client, await objects.slices_of(self._client, host=name))
+        bound = await objects.processes_on(self._client, name)
+        await asyncio.gather(*(objects.mark_lost(self._client, each, f"host/{name} is lost: {why}") for each in bound))
+        await self._say(host, objects.LOST, lost=True, text=f"{why[:1].upper()}{why[1:]}.")
+        said = f"It is lost: {why}. {withdrawn} addresses were taken out of traffic."
+        self._events.warning(host, "HostLost", said)
+        _log.warning("a host is lost", host=name, why=why, processes=len(bound), withdrawn=withdrawn)
+
+    async def _say(self, host: Object, phase: str, *, lost: bool, text: str) -> None:
+        """The status, and its condition `AgentAlive`."""
+        status: Json = {"phase": phase}
+        conditions = set_condition(
+            host.get("status", "conditions", default=[]),
+            "AgentAlive",
+            status=not lost,
+            reason="LeaseStale" if lost else "LeaseRenewed",
+            message=text,
+            generation=host.meta.generation,
+            now=utc_now(),
+        )
+        if conditions is not None:
+            status["conditions"] = conditions
+        patch = merge_patch({"metadata": {"uid": host.meta.uid}, "status": status})
+        await self._client.patch(HOSTS, host.key, patch, subresource="status")
+
+    # Deleted
+
+    async def _depart(self, host: Object, pulse: Pulse) -> Result | None:
+        if HOST_FINALIZER not in host.meta.finalizers:
+            return None
+        name = host.meta.name
+        gone = pulse.life is Life.LOST
+        for each in await objects.processes_on(self._client, name):
+            if not each.meta.terminating:
+                await objects.remove(self._client, PROCESSES, each)
+        if gone:
+            await self._sweep(host)
+        left = await objects.processes_on(self._client, name)
+        if left:
+            text = f"{len(left)} processes are stopped first, {left[0].key} among them."
+            await self._wait(host, text)
+            return Result(requeue_after=1.0 if gone else LOOK_SECONDS)
+        for each in await objects.slices_of(self._client, host=name):
+            await objects.remove(self._client, SLICES, each)
+        try:
+            lease = await self._client.get(LEASES, ObjectKey(HOST_LEASES, name))
+        except Absent:
+            pass
+        else:
+            await objects.remove(self._client, LEASES, lease)
+        patch = without_finalizer(host, HOST_FINALIZER)
+        if patch is not None:
+            await self._client.patch(HOSTS, host.key, patch)
+        self._pulses.forget(name)
+        return None
+
+    async def _sweep(self, host: Object) -> None:
+        """Remove what the agent cannot remove any more: first what requests would be sent to."""
+        name = host.meta.name
+        slices = await objects.slices_of(self._client, host=name)
+        await objects.withdraw(self._client, slices)
+        for each in slices:
+            await objects.remove(self._client, SLICES, each)
+        swept = [each for each in await objects.processes_on(self._client, name) if each.meta.terminating]
+        for each in swept:
+            await objects.release(self._client, each)
+        if swept or slices:
+            said = f"Its agent is gone: {len(slices)} addresses and {len(swept)} processes were removed without it."
+            self._events.warning(host, "HostSwept", said)
+            _log.warning("a host that is gone was swept", host=name, slices=len(slices), processes=len(swept))
+
+    async def _wait(self, host: Object, text: str) -> None:
+        conditions = set_condition(
+            host.get("status", "conditions", default=[]),
+            "Emptying",
+            status=True,
+            reason="ProcessesStop",
+            message=text,
+            generation=host.meta.generation,
+            now=utc_now(),
+        )
+        if conditions is not None:
+            patch = merge_patch({"metadata": {"uid": host.meta.uid}, "status": {"conditions": conditions}})
+            await self._client.patch(HOSTS, host.key, patch, subresource="status")

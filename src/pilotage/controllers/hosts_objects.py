@@ -1,0 +1,98 @@
+"""What there is of a Host's processes in the cluster, and how it is withdrawn or removed when no agent does it.
+
+Everything is found afresh by label and changed by uid. What is gone already is fine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.kinds.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
+from pilotage.kube import Absent, Foreign, Propagation, merge_patch, without_finalizer
+from pilotage.serving.resources import SLICES
+
+if TYPE_CHECKING:
+    from pilotage.kube import Client, Json, Object, Resource
+
+LOST = "Lost"
+
+
+async def processes_on(client: Client, host: str) -> list[Object]:
+    """All HostProcesses that were ever placed on a Host and are there, in all namespaces."""
+    return list((await client.list(PROCESSES, labels=f"{LABEL_HOST}={host}")).items)
+
+
+async def slices_of(client: Client, *, host: str = "", process: Object | None = None) -> list[Object]:
+    """The EndpointSlices with addresses of a Host, or of one process."""
+    if process is not None:
+        found = await client.list(SLICES, process.meta.namespace, labels=f"{LABEL_PROCESS_UID}={process.meta.uid}")
+    else:
+        found = await client.list(SLICES, labels=f"{LABEL_HOST}={host}")
+    return list(found.items)
+
+
+async def withdraw(client: Client, slices: list[Object]) -> int:
+    """Take their addresses out of traffic; returns how many were in it. What serves is unknown, so nobody is sent."""
+    changed = 0
+    for each in slices:
+        addresses: list[Json] = each.get("endpoints", default=None) or []
+        if all(_is_withdrawn(address) for address in addresses):
+            continue
+        withdrawn = [
+            address | {"conditions": (address.get("conditions") or {}) | {"ready": False, "serving": False}}
+            for address in addresses
+        ]
+        patch = merge_patch(
+            {"metadata": {"uid": each.meta.uid}, "endpoints": withdrawn}, resource_version=each.meta.resource_version
+        )
+        try:
+            await client.patch(SLICES, each.key, patch)
+        except (Absent, Foreign):
+            continue
+        changed += 1
+    return changed
+
+
+async def mark_lost(client: Client, process: Object, why: str) -> None:
+    """Let a process say that nothing is known about it; its agent corrects that when it is back."""
+    status = process.get("status", default={}) or {}
+    if status.get("phase") == LOST and status.get("ready") is not True and status.get("message") == why:
+        return
+    changes = {"phase": LOST, "ready": False, "message": why}
+    try:
+        await client.patch(
+            PROCESSES,
+            process.key,
+            merge_patch({"metadata": {"uid": process.meta.uid}, "status": changes}),
+            subresource="status",
+        )
+    except (Absent, Foreign):
+        return
+
+
+async def remove(client: Client, resource: Resource, obj: Object) -> Object | None:
+    """Delete exactly this object; returns it as long as it stays."""
+    try:
+        return await client.delete(resource, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
+    except (Absent, Foreign):
+        return None
+
+
+async def release(client: Client, process: Object) -> None:
+    """Take the agent's finalizer off a process of which nothing runs, or whose Host is gone as a person has said.
+
+    Conflict if it was changed since it was read: it may have been placed.
+    """
+    patch = without_finalizer(process, PROCESS_FINALIZER)
+    if patch is None:
+        return
+    try:
+        await client.patch(PROCESSES, process.key, patch)
+    except (Absent, Foreign):
+        return
+
+
+def _is_withdrawn(address: Json) -> bool:
+    """In a slice, ready that is not said means ready, and serving then means the same."""
+    conditions = address.get("conditions") or {}
+    return conditions.get("ready") is False and not conditions.get("serving")

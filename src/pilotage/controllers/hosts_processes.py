@@ -1,0 +1,172 @@
+"""The controller of `HostProcess`: where it runs, and its end where no agent can see to that.
+
+A process is placed once, in one write that says its Host in the spec and as the label by which the agent finds it. It
+is let go of without an agent in two cases only: it was never placed, or its Host is not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from pilotage.controllers import hosts_objects as objects
+from pilotage.controllers.hosts_pulse import Life
+from pilotage.controllers.placing import Candidate, Need, Unplaced, place
+from pilotage.kinds.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
+from pilotage.kube import Absent, ObjectKey, merge_patch
+from pilotage.runtime import Result
+from pilotage.serving.resources import SLICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pilotage.controllers.hosts_pulse import Pulses
+    from pilotage.kube import Json, Object
+    from pilotage.runtime import Context, Reconcile
+    from pilotage.runtime.store import Store
+
+_log = structlog.get_logger(__name__)
+
+BY_HOST = "host"
+_NOT_RECKONED = (None, "", "Pending")
+"""The phases of a process whose memory its agent may not have taken off what it says is free."""
+UNPLACED_SECONDS = 5.0
+"""How often a process is looked at that has no Host. Changes of Hosts wake it, the return of an agent may not."""
+
+
+class _Spec(msgspec.Struct):
+    host: str | None = None
+
+
+class _Placed(msgspec.Struct):
+    """Of a process what the index needs."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def by_host(process: Object) -> Iterable[str]:
+    """An indexer: the Host that a process was placed on; empty for none."""
+    return (process.decode_as(_Placed).spec.host or "",)
+
+
+def processes(hosts: Store, pulses: Pulses) -> Callable[[Context], Reconcile]:
+    """What `Manager.add` makes the controller from."""
+
+    def make(context: Context) -> Reconcile:
+        return ProcessController(context, hosts, pulses).reconcile
+
+    return make
+
+
+def keys_for_host(store: Store, host: Object) -> list[ObjectKey]:
+    """A mapper: what is on a Host, and what may now come to it."""
+    return [each.key for name in (host.meta.name, "") for each in store.indexed(BY_HOST, name)]
+
+
+def host_of_process(process: Object) -> list[ObjectKey]:
+    """A mapper: the Host that a process was placed on."""
+    return [ObjectKey("", name) for name in by_host(process) if name]
+
+
+class ProcessController:
+    """See the module. One worker: two at a time would promise the same memory twice."""
+
+    def __init__(self, context: Context, hosts: Store, pulses: Pulses) -> None:
+        self._client = context.client
+        self._store = context.store
+        self._events = context.events
+        self._hosts = hosts
+        self._pulses = pulses
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        process = self._store.get(key)
+        if process is None:
+            return None
+        (host,) = by_host(process)
+        if not host:
+            if not process.meta.terminating:
+                return await self._place(process)
+            await objects.release(self._client, process)
+            return None
+        if self._hosts.get(ObjectKey("", host)) is None and await self._is_absent(host):
+            await self._orphaned(process, host)
+        return None
+
+    async def _is_absent(self, host: str) -> bool:
+        try:
+            await self._client.get(HOSTS, ObjectKey("", host), metadata_only=True)
+        except Absent:
+            return True
+        return False
+
+    async def _orphaned(self, process: Object, host: str) -> None:
+        """Its Host is not there, so no agent will ever see to it."""
+        if process.meta.terminating and PROCESS_FINALIZER not in process.meta.finalizers:
+            return
+        slices = await objects.slices_of(self._client, process=process)
+        await objects.withdraw(self._client, slices)
+        if not process.meta.terminating:
+            await objects.mark_lost(self._client, process, f"there is no host/{host} any more")
+            return
+        for each in slices:
+            await objects.remove(self._client, SLICES, each)
+        await objects.release(self._client, process)
+        _log.warning("a process is let go of whose host is not there", process=str(process.key), host=host)
+
+    async def _place(self, process: Object) -> Result | None:
+        found = place(need_of(process), self._candidates())
+        if isinstance(found, Unplaced):
+            await self._explain(process, found.text)
+            return Result(requeue_after=UNPLACED_SECONDS)
+        metadata = {"uid": process.meta.uid, "labels": {LABEL_HOST: found.host}}
+        patch = merge_patch(
+            {"metadata": metadata, "spec": {"host": found.host}}, resource_version=process.meta.resource_version
+        )
+        await self._client.patch(PROCESSES, process.key, patch)
+        self._events.normal(process, "Placed", f"It runs on host/{found.host}.")
+        return None
+
+    async def _explain(self, process: Object, text: str) -> None:
+        status = process.get("status", default={}) or {}
+        if status.get("message") != text or status.get("phase") != "Pending":
+            changes = {"phase": "Pending", "ready": False, "message": text}
+            patch = merge_patch({"metadata": {"uid": process.meta.uid}, "status": changes})
+            await self._client.patch(PROCESSES, process.key, patch, subresource="status")
+
+    def _candidates(self) -> list[Candidate]:
+        promised: Counter[str] = Counter()
+        number: Counter[str] = Counter()
+        for each in self._store.list():
+            (host,) = by_host(each)
+            if host:
+                number[host] += 1
+                if each.get("status", "phase") in _NOT_RECKONED:
+                    promised[host] += each.get("spec", "memoryBytes", default=None) or 0
+        return [self._candidate(host, promised[host.meta.name], number[host.meta.name]) for host in self._hosts.list()]
+
+    def _candidate(self, host: Object, promised: int, number: int) -> Candidate:
+        name = host.meta.name
+        phase = host.get("status", "phase", default="") or ""
+        alive = self._pulses.of(name).life is Life.ALIVE
+        return Candidate(
+            name,
+            host.meta.labels,
+            alive,
+            phase,
+            bool(host.get("spec", "unschedulable", default=False)),
+            host.meta.terminating,
+            host.get("status", "freeBytes", default=None),
+            promised,
+            number,
+        )
+
+
+def need_of(process: Object) -> Need:
+    """What a process asks for."""
+    spec: Json = process.get("spec", default={})
+    labels = (spec.get("hostSelector") or {}).get("matchLabels") or {}
+    return Need(spec.get("hostName") or "", labels, spec.get("memoryBytes"))

@@ -1,0 +1,42 @@
+"""What was made of our parts and no cache has shown.
+
+A watch can lag behind: a pod that it has not told of would be missed, and what the pod needs would go before it. So
+once nothing that runs is known to be left, pods are asked for afresh, before anything goes that they may need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pilotage.controllers.caches import PODS, REPLICA_SETS, Seen
+from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from pilotage.kinds.teardown import TeardownSpec
+    from pilotage.kube import Client
+    from pilotage.teardown.ledger import Ledger
+
+
+def selector_of(spec: TeardownSpec, ledger: Ledger) -> str:
+    """The labels of all pods that go: those of the endpoint, or of some of its revisions."""
+    selector = f"{LABEL_ENDPOINT_UID}={spec.target.uid}"
+    if spec.all_parts:
+        return selector
+    tails = (entry.name.removeprefix(f"{spec.target.name}-") for entry in ledger.going)
+    revisions = sorted({tail for tail in tails if tail.isdecimal()})
+    return f"{selector},{LABEL_REVISION} in ({','.join(revisions)})" if revisions else ""
+
+
+async def late_parts(client: Client, namespace: str, selector: str, known: Container[str]) -> list[Seen]:
+    """Pods, and what makes them, of which nothing is known yet. An ApiError if they cannot be read."""
+    kinds = (REPLICA_SETS, PODS)
+    pages = await asyncio.gather(*(client.list(each, namespace, labels=selector, metadata_only=True) for each in kinds))
+    return [
+        Seen(resource, obj, False)
+        for resource, page in zip(kinds, pages, strict=True)
+        for obj in page.items
+        if obj.meta.uid not in known
+    ]

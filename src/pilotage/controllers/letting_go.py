@@ -1,0 +1,93 @@
+"""How a GatewayRoute goes: the gateway lets go of it first, and says so in its status, which is lost with the object.
+
+So before it is deleted, all its weights become 0. When Envoy has acknowledged that, and what is under way has ended or
+had its time, the route is deleted, and nothing has to be waited for any more. A route that no gateway has ever taken up
+is in no Envoy. One that somebody else deletes is proven by nobody: then time decides, as with other routes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.kube import Absent, Foreign, merge_patch
+from pilotage.runtime.clock import monotonic
+from pilotage.traffic.contract import Proof
+from pilotage.traffic.routers.gateway import ROUTER
+from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pilotage.controllers.caches import Caches
+    from pilotage.kube import Client, Object
+    from pilotage.teardown.ledger import Entry
+
+REJECTED_SECONDS = 5.0
+PENDING_SECONDS = 2.0
+
+
+class Held(NamedTuple):
+    """Why a route is not deleted yet."""
+
+    text: str
+    again: float
+    """After how many seconds to look, though nothing may have happened."""
+    draining: bool
+    """Nobody new is sent any more; what is under way ends."""
+
+
+class LettingGo:
+    """Of the GatewayRoutes of one teardown. It remembers since when each was let go; who forgets that waits longer."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._caches = caches
+        self._since: dict[str, float] = {}
+        self.proven: set[str] = set()
+        """The uids of those of which Envoy has let go, and nothing was under way any more, or had its time."""
+        self.notes: list[str] = []
+
+    async def held(self, entry: Entry, services: Collection[str], drain_seconds: float) -> Held | None:
+        """Why a route must not be deleted yet; None: it may. An ApiError if it cannot be read or changed.
+
+        `services`: those that go with it, whose requests are waited for.
+        """
+        route = await self._detached(entry)
+        if route is None or route.get("status", "observedGeneration") is None:
+            return None
+        passage = ROUTER.status(route.to_dict(), services)
+        if passage.proof is not Proof.PROGRAMMED:
+            self._since.pop(entry.uid, None)
+            if passage.proof is Proof.REJECTED:
+                return Held(f"the gateway refuses to let go of it: {passage.text}", REJECTED_SECONDS, draining=False)
+            return Held(passage.text, PENDING_SECONDS, draining=False)
+        since = monotonic() - self._since.setdefault(entry.uid, monotonic())
+        left = drain_seconds - since
+        grace = DEFAULT_PACE.grace_seconds - since
+        if left > 0 and passage.in_flight is None:
+            return Held(f"requests under way are not counted; {left:.0f} s are given to them", left, draining=True)
+        if left > 0 and passage.in_flight:
+            text = f"{passage.in_flight} requests are under way, {left:.0f} s left for them"
+            return Held(text, min(left, PENDING_SECONDS), draining=True)
+        if left > 0 and grace > 0:  # a request that came just before is not counted yet
+            return Held(JUST_CAME, min(left, grace), draining=True)
+        if passage.in_flight:
+            self.notes.append(f"{passage.in_flight} requests were still under way when the time to drain was over")
+        self.proven.add(entry.uid)
+        return None
+
+    async def _detached(self, entry: Entry) -> Object | None:
+        """The route with all weights 0; None if it is gone, or going: then it is not ours to change."""
+        try:
+            found = self._caches.get(GATEWAY_ROUTES, entry.key) or await self._client.get(GATEWAY_ROUTES, entry.key)
+            if found.meta.uid != entry.uid or found.meta.terminating:
+                return None
+            shares = ROUTER.backends(found.to_dict())
+            if found.get("status", "observedGeneration") is None or not any(each.weight for each in shares):
+                return found
+            backends = [{"service": each.service, "port": each.port, "weight": 0} for each in shares]
+            patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": {"backends": backends}})
+            return await self._client.patch(GATEWAY_ROUTES, entry.key, patch)
+        except (Absent, Foreign):
+            return None

@@ -1,0 +1,117 @@
+"""On which Host a process runs. Pure: the Hosts as they are known, what is needed, and the answer or why there is none.
+
+A Host by name is taken whatever its free memory: its agent knows better than we whether there is enough. Of those that
+a selector matches, the one with the most free memory is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LABEL_MAX = 63
+"""The name of a Host becomes a label."""
+NAMED_MAX = 5
+"""So many Hosts are named in a message."""
+
+
+class Candidate(NamedTuple):
+    """A Host, as far as it matters for this."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+    alive: bool = True
+    """Its agent was seen to renew its Lease."""
+    phase: str = "Ready"
+    unschedulable: bool = False
+    deleting: bool = False
+    free_bytes: int | None = None
+    """As its agent reckons; None: it does not say."""
+    promised_bytes: int = 0
+    """For processes that were placed there and that its agent does not reckon with yet."""
+    processes: int = 0
+
+    @property
+    def left_bytes(self) -> int | None:
+        """What is free for one more."""
+        return None if self.free_bytes is None else self.free_bytes - self.promised_bytes
+
+
+class Need(NamedTuple):
+    """What a process asks for."""
+
+    host: str = ""
+    """The only one that it may run on; empty: any with these labels."""
+    labels: Mapping[str, str] = {}
+    memory_bytes: int | None = None
+
+
+class Placed(NamedTuple):
+    """Where it goes."""
+
+    host: str
+
+
+class Unplaced(NamedTuple):
+    """Why it goes nowhere now, for people."""
+
+    text: str
+
+
+def place(need: Need, hosts: Sequence[Candidate]) -> Placed | Unplaced:
+    """The Host for a process."""
+    if need.host:
+        named = next((each for each in hosts if each.name == need.host), None)
+        if named is None:
+            return Unplaced(f"there is no host/{need.host}; is its agent installed?")
+        lacks = _unable(named)
+        return Unplaced(f"host/{named.name} {lacks}") if lacks else Placed(named.name)
+    matching = [each for each in hosts if need.labels.items() <= dict(each.labels).items()]
+    if not matching:
+        wanted = ", ".join(f"{name}={value}" for name, value in sorted(need.labels.items())) or "any"
+        return Unplaced(f"none of {len(hosts)} Hosts has the labels {wanted}" if hosts else "there are no Hosts")
+    lacking = {each.name: _unable(each) or _too_small(each, need) for each in matching}
+    fitting = [each for each in matching if not lacking[each.name]]
+    if not fitting:
+        return Unplaced(_listed(f"host/{name} {lacks}" for name, lacks in sorted(lacking.items())))
+    return Placed(min(fitting, key=_rank).name)
+
+
+def _rank(host: Candidate) -> tuple[bool, int, int, str]:
+    """The most free memory first, then the fewest processes; those that do not say how much they have come last."""
+    left = host.left_bytes
+    return left is None, -(left or 0), host.processes, host.name
+
+
+def _unable(host: Candidate) -> str:
+    """Why nothing new can run there, or nothing."""
+    if len(host.name) > LABEL_MAX:
+        return f"has a name of more than {LABEL_MAX} characters"
+    if host.deleting:
+        return "is being deleted"
+    if host.unschedulable:
+        return "is unschedulable"
+    if not host.alive:
+        return "is lost: its agent does not renew its Lease"
+    if host.phase != "Ready":
+        return f"is {host.phase}" if host.phase else "is not ready yet"
+    return ""
+
+
+def _too_small(host: Candidate, need: Need) -> str:
+    left = host.left_bytes
+    if need.memory_bytes is None or left is None or left >= need.memory_bytes:
+        return ""
+    return f"has {_size(max(left, 0))} free, and {_size(need.memory_bytes)} are needed"
+
+
+def _size(amount: int) -> str:
+    return f"{amount / 2**30:.1f} GiB"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    found = list(texts)
+    more = f"; and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+    return "; ".join(found[:NAMED_MAX]) + more

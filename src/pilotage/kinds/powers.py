@@ -1,0 +1,52 @@
+"""What a program of ours may do, rule by rule, each with what it is needed for; and the rules of those beside the
+cluster, which are installed with the operator's. Nothing is allowed that has no use.
+
+An agent has a service account of its own. Kubernetes cannot narrow most of its rules to one Host: an agent could write
+the status of another's processes. What it cannot do: change what is to run, make or delete Services, or read any
+Secret, unless somebody binds `AGENT_READ_SECRETS` in a namespace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+
+READ = ("get", "list", "watch")
+MAKE = (*READ, "create", "patch", "delete")
+
+
+class Rule(NamedTuple):
+    """One rule: what may be done to which resources of a group."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    use: str
+
+    def written(self) -> Json:
+        """As an entry of `rules`."""
+        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+AGENT = (
+    Rule("pilotage.dev", ("hosts",), ("list", "watch", "create", "patch"), "its own Host, and that Host's labels"),
+    Rule("pilotage.dev", ("hostprocesses",), (*READ, "patch"), "what it runs; their finalizer"),
+    Rule("pilotage.dev", ("hosts/status", "hostprocesses/status"), ("patch",), "to say how they are"),
+    Rule("", ("services",), ("get",), "the owner of an address, and whether it is the endpoint's"),
+    Rule("discovery.k8s.io", ("endpointslices",), MAKE, "the addresses of its servers"),
+    Rule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
+)
+"""In all namespaces."""
+AGENT_LEASES = (Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "to say that it lives"),)
+"""In the namespace of the Leases of agents."""
+AGENT_READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models"),)
+"""Where somebody binds them."""
+
+GATEWAY = (
+    Rule("pilotage.dev", ("gatewayroutes",), READ, "which requests go where"),
+    Rule("pilotage.dev", ("gatewayroutes/status",), ("patch",), "to say what Envoy has made of it"),
+    Rule("discovery.k8s.io", ("endpointslices",), READ, "the addresses of Services"),
+)
+"""In all namespaces."""

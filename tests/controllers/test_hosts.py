@@ -1,0 +1,473 @@
+"""The life of an endpoint on a Host, with stand-ins for the agents and for the gateway, in virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOSTS, MODELS, PROCESS_FINALIZER, PROCESSES
+from pilotage.kube import ObjectKey, Propagation, merge_patch
+from pilotage.serving.resources import SERVICES, SLICES
+from pilotage.sim.loop import virtual
+from tests.controllers.harbour_town import KEY, NAMESPACES
+from tests.controllers.host_town import HostTown, host_town
+from tests.controllers.test_endpoint import REDEPLOYED, order
+from tests.kinds.objects import model
+
+HOST = {"kind": "Host", "host": "gpu-1"}
+ANY_HOST = {"kind": "Host", "hostSelector": {"matchLabels": {"gpu": "a100"}}}
+NONE = {"kind": "None"}
+GATEWAY = {"kind": "Gateway"}
+RECREATE = {"type": "Recreate"}
+
+STOPPED = "delete hostprocesses.pilotage.dev default/{}"
+UNROUTED = "delete gatewayroutes.pilotage.dev default/chat"
+REMOVED = "delete services default/{}"
+
+both_routes = pytest.mark.parametrize("route", [NONE, GATEWAY], ids=["None", "Gateway"])
+
+
+async def deployed(place: HostTown, **spec: Any) -> None:
+    await place.deploy(KEY, **{"placement": HOST, "route": GATEWAY, **spec})
+    await place.serving()
+
+
+@virtual
+async def test_it_is_deployed_and_says_so():
+    async with host_town() as place:
+        await deployed(place)
+        assert place.status()["url"] == "http://127.0.0.1:8080/endpoints/default/chat/v1"
+        assert place.status()["replicas"] == {"ready": 1, "desired": 1}
+        assert place.condition("RouteProgrammed")["reason"] == "ProvenByProxy"
+        assert place.parts() == [
+            "EndpointSlice/chat-1-0",
+            "GatewayRoute/chat",
+            "HostProcess/chat-1-0",
+            "Service/chat-1",
+        ]
+        assert {(each["kind"], each["name"]) for each in place.status()["ledger"]} == {
+            ("Service", "chat-1"),
+            ("HostProcess", "chat-1-0"),
+            ("GatewayRoute", "chat"),
+        }
+        assert place.process("chat-1-0")["spec"]["host"] == "gpu-1"
+        assert place.routed() == {"chat-1": 100}
+
+
+@virtual
+async def test_with_a_host_of_its_own_its_url_has_it():
+    async with host_town() as place:
+        await deployed(place, route={"kind": "Gateway", "host": "chat.example.com", "path": "/llm"})
+        assert place.status()["url"] == "http://chat.example.com:8080/llm/v1"
+
+
+@virtual
+async def test_without_a_route_its_url_is_that_of_the_service():
+    async with host_town() as place:
+        await deployed(place, route=NONE)
+        assert place.status()["url"] == "http://chat-1.default.svc/v1"
+        assert place.condition("RouteProgrammed") == {}
+        service = place.world.find(SERVICES, ObjectKey("default", "chat-1"))
+        assert "selector" not in service["spec"]
+
+
+@virtual
+async def test_a_steady_endpoint_costs_no_writes():
+    async with host_town() as place:
+        await deployed(place)
+        await asyncio.sleep(60.0)
+        before = len(place.writes())
+        await asyncio.sleep(900.0)
+        assert place.writes()[before:] == []
+
+
+@virtual
+async def test_while_it_starts_it_says_what_its_agent_says():
+    async with host_town() as place:
+        place.agents["gpu-1"].start_seconds = 60.0
+        await place.deploy(placement=HOST)
+        await place.until(lambda: place.process("chat-1-0").get("status", {}).get("phase") == "Starting")
+        await asyncio.sleep(5.0)
+        assert place.status()["phase"] == "Deploying"
+        assert place.condition("Progressing")["message"] == (
+            "0 of 1 processes are ready. hostprocess/chat-1-0 on host/gpu-1: Starting, it loads its weights."
+        )
+        assert place.status()["waitingFor"] == place.condition("Progressing")["message"]
+        await place.serving()
+
+
+@virtual
+async def test_without_a_host_it_says_what_it_waits_for_and_comes_when_there_is_one():
+    async with host_town("other") as place:
+        await place.deploy(placement=HOST)
+        await place.until(lambda: place.process("chat-1-0").get("status", {}).get("message"))
+        assert place.process("chat-1-0")["status"]["message"] == "there is no host/gpu-1; is its agent installed?"
+        await asyncio.sleep(120.0)
+        before = len(place.writes())
+        await asyncio.sleep(600.0)
+        assert place.writes()[before:] == []
+        place.add_host("gpu-1")
+        await place.serving()
+
+
+@both_routes
+@virtual
+async def test_a_redeploy_brings_the_new_one_up_before_the_old_one_goes(route):
+    async with host_town() as place:
+        await deployed(place, route=route)
+        before = len(place.writes())
+        await place.change(runtime=REDEPLOYED)
+        await place.serving("chat-2")
+        await place.until(lambda: not any("chat-1" in part for part in place.parts()))
+        writes = place.writes()[before:]
+        made, stopped, removed = order(
+            writes,
+            "create hostprocesses.pilotage.dev default/chat-2-0",
+            STOPPED.format("chat-1-0"),
+            REMOVED.format("chat-1"),
+        )
+        assert made < stopped < removed
+        if route is GATEWAY:
+            moves = [
+                index for index, each in enumerate(writes) if each == "patch gatewayroutes.pilotage.dev default/chat"
+            ]
+            assert made < moves[0]
+            assert moves[-1] < stopped
+            assert place.gateway.seen == [
+                {"chat-1": 100},
+                {"chat-1": 100, "chat-2": 0},
+                {"chat-1": 0, "chat-2": 100},
+                {"chat-2": 100},
+            ]
+
+
+@virtual
+async def test_the_old_one_is_not_stopped_while_requests_to_it_are_under_way():
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 300})
+        place.gateway.in_flight["chat-1"] = 3
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: place.routed() == {"chat-1": 0, "chat-2": 100})
+        await asyncio.sleep(60.0)
+        assert place.process("chat-1-0")["status"]["ready"]
+        assert "3 requests are still under way" in place.condition("RouteProgrammed")["message"]
+        place.gateway.in_flight.clear()
+        await place.serving("chat-2")
+        await place.until(lambda: place.processes() == ["chat-2-0"])
+
+
+@both_routes
+@virtual
+async def test_with_recreate_the_old_one_is_proven_gone_first(route):
+    async with host_town() as place:
+        await deployed(place, route=route, strategy=RECREATE)
+        before = len(place.writes())
+        await place.change(runtime=REDEPLOYED)
+        await place.serving("chat-2")
+        writes = place.writes()[before:]
+        stopped, removed, made = order(
+            writes,
+            STOPPED.format("chat-1-0"),
+            REMOVED.format("chat-1"),
+            "create hostprocesses.pilotage.dev default/chat-2-0",
+        )
+        assert stopped < removed < made
+        if route is GATEWAY:
+            (unrouted,) = order(writes, UNROUTED)
+            assert unrouted < stopped
+            assert place.gateway.seen == [{"chat-1": 100}, {"chat-1": 0}, {"chat-2": 100}]
+
+
+@virtual
+async def test_a_redeploy_that_fails_on_its_host_leaves_the_old_one_serving_and_can_be_taken_back():
+    async with host_town() as place:
+        await deployed(place)
+        place.agents["gpu-1"].failing = lambda name: "its checksum is wrong" if name.startswith("chat-2") else ""
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: place.condition("Degraded").get("status") == "True")
+        said = place.condition("Degraded")
+        assert said["reason"] == "ProcessFailed"
+        assert "hostprocess/chat-2-0 on host/gpu-1: Failed, its checksum is wrong." in said["message"]
+        assert "Revision 1 goes on serving." in said["message"]
+        await asyncio.sleep(300.0)
+        assert place.status()["revision"] == "chat-1"
+        assert place.routed() == {"chat-1": 100}
+        await place.change(runtime=None)
+        await place.serving("chat-3")
+        await place.until(lambda: place.processes() == ["chat-3-0"])
+
+
+@both_routes
+@virtual
+async def test_it_is_scaled_up_and_down_to_nothing_and_back(route):
+    async with host_town() as place:
+        await deployed(place, route=route)
+        kept = place.process("chat-1-0")["metadata"]["uid"]
+        await place.change(replicas=3)
+        await place.until(lambda: place.status()["replicas"] == {"ready": 3, "desired": 3})
+        await place.change(replicas=1)
+        await place.until(lambda: place.processes() == ["chat-1-0"])
+        assert place.process("chat-1-0")["metadata"]["uid"] == kept
+        assert {each["spec"]["reason"] for each in place.records()} == {"Replaced"}
+        await place.change(replicas=0)
+        await place.until(lambda: place.processes() == [] and place.condition("Available")["reason"] == "ScaledToZero")
+        assert place.in_traffic() == []
+        await place.change(replicas=1)
+        await place.until(lambda: place.condition("Available")["status"] == "True")
+        assert place.status()["revision"] == "chat-1"
+
+
+@virtual
+async def test_a_process_that_somebody_deletes_is_stopped_in_order_and_made_again():
+    async with host_town() as place:
+        await deployed(place, replicas=2)
+        old = place.process("chat-1-1")["metadata"]["uid"]
+        await place.user.delete(
+            PROCESSES, ObjectKey("default", "chat-1-1"), uid=old, propagation=Propagation.BACKGROUND
+        )
+        await place.until(lambda: place.status()["replicas"]["ready"] == 1)
+        await place.until(lambda: place.status()["replicas"]["ready"] == 2)
+        assert place.process("chat-1-1")["metadata"]["uid"] != old
+
+
+@virtual
+async def test_the_spec_of_a_running_process_is_never_changed():
+    async with host_town() as place:
+        await deployed(place)
+        await place.change(deletion={"drainSeconds": 120})
+        await asyncio.sleep(60.0)
+        assert place.process("chat-1-0")["spec"]["drainSeconds"] == 30
+        assert place.process("chat-1-0")["metadata"]["generation"] == 2  # it was made, and it was placed
+
+
+@both_routes
+@virtual
+async def test_when_it_is_deleted_everything_goes_in_order_and_is_proven_gone(route):
+    async with host_town() as place:
+        await deployed(place, route=route, replicas=2)
+        before = len(place.writes())
+        await place.delete()
+        await place.gone()
+        writes = place.writes()[before:]
+        stopped = order(writes, STOPPED.format("chat-1-0"), STOPPED.format("chat-1-1"))
+        (removed,) = order(writes, REMOVED.format("chat-1"))
+        assert max(stopped) < removed
+        if route is GATEWAY:
+            detached, unrouted = order(writes, "patch gatewayroutes.pilotage.dev default/chat", UNROUTED)
+            assert detached < unrouted < min(stopped)
+        assert place.parts() == []
+        (record,) = place.records()
+        receipt = record["status"]["receipt"]
+        assert {each["state"] for each in receipt["objects"]} == {"gone"}
+        assert {each["kind"] for each in receipt["objects"]} >= {"HostProcess", "Service", "EndpointSlice"}
+        assert not any(each.get("unverified") for each in receipt["objects"])
+
+
+@virtual
+async def test_a_delete_waits_for_requests_that_are_under_way_and_says_so():
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 300})
+        place.gateway.in_flight["chat-1"] = 2
+        await place.delete()
+        await place.until(lambda: "2 requests are under way" in (place.status().get("waitingFor") or ""))
+        await asyncio.sleep(60.0)
+        assert place.status()["teardown"]["phase"] == "drain"
+        assert place.routed() == {"chat-1": 0}
+        assert place.process("chat-1-0")["status"]["ready"]
+        place.gateway.in_flight.clear()
+        await place.gone()
+
+
+@virtual
+async def test_requests_that_do_not_end_have_their_time_and_the_receipt_says_so():
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 20})
+        place.gateway.in_flight["chat-1"] = 2
+        begun = asyncio.get_running_loop().time()
+        await place.delete()
+        await place.gone()
+        assert 20 <= asyncio.get_running_loop().time() - begun < 30
+        receipt = place.records()[0]["status"]["receipt"]
+        assert "2 requests were still under way when the time to drain was over" in receipt["notes"]
+
+
+@virtual
+async def test_an_agent_that_is_dead_when_it_is_deleted_is_named_and_nothing_is_forced():
+    async with host_town() as place:
+        await deployed(place, deletion={"timeouts": {"stop": 60}})
+        place.agents["gpu-1"].alive = False
+        await place.delete()
+        await asyncio.sleep(180.0)
+        assert "the agent of host/gpu-1" in place.status()["waitingFor"]
+        assert "hostprocess/chat-1-0" in place.status()["waitingFor"]
+        assert place.condition("Degraded")["reason"] == "DeletionBlocked"
+        assert place.process("chat-1-0")["metadata"]["finalizers"] == [PROCESS_FINALIZER]
+        assert place.world.find(SERVICES, ObjectKey("default", "chat-1")) is not None
+        place.agents["gpu-1"].alive = True
+        await place.gone()
+        assert place.parts() == []
+
+
+@virtual
+async def test_a_gateway_that_is_dead_when_it_is_deleted_is_waited_for():
+    async with host_town() as place:
+        await deployed(place)
+        place.gateway.alive = False
+        await place.delete()
+        await asyncio.sleep(300.0)
+        assert "the gateway has not taken up its last change yet" in place.status()["waitingFor"]
+        assert place.process("chat-1-0")["status"]["ready"]
+        place.gateway.alive = True
+        await place.gone()
+        assert place.parts() == []
+
+
+@virtual
+async def test_where_there_never_was_a_gateway_a_delete_does_not_wait_for_one():
+    async with host_town() as place:
+        place.gateway.alive = False
+        await place.deploy(placement=HOST, route=GATEWAY)
+        await place.until(
+            lambda: "no gateway has taken it up yet" in place.condition("RouteProgrammed").get("message", "")
+        )
+        await place.delete()
+        await place.until(lambda: place.endpoint() is None, 120.0)
+        assert place.parts() == []
+
+
+@virtual
+async def test_a_route_that_the_gateway_rejects_is_shown_and_the_old_one_serves_on():
+    async with host_town() as place:
+        await deployed(place)
+        place.gateway.rejects = lambda route: "bad cluster" if len(route["spec"]["backends"]) > 1 else ""
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: place.condition("RouteProgrammed").get("reason") == "Rejected")
+        assert place.condition("RouteProgrammed")["message"] == "rejected: bad cluster"
+        await asyncio.sleep(300.0)
+        assert place.status()["revision"] == "chat-1"
+        assert place.process("chat-1-0")["status"]["ready"]
+        assert place.routed()["chat-1"] == 100
+        place.gateway.rejects = lambda _: ""
+        await place.serving("chat-2")
+
+
+@virtual
+async def test_a_route_that_somebody_deletes_is_made_again():
+    async with host_town() as place:
+        await deployed(place)
+        found = place.world.find(GATEWAY_ROUTES, KEY)
+        await place.user.delete(GATEWAY_ROUTES, KEY, uid=found["metadata"]["uid"], propagation=Propagation.BACKGROUND)
+        await place.until(
+            lambda: (place.world.find(GATEWAY_ROUTES, KEY) or found)["metadata"]["uid"] != found["metadata"]["uid"]
+        )
+        await place.until(lambda: place.condition("RouteProgrammed")["status"] == "True")
+
+
+@virtual
+async def test_while_one_model_follows_another_clients_may_call_it_as_either():
+    async with host_town() as place:
+        for name in ("qwen", "llama"):
+            made = await place.user.create(MODELS, model(name, namespace="default"))
+            ready = merge_patch({"status": {"phase": "Ready"}})
+            await place.user.patch(MODELS, made.key, ready, subresource="status")
+        called: list[list[str]] = []
+
+        def remember() -> bool:
+            route = place.world.find(GATEWAY_ROUTES, KEY)
+            if route is not None and (not called or called[-1] != route["spec"]["models"]):
+                called.append(route["spec"]["models"])
+            return False
+
+        await deployed(place, model={"name": "qwen"})
+        await place.change(model={"name": "llama"})
+        await place.until(lambda: remember() or place.status().get("revision") == "chat-2")
+        await place.until(lambda: remember() or called[-1] == ["chat", "llama"])
+        assert called == [["chat", "qwen"], ["chat", "llama", "qwen"], ["chat", "llama"]]
+
+
+@virtual
+async def test_the_route_goes_when_it_is_not_wanted_any_more():
+    async with host_town() as place:
+        await deployed(place)
+        await place.change(route=NONE)
+        await place.until(lambda: "GatewayRoute/chat" not in place.parts())
+        assert place.gateway.seen == [{"chat-1": 100}, {"chat-1": 0}]
+        assert place.process("chat-1-0")["status"]["ready"]
+
+
+@virtual
+async def test_a_namespace_that_is_deleted_takes_it_along_and_the_agent_stops_it():
+    async with host_town() as place:
+        key = ObjectKey("team", "chat")
+        space = await place.user.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await place.deploy(key, placement=HOST, route=GATEWAY)
+        await place.serving(key=key)
+        await place.user.delete(NAMESPACES, space.key, uid=space.meta.uid, propagation=Propagation.BACKGROUND)
+        await place.until(lambda: place.world.find(NAMESPACES, space.key) is None)
+        assert place.parts() == []
+        (record,) = place.records()
+        assert record["metadata"]["namespace"] == "pilotage-system"
+
+
+@virtual
+async def test_an_operator_that_is_restarted_in_the_middle_of_a_delete_goes_on():
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 300})
+        place.gateway.in_flight["chat-1"] = 2
+        await place.delete()
+        await place.until(lambda: place.routed() == {"chat-1": 0})
+        place.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        place.operate()
+        await asyncio.sleep(30.0)
+        assert place.process("chat-1-0")["status"]["ready"]
+        place.gateway.in_flight.clear()
+        await place.gone()
+        assert place.parts() == []
+        (record,) = place.records()
+        assert not any(each.get("unverified") for each in record["status"]["receipt"]["objects"])
+
+
+@virtual
+async def test_what_an_endpoint_that_vanished_has_left_on_hosts_is_taken_down():
+    async with host_town() as place:
+        await deployed(place)
+        await place.delete_behind_the_operators_back()
+        await place.until(lambda: place.parts() == [])
+        assert place.world.objects(ENDPOINTS) == []
+        assert place.world.objects(SLICES) == []
+
+
+@virtual
+async def test_a_command_alone_is_for_hosts():
+    async with host_town() as place:
+        await place.deploy(runtime={"name": "custom", "command": ["serve"]})
+        await place.until(lambda: place.condition("Degraded").get("reason") == "InvalidSpec")
+        assert "needs an image" in place.condition("Degraded")["message"]
+        await place.change(placement=HOST)
+        await place.serving()
+        assert place.process("chat-1-0")["spec"]["runtime"]["command"] == ["serve"]
+
+
+@virtual
+async def test_by_labels_it_is_placed_where_the_most_memory_is_free():
+    async with host_town() as place:
+        place.add_host("gpu-2", labels={"gpu": "a100"}, free=2**33)
+        place.add_host("gpu-3", labels={"gpu": "a100"}, free=2**34)
+        await asyncio.sleep(10.0)
+        await place.deploy(placement=ANY_HOST, replicas=3, resources={"requests": {"memory": "6Gi"}})
+        await place.serving()
+        assert [place.process(f"chat-1-{number}")["spec"]["host"] for number in range(3)] == ["gpu-3", "gpu-3", "gpu-2"]
+
+
+@virtual
+async def test_nothing_is_placed_on_a_host_that_is_cordoned():
+    async with host_town() as place:
+        await asyncio.sleep(5.0)
+        await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"unschedulable": True}}))
+        await place.deploy(placement=HOST)
+        await place.until(
+            lambda: place.process("chat-1-0").get("status", {}).get("message") == "host/gpu-1 is unschedulable"
+        )
+        await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"unschedulable": False}}))
+        await place.serving()

@@ -1,0 +1,112 @@
+"""Where a process goes, decided from Hosts that are made by hand."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.controllers.placing import Candidate, Need, Placed, Unplaced, place
+
+GIB = 2**30
+GPU = {"gpu": "a100"}
+
+
+def host(name: str = "a", **about: Any) -> Candidate:
+    return Candidate(name, **about)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "why"),
+    [
+        ([], "there is no host/a; is its agent installed?"),
+        ([host("b")], "there is no host/a; is its agent installed?"),
+        ([host(alive=False)], "host/a is lost: its agent does not renew its Lease"),
+        ([host(deleting=True)], "host/a is being deleted"),
+        ([host(unschedulable=True)], "host/a is unschedulable"),
+        ([host(phase="Pressed")], "host/a is Pressed"),
+        ([host(phase="")], "host/a is not ready yet"),
+    ],
+)
+def test_a_host_by_name_that_cannot_take_it_says_why(hosts, why):
+    assert place(Need(host="a"), hosts) == Unplaced(why)
+
+
+def test_the_memory_of_a_host_by_name_is_its_agents_to_judge():
+    assert place(Need(host="a", memory_bytes=8 * GIB), [host(free_bytes=GIB), host("b")]) == Placed("a")
+
+
+def test_of_those_with_the_labels_the_one_with_the_most_free_memory_takes_it():
+    hosts = [
+        host("small", labels=GPU, free_bytes=4 * GIB),
+        host("large", labels=GPU, free_bytes=9 * GIB),
+        host("largest", free_bytes=64 * GIB),
+        host("mute", labels=GPU),
+    ]
+    assert place(Need(labels=GPU, memory_bytes=2 * GIB), hosts) == Placed("large")
+
+
+def test_what_was_promised_to_others_is_not_free():
+    hosts = [
+        host("a", free_bytes=9 * GIB, promised_bytes=8 * GIB),
+        host("b", free_bytes=4 * GIB),
+    ]
+    assert place(Need(), hosts) == Placed("b")
+    assert place(Need(memory_bytes=5 * GIB), hosts) == Unplaced(
+        "host/a has 1.0 GiB free, and 5.0 GiB are needed; host/b has 4.0 GiB free, and 5.0 GiB are needed"
+    )
+
+
+def test_where_nothing_is_known_of_memory_they_are_spread():
+    assert place(Need(), [host("a", processes=2), host("b", processes=1)]) == Placed("b")
+
+
+def test_hosts_without_the_labels_are_not_asked_further():
+    assert place(Need(labels=GPU), [host("a"), host("b")]) == Unplaced("none of 2 Hosts has the labels gpu=a100")
+    assert place(Need(labels=GPU), []) == Unplaced("there are no Hosts")
+
+
+def test_of_many_that_cannot_a_few_are_named():
+    said = place(Need(), [host(f"h{number}", unschedulable=True) for number in range(9)])
+    assert isinstance(said, Unplaced)
+    assert said.text.count("unschedulable") == 5
+    assert said.text.endswith("and 4 more")
+
+
+candidates = st.builds(
+    Candidate,
+    st.sampled_from("abcdefg"),
+    st.dictionaries(st.sampled_from(["gpu", "zone"]), st.sampled_from(["1", "2"])),
+    st.booleans(),
+    st.sampled_from(["Ready", "Pressed", "Stopping", "Lost", ""]),
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 5),
+)
+
+
+@given(
+    st.builds(
+        Need,
+        st.sampled_from(["", "a"]),
+        st.dictionaries(st.sampled_from(["gpu", "zone"]), st.sampled_from(["1", "2"])),
+        st.none() | st.integers(0, 100),
+    ),
+    st.lists(candidates, unique_by=lambda each: each.name),
+)
+def test_nothing_is_ever_placed_where_it_may_not_be(need, hosts):
+    found = place(need, hosts)
+    able = {each.name: each for each in hosts if each.alive and not each.deleting and not each.unschedulable}
+    if isinstance(found, Placed):
+        chosen = able[found.host]
+        assert chosen.phase == "Ready"
+        if need.host:
+            assert chosen.name == need.host
+            return
+        assert need.labels.items() <= chosen.labels.items()
+        if need.memory_bytes is not None and chosen.left_bytes is not None:
+            assert chosen.left_bytes >= need.memory_bytes
+    else:
+        assert found.text

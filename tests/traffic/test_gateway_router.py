@@ -1,0 +1,98 @@
+"""GatewayRoute: what is written, and what the status that the gateway writes proves."""
+
+from typing import Any
+
+import pytest
+
+from pilotage.kinds.base import SecretRef
+from pilotage.kinds.endpoint import GatewayRef, Route
+from pilotage.kinds.gateway import GatewayRoute
+from pilotage.kube import Json
+from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.routers.gateway import ROUTER
+
+OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
+
+
+def body(*backends: Backend, **route: Any) -> Json:
+    return ROUTER.body("chat", "assistant", {"a": "b"}, Route(kind="Gateway", **route), backends, ["qwen", "assistant"])
+
+
+def said(state: str | None, *, observed: int = 3, counts: dict[str, int] | None = None, **more: Any) -> Json:
+    status = {"state": state, "observedGeneration": observed, **more}
+    status["counts"] = [{"service": name, "inFlight": number} for name, number in (counts or {}).items()]
+    return body(OLD, NEW) | {"metadata": {"generation": 3}, "status": status}
+
+
+def test_what_is_written():
+    assert body(OLD, NEW, host="a.example.com", path="/v1") == {
+        "apiVersion": "pilotage.dev/v1alpha1",
+        "kind": "GatewayRoute",
+        "metadata": {"namespace": "chat", "name": "assistant", "labels": {"a": "b"}},
+        "spec": {
+            "endpoint": "assistant",
+            "models": ["assistant", "qwen"],
+            "host": "a.example.com",
+            "path": "/v1",
+            "backends": [
+                {"service": "old", "port": 80, "weight": 100},
+                {"service": "new", "port": 80, "weight": 0},
+            ],
+        },
+    }
+
+
+def test_its_kind_takes_what_is_written_and_it_reads_the_same_back():
+    written = body(OLD, NEW)
+    assert GatewayRoute.read(written).spec.written().items() >= written["spec"].items()
+    assert ROUTER.backends(written) == [OLD, NEW]
+    assert ROUTER.backends({"spec": {"backends": [{"service": "old"}, {"weight": 1}, 7]}}) == [OLD]
+
+
+def test_weights_that_mean_nothing_are_not_written():
+    with pytest.raises(ValueError, match="no backend has a weight"):
+        body(NEW)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [{"gateway": GatewayRef(name="g")}, {"tls": SecretRef(name="s")}, {"class_name": "c"}],
+    ids=lambda r: next(iter(r)),
+)
+def test_what_it_has_no_use_for_is_said(route):
+    assert len(ROUTER.problems(Route(kind="Gateway", **route))) == 1
+    assert ROUTER.problems(Route(kind="Gateway", host="a.example.com")) == []
+
+
+@pytest.mark.parametrize(
+    ("obj", "proof", "text"),
+    [
+        (body(OLD) | {"metadata": {"generation": 1}}, Proof.PENDING, "no gateway has taken it up yet"),
+        (said("Programmed", observed=2), Proof.PENDING, "has not taken up its last change"),
+        (said("Rejected", observed=2, message="old"), Proof.PENDING, "has not taken up its last change"),
+        (said("Pending"), Proof.PENDING, "Envoy has not acknowledged it yet"),
+        (said("Rejected", message="unknown cluster"), Proof.REJECTED, "unknown cluster"),
+        (said("Programmed", version="17"), Proof.PROGRAMMED, "acknowledged by Envoy as version 17"),
+    ],
+)
+def test_it_is_proven_at_its_generation_only(obj, proof, text):
+    found = ROUTER.status(obj)
+    assert found.proof is proof
+    assert text in found.text
+
+
+def test_requests_under_way_are_counted_for_those_that_are_asked_about():
+    obj = said("Programmed", counts={"new": 2, "gone": 3, "other": 9})
+    assert ROUTER.status(obj, ["new"]).in_flight == 2
+    assert ROUTER.status(obj, ["new", "gone"]).in_flight == 5
+    assert ROUTER.status(obj, ["left long ago"]).in_flight == 0
+
+
+def test_a_service_that_the_route_names_and_nobody_counts_is_not_idle():
+    assert ROUTER.status(said("Programmed"), ["new"]).in_flight is None
+
+
+def test_nothing_is_counted_for_a_route_that_is_not_in_place():
+    assert ROUTER.status(said("Pending", counts={"new": 0}), ["new"]) == Passage(
+        Proof.PENDING, text="Envoy has not acknowledged it yet"
+    )
