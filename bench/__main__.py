@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from bench import harbor, lifecycle, lists, models, patch, sim, startup, steadiness, watch
+from bench import gateway, harbor, lifecycle, lists, models, patch, sim, startup, steadiness, watch
 from bench.figures import Section
 from bench.progress import say
 from bench.run import FULL, QUICK, Run, Size
@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[Run], Section]] = {
     "harbor": harbor.run,
     "sim": sim.run,
     "models": models.run,
+    "gateway": gateway.run,
 }
 PACKAGES = ("aiohttp", "msgspec", "kubernetes", "kubernetes_asyncio", "lightkube", "kopf")
 CLUSTER_FLAGS = {"etcd": ["--quota-backend-bytes=8589934592"]}  # 100,000 objects fit into 8 GB

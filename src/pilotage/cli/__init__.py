@@ -16,9 +16,12 @@ import click
 from pilotage import __version__
 
 COMMANDS = {
+    "agent": "Run the servers that are placed on this machine until SIGTERM.",
     "delete": "Take things down in order, wait until they are proven gone, and write a receipt.",
     "deploy": "Deploy a model as an endpoint, and wait until it serves.",
+    "down": "Take down what `pilotage up` brought up, and prove it.",
     "fetch": "Bring a model to a path: checked, whole or not at all, and continued where an earlier attempt broke off.",
+    "gateway": "Serve requests for models with a real Envoy, until SIGTERM.",
     "harbor": "Serve the Kubernetes API on this machine until SIGTERM.",
     "history": "Show the revisions of an endpoint: what each was made of, and what became of it.",
     "install": "Print what has to be on a cluster for the operator.",
@@ -34,6 +37,7 @@ COMMANDS = {
     "scale": "Set the number of replicas of an endpoint.",
     "status": "Show one endpoint: what it serves, whether it does, what it waits for, and what happened to it lately.",
     "tree": "Show what an object is made of and what refers to it, with the state of each.",
+    "up": "Run the whole system on this machine: API server, controllers, agent and gateway.",
     "version": "Print the version of Pilotage and of the API server.",
     "wait": "Wait until objects are proven gone.",
     "why": "Explain why something does not go away: the root cause, its evidence, and what to do.",

@@ -1,0 +1,229 @@
+"""The gateway: how soon a change is proven, what goes astray meanwhile, and what it costs beside nginx.
+
+One run, one machine: harbor and the control plane in this process, a real Envoy, and nginx (where it is installed, with
+wrk) in front of the same servers. `python -m bench.gateway` measures this alone, without a cluster.
+
+A change is proven when Envoy has acknowledged it; the time is that from the moment the control plane hears of it.
+Stale are requests that were sent after that and still reached the old server. Throughput is that of one core: requests
+by the CPU time of the proxy's process, so that what else runs on the machine does not count.
+"""
+
+import asyncio
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from bench import steadiness
+from bench.figures import PILOTAGE, Goal, Section
+from bench.gateway_stage import Stage, playing, staged, until
+from bench.gateway_traffic import (
+    BODY,
+    Client,
+    cpu_of,
+    missing,
+    nginx_proxy,
+    nginx_server,
+    percentile,
+    pin,
+    port_of,
+    posting,
+    serve,
+    token_delays,
+    wrk,
+)
+from bench.progress import say
+from bench.run import Run
+
+CHANGES = 500
+CLIENTS = 4
+ENDPOINTS = 300
+ROUNDS = 3
+WRK_SECONDS = 3
+TOKENS = 100
+STREAMS = 4
+MS = 1e3
+MIB = 1024 * 1024
+NGINX = "nginx"
+
+
+def run(_: Run | None = None) -> Section:
+    """All of it."""
+    section = Section("gateway", "The gateway: Envoy and its control plane, beside nginx")
+    with tempfile.TemporaryDirectory(prefix="pilotage-bench-") as folder:
+        asyncio.run(_changes(section, Path(folder) / "one"))
+        asyncio.run(_many(section, Path(folder) / "many"))
+        if lacking := missing():
+            section.notes.append(f"Not measured beside nginx: there is no {lacking} here.")
+        else:
+            asyncio.run(_beside_nginx(section, Path(folder) / "beside"))
+    return section
+
+
+async def _changes(section: Section, folder: Path) -> None:
+    """One endpoint that moves between two servers, first in silence, then under load."""
+    servers = [await serve("chat-1"), await serve("chat-2")]
+    async with staged(folder) as stage:
+        for number, server in enumerate(servers, 1):
+            await stage.slice(f"chat-{number}", port_of(server))
+        await stage.route("chat", _all_to(1))
+        async with playing(stage):
+            say(f"gateway: {CHANGES} changes in silence")
+            steadiness.sample()
+            silent = [await stage.changed("chat", _all_to(1 + number % 2)) for number in range(1, CHANGES + 1)]
+            say(f"gateway: {CHANGES} changes under load")
+            steadiness.sample()
+            loaded, requests, stale, failed = await _under_load(stage)
+    for each in servers:
+        each.close()
+    section.add("change to ACK, median", "ms", {PILOTAGE: statistics.median(silent) * MS})
+    section.add("change to ACK, p99", "ms", {PILOTAGE: percentile(silent, 0.99) * MS})
+    section.add("the same under load, median", "ms", {PILOTAGE: statistics.median(loaded) * MS})
+    section.add(f"requests during {CHANGES} changes", "", {PILOTAGE: float(requests)})
+    section.add("stale requests after the ACK", "", {PILOTAGE: float(stale)})
+    section.add("failed requests", "", {PILOTAGE: float(failed)})
+    section.goals.append(Goal("change to ACK, median", statistics.median(silent) * MS, 5.0, "ms"))
+    section.goals.append(Goal("stale requests after the ACK", float(stale), 0.0, ""))
+
+
+def _all_to(number: int) -> dict[str, int]:
+    return {f"chat-{each}": 100 if each == number else 0 for each in (1, 2)}
+
+
+async def _under_load(stage: Stage) -> tuple[list[float], int, int, int]:
+    """How long each change took; then requests, stale ones and failed ones."""
+    expected, epoch = "", 0
+    requests = stale = failed = 0
+
+    async def keep_asking() -> None:
+        nonlocal requests, stale, failed
+        async with Client(stage.port, "/v1/chat/completions") as client:
+            while True:
+                wanted, began = expected, epoch
+                status, body = await client.ask()
+                requests += 1
+                failed += status != 200
+                stale += bool(wanted and began == epoch and body != wanted)
+
+    def _more(number: int) -> Callable[[], bool]:
+        return lambda: requests >= number
+
+    clients = [asyncio.create_task(keep_asking()) for _ in range(CLIENTS)]
+    times: list[float] = []
+    for number in range(CHANGES):
+        target = 2 - number % 2
+        expected, epoch = "", epoch + 1
+        times.append(await stage.changed("chat", _all_to(target)))
+        expected, epoch = f"chat-{target}", epoch + 1
+        await until(_more(requests + CLIENTS))
+    for each in clients:
+        each.cancel()
+    for outcome in await asyncio.gather(*clients, return_exceptions=True):
+        failed += not isinstance(outcome, asyncio.CancelledError)
+    return times, requests, stale, failed
+
+
+async def _many(section: Section, folder: Path) -> None:
+    """Many endpoints, each with two revisions: until all are there, a change then, and what Envoy weighs."""
+    say(f"gateway: {ENDPOINTS} endpoints")
+    steadiness.sample()
+    server = await serve("chat")
+    async with staged(folder) as stage:
+        for number in range(ENDPOINTS):
+            backends = {f"e{number}-1": 100, f"e{number}-2": 0}
+            for service in backends:
+                await stage.slice(service, port_of(server))
+            await stage.route(f"e{number}", backends)
+        async with playing(stage) as seconds:
+            assert stage.accepted() == ENDPOINTS
+            times = [
+                await stage.changed("e7", {"e7-1": number % 2 * 100, "e7-2": 100 - number % 2 * 100})
+                for number in range(50)
+            ]
+            rss = psutil.Process(stage.envoy.pid).memory_info().rss
+    server.close()
+    section.add(f"{ENDPOINTS} endpoints programmed", "s", {PILOTAGE: seconds})
+    section.add(f"change to ACK with {ENDPOINTS} endpoints, median", "ms", {PILOTAGE: statistics.median(times) * MS})
+    section.add(f"RSS of Envoy with {ENDPOINTS} endpoints", "MiB", {PILOTAGE: rss / MIB})
+
+
+async def _beside_nginx(section: Section, folder: Path) -> None:
+    """Both proxies in front of the same servers: CPU for a request, and the delay of a token."""
+    streaming = await serve("", TOKENS)
+    server_port, proxy_port, stream_port = [await _free_port() for _ in range(3)]
+    async with staged(folder) as stage:
+        await stage.slice("chat-1", server_port)
+        await stage.slice("tokens-1", port_of(streaming))
+        await stage.route("chat", {"chat-1": 100})
+        await stage.route("tokens", {"tokens-1": 100})
+        with (
+            nginx_server(server_port) as server,
+            nginx_proxy(proxy_port, server_port) as proxy,
+            nginx_proxy(stream_port, port_of(streaming)),
+        ):
+            async with playing(stage):
+                assert stage.envoy.pid is not None
+                contestants = {
+                    PILOTAGE: (f"http://127.0.0.1:{stage.port}", psutil.Process(stage.envoy.pid)),
+                    NGINX: (f"http://127.0.0.1:{proxy_port}", proxy),
+                }
+                await asyncio.to_thread(_throughput, section, contestants, server)
+                say("gateway: the delay of a token")
+                steadiness.sample()
+                ways = {
+                    "direct": (port_of(streaming), "/"),
+                    PILOTAGE: (stage.port, "/endpoints/tokens/v1/x"),
+                    NGINX: (stream_port, "/endpoints/chat/v1/x"),
+                }
+                delays = await token_delays(ways, ROUNDS, STREAMS)
+    streaming.close()
+    added = {name: (delay - delays["direct"]) * MS for name, delay in delays.items() if name != "direct"}
+    section.add("added delay of a token, median", "ms", added)
+    section.goals.append(Goal("added delay of a token", added[PILOTAGE], 1.0, "ms"))
+
+
+Contestants = dict[str, tuple[str, psutil.Process]]
+
+
+def _throughput(section: Section, contestants: Contestants, server: psutil.Process) -> None:
+    """The proxies on one core, the server and the load on the other."""
+    for _, process in contestants.values():
+        pin(process.pid, 0)
+    pin(server.pid, 1)
+    by_path = {
+        name: _per_core(name, f"{url}/endpoints/chat/v1/x", process) for name, (url, process) in contestants.items()
+    }
+    url, process = contestants[PILOTAGE]
+    by_model = _per_core("by model", f"{url}/v1/chat/completions", process)
+    section.add("requests/s of one core, by path", "/s", by_path)
+    section.add("requests/s of one core, by model", "/s", {PILOTAGE: by_model, NGINX: by_path[NGINX]})
+    section.add("RSS", "MiB", {name: each.memory_info().rss / MIB for name, (_, each) in contestants.items()})
+    for what, rate in (("by path", by_path[PILOTAGE]), ("by model", by_model)):
+        section.goals.append(Goal(f"nginx's throughput, in times of ours {what}", by_path[NGINX] / rate, 3.0, ""))
+
+
+def _per_core(name: str, url: str, process: psutil.Process) -> float:
+    """Requests by second of CPU: the median of some rounds."""
+    rates = []
+    for number in range(1, ROUNDS + 1):
+        say(f"gateway: throughput, {name}, round {number} of {ROUNDS}")
+        steadiness.sample()
+        before = cpu_of(process)
+        requests, _ = wrk(url, 1, WRK_SECONDS, posting(BODY))
+        rates.append(requests / (cpu_of(process) - before))
+    return statistics.median(rates)
+
+
+async def _free_port() -> int:
+    server = await serve("")
+    port = port_of(server)
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+if __name__ == "__main__":
+    print(run())
+    print(f"steadiness: {steadiness.verdict()}")

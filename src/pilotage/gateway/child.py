@@ -1,0 +1,112 @@
+"""A process that is started again when it ends, and that does not outlive the one that started it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pilotage.runtime.clock import monotonic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_log = structlog.get_logger(__name__)
+
+RESTART_SECONDS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""How long each restart in a row waits; the last one stays."""
+STEADY_SECONDS = 10.0
+"""Who has run for so long begins with the first again."""
+KILL_SECONDS = 2.0
+
+_LAUNCHER = """
+import ctypes, os, signal, sys
+parent, user, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+if user:
+    os.setgroups([])
+    os.setgid(int(user))
+    os.setuid(int(user))
+libc = ctypes.CDLL(None)
+if hasattr(libc, "prctl"):
+    libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(38, 1, 0, 0, 0)
+if os.getppid() != parent:
+    sys.exit("the one that started this has ended")
+os.execv(command[0], command)
+"""
+"""What a new process does before it becomes the program: it changes its user, asks to be killed when its parent ends
+(PR_SET_PDEATHSIG, which a change of user would undo), and gives up the way to more privileges (PR_SET_NO_NEW_PRIVS).
+
+A program of its own: code that runs between fork and exec may find the locks of other threads held for ever.
+"""
+
+
+class Child:
+    """One program, kept running by `run` until `stop`."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], *, env: Mapping[str, str], user: int | None = None, cwd: str = "/"
+    ) -> None:
+        self.name = name
+        self.starts = 0
+        self._command, self._env, self._user, self._cwd = command, env, user, cwd
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that runs now."""
+        return None if self._process is None else self._process.pid
+
+    async def run(self) -> None:
+        """Start it, and again whenever it ends; returns after `stop`. OSError if it cannot be started at all."""
+        restarts = 0
+        while not self._stopping.is_set():
+            began = monotonic()
+            self._process = await self._start()
+            self.starts += 1
+            code = await self._process.wait()
+            self._process = None
+            if self._stopping.is_set():
+                return
+            restarts = 0 if monotonic() - began > STEADY_SECONDS else restarts
+            seconds = RESTART_SECONDS[min(restarts, len(RESTART_SECONDS) - 1)]
+            restarts += 1
+            _log.error("a process ended and is started again", name=self.name, code=code, after_seconds=seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._stopping.wait()
+
+    async def stop(self, seconds: float = KILL_SECONDS) -> None:
+        """SIGTERM, and SIGKILL after some seconds. It is not started again."""
+        self._stopping.set()
+        process = self._process
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(seconds):
+                await process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """In a session of its own: Ctrl-C in a terminal is for us, and we say to others what it means."""
+        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+        user = "" if self._user is None else str(self._user)
+        return await asyncio.create_subprocess_exec(
+            *launcher,
+            user,
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            env=dict(self._env),
+            cwd=self._cwd,
+            start_new_session=True,
+        )

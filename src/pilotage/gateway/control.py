@@ -1,0 +1,189 @@
+"""The control plane: from the API to Envoy, and from Envoy back into the status of routes. A process of its own.
+
+It keeps nothing that it could not find again: routes and addresses are in the API, and what Envoy has, Envoy says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import structlog
+
+from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.ads import Ads
+from pilotage.gateway.counts import GAUGES, Counts, read
+from pilotage.gateway.envoy import NoEnvoy, find
+from pilotage.gateway.explain import explain
+from pilotage.gateway.inputs import ENDPOINT_SLICES, Service, cluster_name, read_hosts, read_route, service_of
+from pilotage.gateway.metrics import Traffic
+from pilotage.gateway.program import GRACE_SECONDS, Program
+from pilotage.gateway.settings import Folder, Settings
+from pilotage.gateway.snapshot import Address
+from pilotage.gateway.status import Status
+from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.kube import Client, load_config
+from pilotage.runtime import Change, Manager, configure_logging, on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from pilotage.gateway.inputs import Route
+    from pilotage.kube import Object
+
+_log = structlog.get_logger(__name__)
+
+
+class Control:
+    """All of it, for one Envoy. `run` until `stop`."""
+
+    def __init__(self, settings: Settings, client: Client, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        self._settings = settings
+        self._folder = Folder(settings.run)
+        self.ads = Ads()
+        self.admin = Admin(self._folder.admin)
+        self.counts = Counts(self.admin)
+        self.program = Program(
+            Address(settings.host, settings.port, settings.access_log), self.ads, grace_seconds=grace_seconds
+        )
+        self.manager = Manager(client, name="gateway")
+        self.metrics_port = 0
+        self._routes = self.manager.informer(GATEWAY_ROUTES)
+        self._slices = self.manager.informer(ENDPOINT_SLICES)
+        self._slices.add_index("service", lambda each: map(str, filter(None, [service_of(each)])))
+        self._routes.add_handler(self._on_route)
+        self._slices.add_handler(self._on_slice)
+        self._controller = self.manager.add(
+            "gateway",
+            self._routes,
+            lambda context: Status(context, self.program, self.counts, lambda: self.ads.connected),
+            workers=4,
+        )
+        self.program.on_change = self._on_programmed
+        self.program.explain = self._explain
+        self.program.busy = self._busy
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self.manager.stop()
+
+    async def run(self) -> None:
+        """Serve Envoy and write statuses. Raises OSError where an address is taken."""
+        async with self._health(), asyncio.TaskGroup() as group:
+            program = group.create_task(self._feed())
+            await self.manager.run()
+            program.cancel()
+
+    async def _feed(self) -> None:
+        """From the moment at which all routes and addresses are known: an Envoy that runs must not lose any."""
+        await self._routes.synced.wait()
+        await self._slices.synced.wait()
+        with contextlib.suppress(Silent):
+            self.program.learn(read(await self.admin.get(GAUGES)).under_way)
+        self.program.touch()
+        async with self.ads.serving(self._folder.ads, self._settings.user):
+            await self.program.run()
+
+    async def _busy(self) -> set[str] | None:
+        try:
+            await self.counts.refresh()
+        except Silent:
+            return None
+        return {name for name, number in self.counts.under_way.items() if number}
+
+    async def _explain(self, route: Route) -> str:
+        try:
+            return await explain(find(self._settings.envoy), route)
+        except (NoEnvoy, OSError):
+            return ""
+
+    def _on_route(self, change: Change) -> None:
+        wanted = self.program.wanted
+        if change.old is not None and change.new is None:
+            wanted.pop(change.old.meta.uid, None)
+        if change.new is not None:
+            wanted[change.new.meta.uid] = read_route(change.new)
+        if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
+            self.program.touch()
+
+    def _on_slice(self, change: Change) -> None:
+        for service in {each for obj in (change.old, change.new) if (each := _service(obj)) is not None}:
+            hosts = read_hosts(self._slices.store.indexed("service", str(service)))
+            if hosts != self.program.hosts.get(service, ()):
+                self.program.hosts[service] = hosts
+                self.program.touch()
+            if not hosts:
+                self.program.hosts.pop(service, None)
+
+    def _on_programmed(self, uids: Iterable[str]) -> None:
+        """What gets nothing any more is counted from now on; the routes in question may have another state."""
+        weights: dict[str, int] = {}
+        for route in self.program.accepted.values():
+            for each in route.backends:
+                name = cluster_name(route.key.namespace, each.service, each.port)
+                weights[name] = weights.get(name, 0) + each.weight
+        idle = {name for name, weight in weights.items() if not weight} | self.program.idle()
+        self.counts.end(self.counts.counted() - idle)
+        self.counts.begin(idle)
+        wanted = self.program.wanted
+        for uid in uids:
+            if uid in wanted:
+                self._controller.queue.add(wanted[uid].key)
+
+    @contextlib.asynccontextmanager
+    async def _health(self) -> AsyncIterator[None]:
+        if self._settings.metrics_port is None:
+            yield
+            return
+        from pilotage.runtime.health import HealthServer
+
+        traffic = Traffic(self.admin, self.program, self.ads)
+        self.manager.metrics.registry.register(traffic)
+        health = HealthServer(self.manager.metrics, unready=self._unready, refresh=traffic.refresh)
+        await health.start(self._settings.metrics_host, self._settings.metrics_port)
+        self.metrics_port = health.port
+        try:
+            yield
+        finally:
+            await health.stop()
+
+    def _unready(self) -> list[str]:
+        wrong = [f"{each.resource}: {each.problem}" for each in (self._routes, self._slices) if each.problem]
+        wrong += [
+            f"{each.resource}: not listed yet" for each in (self._routes, self._slices) if not each.synced.is_set()
+        ]
+        if self.program.problem:
+            wrong.append(f"Envoy: {self.program.problem}")
+        elif not self.ads.connected:
+            wrong.append("Envoy is not connected")
+        elif self.program.snapshot is None:
+            wrong.append("Envoy has acknowledged nothing yet")
+        return wrong
+
+
+def _service(obj: Object | None) -> Service | None:
+    return None if obj is None else service_of(obj)
+
+
+async def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT."""
+    config = load_config(kubeconfig=settings.kubeconfig, context=settings.context)
+    async with Client.connect(config) as client:
+        control = Control(settings, client)
+        with on_signals(control.stop):
+            await control.run()
+
+
+def main() -> None:
+    """As the keeper starts it: with the settings as its argument."""
+    import msgspec
+
+    settings = msgspec.json.decode(sys.argv[1], type=Settings)
+    configure_logging(level=settings.log_level)
+    asyncio.run(run(settings))
+
+
+if __name__ == "__main__":
+    main()

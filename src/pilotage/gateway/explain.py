@@ -1,0 +1,63 @@
+"""Why Envoy refuses a route, in its own words, where these did not get through.
+
+Envoy repeats a table that breaks one of its rules before it says which, and cuts its answer to some thousand
+characters: of a large table, the reason is lost. So the route is shown to another Envoy alone, which only looks at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.gateway import resources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pilotage.gateway.inputs import Route
+    from pilotage.kube import Json
+
+SECONDS_MAX = 10.0
+_MARKS = ("Proto constraint validation failed", "error initializing")
+
+
+async def explain(envoy: Path, route: Route) -> str:
+    """Envoy's text; empty where it has nothing against the route alone, or cannot be asked."""
+    config = msgspec.json.encode(_alone(route)).decode()
+    process = await asyncio.create_subprocess_exec(
+        str(envoy),
+        *("--mode", "validate", "--log-level", "critical", "--config-yaml", config),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={},
+    )
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            _, said = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return ""
+    if process.returncode == 0:
+        return ""
+    text = said.decode(errors="replace")
+    starts = [at for mark in _MARKS if (at := text.rfind(mark)) >= 0]
+    return text[min(starts) if starts else 0 :].strip()
+
+
+def _alone(route: Route) -> Json:
+    """An Envoy with this route and nothing else."""
+    shares = dict.fromkeys(route.clusters(), 1)
+    routes = resources.path_routes(route, f"/endpoints/{route.endpoint}", shares)
+    routes += [resources.model_route(route, each, shares) for each in route.models]
+    routes += [resources.host_route(route, shares)] if route.host else []
+    host = resources.virtual_host("alone", route.host or "*") | {"routes": routes}
+    listener = resources.listener("127.0.0.1", 0, "")
+    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    del manager["rds"]
+    manager["route_config"] = resources.route_configuration() | {"virtual_hosts": [host]}
+    clusters = [{"name": name, "type": "STATIC", "load_assignment": {"cluster_name": name}} for name in shares]
+    return {"static_resources": {"listeners": [listener], "clusters": clusters}}

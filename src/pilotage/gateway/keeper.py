@@ -1,0 +1,187 @@
+"""The process that ``pilotage gateway`` is: keeps Envoy and its control plane running, and knows nothing of routes.
+
+Envoy must die with the gateway, and traffic must go on while the control plane is away. Both hold because the control
+plane is not Envoy's parent: it is another child beside it. It reads from the API, computes and speaks gRPC, so it is
+what may fail; when it does, it is started again and finds Envoy as it was. This process does next to nothing, so that
+there is next to nothing to fail; if it is killed all the same, the kernel kills both children.
+
+At the end it is the other way round: no new connections, wait for the requests, end Envoy, then its control plane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from pilotage.gateway import envoy
+from pilotage.gateway.accesslog import LOOK_SECONDS, rotate
+from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.child import Child
+from pilotage.gateway.settings import Folder
+from pilotage.runtime.process import on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pilotage.gateway.settings import Settings
+
+_log = structlog.get_logger(__name__)
+
+NOBODY = 65534
+PRIVILEGED_PORTS = 1024
+POLL_SECONDS = 0.02
+VALIDATE_SECONDS_MAX = 20.0
+_SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR")
+
+
+class InUse(Exception):
+    """Another gateway has the folder, or a program the address; the message says what to do."""
+
+
+async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
+    """Run until SIGTERM or SIGINT; a second one does not wait for requests. Returns how many requests were cut.
+
+    `on_ready` is called once, when it takes connections, with the settings as they came out: port 0 is a free one.
+    Raises `NoEnvoy`, `InUse`, and OSError for a folder that cannot be used.
+    """
+    told, hurry = asyncio.Event(), asyncio.Event()
+
+    def stop() -> None:
+        (hurry if told.is_set() else told).set()
+
+    with on_signals(stop), contextlib.ExitStack() as around:
+        program = envoy.find(settings.envoy)
+        folder = around.enter_context(_locked(Folder(settings.run)))
+        settings = msgspec.structs.replace(settings, port=_free_port(settings.host, settings.port))
+        envoy.write_bootstrap(folder)
+        settings = msgspec.structs.replace(settings, user=_unprivileged(program, folder, settings))
+        admin = Admin(folder.admin)
+        env = {name: os.environ[name] for name in _SECRET_FREE if name in os.environ}
+        proxy = Child("envoy", envoy.command(program, folder), env=env, user=settings.user)
+        control = Child("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
+        tasks = [asyncio.create_task(each) for each in (control.run(), proxy.run())]
+        tasks.append(asyncio.create_task(_announce(settings, proxy, on_ready)))
+        if settings.access_log:
+            tasks.append(asyncio.create_task(_rotate(Path(settings.access_log), admin)))
+        try:
+            waiting = asyncio.create_task(told.wait())
+            await asyncio.wait({waiting, *tasks[:2]}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            for each in tasks[:2]:
+                if each.done():
+                    each.result()  # it could not be started
+            left = await envoy.drain(admin, settings.drain_seconds, hurry)
+            if left:
+                _log.warning("requests are cut off", requests=left)
+            return left
+        finally:
+            await proxy.stop()
+            await control.stop()
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for path in (folder.ads, folder.admin):
+                path.unlink(missing_ok=True)
+
+
+def _control(settings: Settings) -> list[str]:
+    return [sys.executable, "-m", "pilotage.gateway.control", msgspec.json.encode(settings).decode()]
+
+
+async def _announce(settings: Settings, proxy: Child, on_ready: Callable[[Settings], None]) -> None:
+    """As soon as the listener takes connections."""
+    while True:
+        if proxy.pid is not None:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(_reachable(settings.host), settings.port)
+                writer.close()
+                on_ready(settings)
+                return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _rotate(log: Path, admin: Admin) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            await rotate(log, admin)
+        except (Silent, OSError) as error:
+            _log.warning("the access log could not be rotated", why=str(error))
+
+
+@contextlib.contextmanager
+def _locked(folder: Folder) -> Iterator[Folder]:
+    """The folder, made if need be. One gateway for each."""
+    if folder.too_long():
+        raise InUse(f"The path {folder.path} is too long for a socket. Choose a shorter one with --run.")
+    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse(
+                f"{folder.path} is in use by another gateway. Stop that one, or choose another --run."
+            ) from None
+        yield folder
+    finally:
+        os.close(lock)
+
+
+def _free_port(host: str, port: int) -> int:
+    """The port, if it is free; for 0 one that is. Envoy would find out too, but later, and where nobody looks."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen()
+        except OSError as error:
+            raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another --listen.") from error
+        found: int = probe.getsockname()[1]
+        return found
+
+
+def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | None:
+    """Whom Envoy should run as: nobody, where we are root and that can be; else who we are (None)."""
+    if os.geteuid() != 0 or settings.port < PRIVILEGED_PORTS:
+        return None
+    if settings.access_log and Path(settings.access_log).parent != folder.path:
+        return None  # it could not open a new file there
+    belongings = [each for each in (folder.path, folder.bootstrap, folder.access_log) if each.exists()]
+    for path in belongings:
+        os.chown(path, NOBODY, NOBODY)
+    try:
+        tried = subprocess.run(
+            [*envoy.command(program, folder), "--mode", "validate"],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=(),
+            env={},
+            capture_output=True,
+            timeout=VALIDATE_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        tried = None
+    if tried is not None and tried.returncode == 0:
+        return NOBODY
+    for path in belongings:
+        os.chown(path, 0, 0)
+    _log.warning("Envoy runs as root: another user cannot reach its program or --run", run=str(folder.path))
+    return None
+
+
+def _reachable(host: str) -> str:
+    """An address of this machine on which a listener for all addresses can be reached."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - to connect, not to listen

@@ -1,0 +1,209 @@
+"""Brings what is wanted into Envoy, and knows what of it is there. One change after the other, each until its end.
+
+A change that Envoy refuses must not hold up the others that came with it. So they are tried in halves until the ones at
+fault are alone; each of these is rejected, with Envoy's own text, and what its route had before stays.
+
+A request goes where routes led when its headers came, however long its body takes. So a cluster outlives its last
+reference by the time that a body may take, and stays beyond that while it has requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from pilotage.gateway.inputs import Hosts, Route, Service, parsed_name
+from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
+from pilotage.gateway.snapshot import LDS, Address, Snapshot, compiled
+from pilotage.runtime.clock import monotonic
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from pilotage.gateway.ads import Ads
+
+_log = structlog.get_logger(__name__)
+
+GRACE_SECONDS = UPLOAD_SECONDS_MAX + 5.0
+TEXT_MAX = 1000
+RETRY_SECONDS = 1.0
+"""Until a listener that was refused is tried again: its port may be free then."""
+
+
+class Rejection(NamedTuple):
+    """A route that Envoy refuses, as it was then, and why."""
+
+    route: Route
+    text: str
+
+
+class Program:
+    """`wanted` and `hosts` are set from outside, followed by `touch`. Run it once, as a task."""
+
+    def __init__(self, address: Address, ads: Ads, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        self.wanted: dict[str, Route] = {}
+        """By uid, as are those below."""
+        self.hosts: dict[Service, Hosts] = {}
+        self.accepted: dict[str, Route] = {}
+        self.rejected: dict[str, Rejection] = {}
+        self.problem = ""
+        """What keeps all of it from being served."""
+        self.snapshot: Snapshot | None = None
+        """What Envoy has acknowledged."""
+        self.on_change: Callable[[Iterable[str]], None] = lambda _: None
+        """Told of routes whose state may be another now."""
+        self.explain: Callable[[Route], Awaitable[str]] = _no_more
+        """Finds Envoy's words on one route alone."""
+        self.busy: Callable[[], Awaitable[set[str] | None]] = _unknown
+        """Clusters that have requests now; None: nobody knows."""
+        self._address = address
+        self._ads = ads
+        self._grace_seconds = grace_seconds
+        self._kept: dict[str, float] = {}
+        """Clusters that no route leads to, and until when at least."""
+        self._left: dict[str, dict[str, None]] = {}
+        """By route: the clusters that it led to before."""
+        self._dirty = asyncio.Event()
+
+    def touch(self) -> None:
+        """Something is wanted that was not."""
+        self._dirty.set()
+
+    def learn(self, clusters: Iterable[str]) -> None:
+        """An Envoy that runs already has these; they may be in use."""
+        until = monotonic() + self._grace_seconds
+        self._kept |= {each: until for each in clusters if parsed_name(each) is not None}
+
+    def idle(self) -> set[str]:
+        """The clusters that no route leads to any more."""
+        return {*self._kept}
+
+    def kept(self, namespace: str, service: str) -> list[str]:
+        """The clusters of a Service that no route leads to any more and that are still there."""
+        return [each for each in self._kept if _service(each) == Service(namespace, service)]
+
+    def left(self, uid: str) -> list[str]:
+        """The clusters that a route led to before, and that are still there."""
+        return [each for each in self._left.get(uid, ()) if each in self._kept]
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self._wait()
+            self._dirty.clear()
+            await self._expire()
+            await self._settle()
+
+    async def _wait(self) -> None:
+        """For a change, or for the time of the next cluster that may go."""
+        seconds = RETRY_SECONDS if self.problem else None
+        if self._kept:
+            due = max(RETRY_SECONDS, min(self._kept.values()) - monotonic())
+            seconds = min(due, seconds or due)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._dirty.wait()
+        except TimeoutError:
+            return
+
+    async def _expire(self) -> None:
+        """Let go of clusters whose time is over and that have no requests. Unknown is not none."""
+        due = {each for each, until in self._kept.items() if until <= monotonic()}
+        busy = await self.busy() if due else None
+        gone = due - busy if busy is not None else set()
+        if gone:
+            self._kept = {each: until for each, until in self._kept.items() if each not in gone}
+            affected = [uid for uid, clusters in self._left.items() if gone & clusters.keys()]
+            self.on_change(affected)
+
+    async def _settle(self) -> None:
+        """Bring what is wanted now into Envoy."""
+        self.rejected = {uid: each for uid, each in self.rejected.items() if self.wanted.get(uid) == each.route}
+        target = {uid: route for uid, route in self.wanted.items() if uid not in self.rejected}
+        changes = [uid for uid in {**self.accepted, **target} if self.accepted.get(uid) != target.get(uid)]
+        changes = [uid for uid in changes if uid not in self.rejected or uid not in self.wanted]
+        if not await self._try(target, changes):
+            await self._offer(self.accepted)  # for an Envoy that comes anew
+
+    async def _try(self, target: dict[str, Route], changes: list[str]) -> bool:
+        """Have these changes accepted or rejected; False where Envoy was last offered something that it refused."""
+        candidate = dict(self.accepted)
+        for uid in changes:
+            if uid in target:
+                candidate[uid] = target[uid]
+            else:
+                candidate.pop(uid, None)
+        refusal = await self._offer(candidate)
+        if refusal is None:
+            return True
+        if len(changes) <= 1:
+            for uid in changes:
+                if uid in target:
+                    self.rejected[uid] = Rejection(target[uid], await self._worded(target[uid], refusal))
+            self.on_change(changes)
+            return False
+        middle = len(changes) // 2
+        await self._try(target, changes[:middle])
+        return await self._try(target, changes[middle:])
+
+    async def _worded(self, route: Route, refusal: str) -> str:
+        """What Envoy has against a route; where it repeated the whole table, and not the reason, it is asked again."""
+        if len(refusal) <= TEXT_MAX:
+            return refusal
+        return (await self.explain(route) or refusal)[-TEXT_MAX:]
+
+    async def _offer(self, routes: dict[str, Route]) -> str | None:
+        """None where Envoy has acknowledged it, else why not."""
+        stay = {*self._kept, *(self.snapshot.referenced if self.snapshot else ())}
+        kept = {each: _service(each) for each in stay}
+        snapshot = compiled(self._address, routes.values(), self.hosts, kept)
+        verdict = await self._ads.offer(snapshot)
+        if verdict.taken:
+            self._accept(routes, snapshot)
+            return None
+        if verdict.type_url == LDS:
+            self._say(verdict.text)
+            return None  # no route's fault; what it has of the rest cannot be known before it listens
+        return verdict.text
+
+    def _accept(self, routes: dict[str, Route], snapshot: Snapshot) -> None:
+        before, self.accepted = self.accepted, dict(routes)
+        until = monotonic() + self._grace_seconds
+        for each in self.snapshot.referenced - snapshot.referenced if self.snapshot else ():
+            self._kept[each] = until
+        for each in snapshot.referenced:
+            self._kept.pop(each, None)
+        was, self.snapshot = self.snapshot, snapshot
+        changed = [uid for uid in {**before, **routes} if before.get(uid) != routes.get(uid)]
+        for uid in changed:
+            old, new = before.get(uid), routes.get(uid)
+            if new is None:
+                self._left.pop(uid, None)
+            elif old is not None:
+                self._left.setdefault(uid, {}).update(dict.fromkeys(old.clusters()))
+        if was is not None:
+            claims, were = snapshot.claims, was.claims
+            changed += [uid for uid in claims if uid in were and claims[uid].conflicts != were[uid].conflicts]
+        self._say("")
+        self.on_change(changed)
+
+    def _say(self, problem: str) -> None:
+        changed, self.problem = self.problem != problem, problem
+        if changed:
+            self.on_change(self.wanted)
+
+
+async def _unknown() -> set[str] | None:
+    return None
+
+
+async def _no_more(_: Route) -> str:
+    return ""
+
+
+def _service(cluster: str) -> Service:
+    parsed = parsed_name(cluster)
+    assert parsed is not None
+    return parsed[0]

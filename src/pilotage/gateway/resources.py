@@ -1,0 +1,295 @@
+"""Envoy's resources, as plain dicts: what a listener, a cluster, an assignment and a route look like here. Pure.
+
+Every setting that differs from Envoy's default is here because the default does harm, and has a test:
+
+- A route's time-out of 15 s would cut streams; so would one for silence that is shorter than a long prompt takes.
+- Retries happen where nothing was delivered, and nowhere else.
+- A connection to a server is closed by us before the server closes it: its keep-alive is often 5 s.
+- 1,024 connections, 1,024 waiting requests and 3 retries at a time are not enough for anybody.
+- Hosts that are draining get nothing new, not even where no other is left (panic mode).
+- A direct answer of more than 4 KiB would have the whole route table refused.
+- Clients on this machine count as internal by default, and could set time-outs and retries by headers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.gateway import answers
+from pilotage.gateway.answers import METADATA, encoded, local_replies
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pilotage.gateway.inputs import Hosts, Route
+    from pilotage.kube import Json
+
+STAT_PREFIX = "gateway"
+ROUTES = "main"
+"""The name of the one route configuration."""
+LISTENER = "gateway"
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+"""Of requests whose model has to be found in them. Longer ones would stall everybody while they are parsed."""
+UPLOAD_SECONDS_MAX = 600
+"""For a whole request to arrive. So long may one go to where routes led when it began."""
+SILENCE_SECONDS_MAX = 3600
+CONNECT_SECONDS_MAX = 2
+IDLE_SECONDS_MAX = 3
+"""Of a connection to a server; below the 5 s after which many servers close it."""
+PLENTY = 1_000_000
+DIRECT_BYTES_MAX = 4 * 1024 * 1024
+
+_NOBODY: Json = {"address_prefix": "::", "prefix_len": 128}
+"""No client has this address. An empty list would mean the default: all private addresses."""
+_TYPES = "type.googleapis.com/"
+_JSON_TO_METADATA = "envoy.filters.http.json_to_metadata"
+_ADS: Json = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
+
+
+def listener(address: str, port: int, access_log: str) -> Json:
+    """The one listener. It depends on settings alone: a change of it would cut streams."""
+    manager = {
+        "@type": f"{_TYPES}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": STAT_PREFIX,
+        "rds": {"route_config_name": ROUTES, "config_source": _ADS},
+        "normalize_path": True,
+        "merge_slashes": True,
+        "use_remote_address": True,
+        "internal_address_config": {"cidr_ranges": [_NOBODY]},
+        "server_header_transformation": "PASS_THROUGH",
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "30s",
+        "request_timeout": f"{UPLOAD_SECONDS_MAX}s",
+        "stream_idle_timeout": f"{SILENCE_SECONDS_MAX}s",
+        "local_reply_config": local_replies(),
+        "access_log": [_access_log(access_log)] if access_log else [],
+        "http_filters": [
+            # Off, but where a route asks for it: it holds a whole body back, and those below a path are passed on.
+            {"name": _JSON_TO_METADATA, "typed_config": _model_finder(), "disabled": True},
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {
+                    "@type": f"{_TYPES}envoy.extensions.filters.http.router.v3.Router",
+                    "suppress_envoy_headers": True,
+                },
+            },
+        ],
+    }
+    return {
+        "name": LISTENER,
+        "address": {"socket_address": {"address": address, "port_value": port}},
+        # Else a second Envoy on the same port would get a part of the requests, and nobody would notice.
+        "enable_reuse_port": False,
+        # The one limit that this filter minds: those of routes do not reach it.
+        "per_connection_buffer_limit_bytes": BODY_BYTES_MAX,
+        "filter_chains": [
+            {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+        ],
+    }
+
+
+def cluster(name: str) -> Json:
+    """A Service. Its addresses come apart, so that this never changes."""
+    plenty = {
+        "max_connections": PLENTY,
+        "max_pending_requests": PLENTY,
+        "max_requests": PLENTY,
+        "max_retries": PLENTY,
+    }
+    return {
+        "name": name,
+        "type": "EDS",
+        "eds_cluster_config": {"eds_config": _ADS},
+        "connect_timeout": f"{CONNECT_SECONDS_MAX}s",
+        "lb_policy": "LEAST_REQUEST",
+        "ignore_health_on_host_removal": True,
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "circuit_breakers": {"thresholds": [{"priority": each, **plenty} for each in ("DEFAULT", "HIGH")]},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": f"{_TYPES}envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "common_http_protocol_options": {
+                    "idle_timeout": f"{IDLE_SECONDS_MAX}s",
+                    # After each stream llama-server closes its connection and does not say so beforehand: now and then
+                    # another request would have gone into it already, and be lost. (Measured: after 762 of 762.)
+                    "max_requests_per_connection": 1,
+                },
+                "explicit_http_config": {"http_protocol_options": {}},
+            }
+        },
+    }
+
+
+def assignment(name: str, hosts: Hosts) -> Json:
+    """The addresses of a cluster."""
+    endpoints = [
+        {
+            "endpoint": {"address": {"socket_address": {"address": each.address, "port_value": each.port}}},
+            "health_status": "DRAINING" if each.draining else "HEALTHY",
+        }
+        for each in hosts
+    ]
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}] if endpoints else []}
+
+
+def model_route(route: Route, model: str, shares: Mapping[str, int]) -> Json:
+    """Requests to /v1 whose body names the model."""
+    found = {"filter": METADATA, "path": [{"key": "model"}], "value": {"string_match": {"exact": model}}}
+    return _leading_to(route, {"prefix": "/v1/", "dynamic_metadata": [found]}, shares)
+
+
+def path_routes(route: Route, prefix: str, shares: Mapping[str, int]) -> list[Json]:
+    """Requests below a path, which the server does not get to see.
+
+    Two routes, because one for both would leave two slashes, or need a pattern, which Envoy takes long to compile.
+    """
+    return [
+        _leading_to(route, match, shares, prefix_rewrite="/") for match in ({"prefix": f"{prefix}/"}, {"path": prefix})
+    ]
+
+
+def host_route(route: Route, shares: Mapping[str, int]) -> Json:
+    """Requests for a host, below the route's path, which stays as it is."""
+    plain = route.path.rstrip("/")
+    match = {"path_separated_prefix": plain} if plain else {"prefix": "/"}
+    return _leading_to(route, match, shares)
+
+
+def virtual_host(name: str, domain: str) -> Json:
+    """A host, without its routes."""
+    return {
+        "name": name,
+        "domains": [domain],
+        "retry_policy": {
+            "retry_on": "connect-failure,refused-stream,reset-before-request",
+            "num_retries": 3,
+            "retry_host_predicate": [
+                {
+                    "name": "envoy.retry_host_predicates.previous_hosts",
+                    "typed_config": {
+                        "@type": f"{_TYPES}envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+                    },
+                }
+            ],
+            "host_selection_retry_max_attempts": 5,
+            "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.1s"},
+        },
+    }
+
+
+def route_configuration() -> Json:
+    """All hosts, without any."""
+    return {
+        "name": ROUTES,
+        "validate_clusters": True,
+        "ignore_port_in_host_matching": True,
+        "max_direct_response_body_size_bytes": DIRECT_BYTES_MAX,
+    }
+
+
+def model_list(served: Sequence[tuple[str, str]]) -> Json:
+    """GET /v1/models: of models, each with the namespace that serves it."""
+    match = {"path": "/v1/models", "headers": [{"name": ":method", "string_match": {"exact": "GET"}}]}
+    return _answering(match, 200, encoded(answers.models(served)))
+
+
+def last_routes() -> list[Json]:
+    """What is said to requests that lead nowhere. The order counts."""
+    no_model = {"filter": METADATA, "path": [{"key": "lacks"}], "value": {"string_match": {"exact": "model"}}}
+    return [
+        _answering({"prefix": "/v1/", "dynamic_metadata": [no_model]}, 400, encoded(answers.NO_MODEL)),
+        # The one that requests match before their body was looked at: it is what turns that on.
+        _answering({"prefix": "/v1/"}, 404, encoded(answers.UNKNOWN_MODEL)) | _with_model_finder(),
+        unknown_path(),
+    ]
+
+
+def unknown_path() -> Json:
+    """What is said to all the rest."""
+    return _answering({"prefix": "/"}, 404, encoded(answers.UNKNOWN_PATH))
+
+
+def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: object) -> Json:
+    if not shares:
+        return _answering(match, 503, encoded(answers.detached(route)))
+    clusters = [{"name": name, "weight": weight} for name, weight in shares.items()]
+    return {
+        "match": match,
+        "metadata": {"filter_metadata": {METADATA: {"endpoint": route.endpoint, "namespace": route.key.namespace}}},
+        "route": {
+            "weighted_clusters": {"clusters": clusters},
+            "timeout": "0s",
+            "idle_timeout": f"{SILENCE_SECONDS_MAX}s",
+            **action,
+        },
+    }
+
+
+def _answering(match: Json, status: int, body: str) -> Json:
+    kind = {
+        "header": {"key": "content-type", "value": "application/json"},
+        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+    }
+    return {
+        "match": match,
+        "direct_response": {"status": status, "body": {"inline_string": body}},
+        "response_headers_to_add": [kind],
+    }
+
+
+def _with_model_finder() -> Json:
+    on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
+    return {"typed_per_filter_config": {_JSON_TO_METADATA: on}}
+
+
+def _model_finder() -> Json:
+    """Puts the `model` of a JSON body where routes can match it. What is nested deeper does not count."""
+    lacks = {"metadata_namespace": METADATA, "key": "lacks", "value": "model"}
+    return {
+        "@type": f"{_TYPES}envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
+        "request_rules": {
+            "rules": [
+                {
+                    "selectors": [{"key": "model"}],
+                    "on_present": {"metadata_namespace": METADATA, "key": "model"},
+                    "on_missing": lacks,
+                    "on_error": lacks,
+                }
+            ],
+            "allow_content_types_regex": {"regex": r"(?i)application/([-.a-z0-9]+\+)?json(\s*;.*)?"},
+        },
+    }
+
+
+def _access_log(path: str) -> Json:
+    """One line of JSON for each request. Never what is in it."""
+    line = {
+        "time": "%START_TIME%",
+        "method": "%REQ(:METHOD)%",
+        "host": "%REQ(:AUTHORITY)%",
+        "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+        "model": f"%DYNAMIC_METADATA({METADATA}:model)%",
+        "namespace": f"%METADATA(ROUTE:{METADATA}:namespace)%",
+        "endpoint": f"%METADATA(ROUTE:{METADATA}:endpoint)%",
+        "cluster": "%UPSTREAM_CLUSTER%",
+        "server": "%UPSTREAM_HOST%",
+        "status": "%RESPONSE_CODE%",
+        "flags": "%RESPONSE_FLAGS%",
+        "details": "%RESPONSE_CODE_DETAILS%",
+        "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+        "bytes_in": "%BYTES_RECEIVED%",
+        "bytes_out": "%BYTES_SENT%",
+        "ms": "%DURATION%",
+        "ms_to_first_byte": "%RESPONSE_DURATION%",
+        "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+        "request_id": "%REQ(X-REQUEST-ID)%",
+    }
+    return {
+        "name": "envoy.access_loggers.file",
+        "typed_config": {
+            "@type": f"{_TYPES}envoy.extensions.access_loggers.file.v3.FileAccessLog",
+            "path": path,
+            "log_format": {"json_format": line},
+        },
+    }

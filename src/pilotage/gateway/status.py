@@ -1,0 +1,186 @@
+"""What a GatewayRoute says of itself: written when it changes, and not otherwise.
+
+"Programmed" is written when Envoy has acknowledged the version that carries this generation, with the counts of the
+Services that get nothing any more: these are read after the acknowledgement, so they only fall, and a number that is
+out of date is too high. The version is that of the moment; other routes make new ones, which are no news here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.gateway.admin import Silent
+from pilotage.gateway.inputs import Route, cluster_name, read_route
+from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.kube import Absent, merge_patch
+from pilotage.runtime import Result, find_condition, set_condition, utc_now
+from pilotage.runtime.clock import monotonic
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable
+
+    from pilotage.gateway.counts import Counts
+    from pilotage.gateway.program import Program
+    from pilotage.kube import Client, Json, Object, ObjectKey
+    from pilotage.runtime import Context
+
+CONFLICTED = "Conflicted"
+PENDING_SECONDS = 1.0
+"""How long a change may take before it is worth a word."""
+POLL_SECONDS = 0.2
+"""Between two looks at what is under way."""
+COUNT_SECONDS = 1.0
+"""Between two writes of counts that are not down to zero."""
+
+
+class State(NamedTuple):
+    """How far a route has come."""
+
+    state: str
+    version: str | None = None
+    message: str | None = None
+    counts: dict[str, int] | None = None
+    """By Service. None: not known, what was said last stays."""
+    conflicts: tuple[str, ...] = ()
+
+
+def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
+    """The whole status, from the one before and the state."""
+    same = old.get("observedGeneration") == route.generation and old.get("state") == state.state
+    status: Json = {"observedGeneration": route.generation, "state": state.state}
+    version = old.get("version") if same and old.get("version") else state.version
+    if version:
+        status["version"] = version
+    if state.message:
+        status["message"] = state.message
+    counts = old.get("counts") if state.counts is None else _written(state.counts)
+    if counts:
+        status["counts"] = counts
+    conditions = old.get("conditions") or []
+    if state.conflicts or find_condition(conditions, CONFLICTED):
+        found = set_condition(
+            conditions,
+            CONFLICTED,
+            status=bool(state.conflicts),
+            reason="TakenByAnOlderRoute" if state.conflicts else "NoConflict",
+            message="; ".join(state.conflicts),
+            generation=route.generation,
+            now=now,
+        )
+        conditions = conditions if found is None else found
+    if conditions:
+        status["conditions"] = conditions
+    return status
+
+
+def _written(counts: dict[str, int]) -> list[Json]:
+    return [{"service": service, "inFlight": counts[service]} for service in sorted(counts)]
+
+
+class Status:
+    """The reconcile of GatewayRoutes. It writes their status and nothing else."""
+
+    def __init__(self, context: Context, program: Program, counts: Counts, connected: Callable[[], bool]) -> None:
+        self._client: Client = context.client
+        self._store = context.store
+        self._program = program
+        self._counts = counts
+        self._connected = connected
+        self._since: dict[tuple[str, int], float] = {}
+        self._counted_at: dict[str, float] = {}
+
+    async def __call__(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        obj = self._store.get(key)
+        if obj is None:
+            return None
+        route = read_route(obj)
+        old: Json = obj.get("status", default={}) or {}
+        rejection = self._program.rejected.get(route.uid)
+        if rejection is not None and rejection.route == route:
+            await self._write(obj, status_of(old, route, State("Rejected", message=rejection.text), utc_now()), old)
+            return None
+        if self._program.accepted.get(route.uid) != route:
+            return await self._pending(obj, route, old)
+        self._since.pop((route.uid, route.generation), None)
+        return await self._programmed(obj, route, old)
+
+    async def _pending(self, obj: Object, route: Route, old: Json) -> Result | None:
+        since = self._since.setdefault((route.uid, route.generation), monotonic())
+        left = since + PENDING_SECONDS - monotonic()
+        if left > 0:
+            return Result(requeue_after=left)
+        why = self._program.problem or (
+            "Envoy has not acknowledged it yet" if self._connected() else "there is no Envoy that could take it"
+        )
+        await self._write(obj, status_of(old, route, State("Pending", message=why), utc_now()), old)
+        return None
+
+    async def _programmed(self, obj: Object, route: Route, old: Json) -> Result | None:
+        snapshot = self._program.snapshot
+        assert snapshot is not None
+        told = {each["service"]: each["inFlight"] for each in old.get("counts") or ()}
+        clusters = self._counted(route, told)
+        current = old.get("observedGeneration") == route.generation and old.get("state") == "Programmed"
+        if current:  # by this process, or by the one before it: nothing was left, and nothing has come since
+            zeros = [each for each, number in told.items() if number == 0]
+            self._counts.settle(name for each in zeros for name in clusters.get(each, ()))
+        if any(self._counts.of(name) != 0 for names in clusters.values() for name in names):
+            try:
+                await self._counts.refresh()
+            except Silent:
+                if not current:
+                    await self._write_programmed(obj, route, old, None)
+                return Result(requeue_after=POLL_SECONDS)
+        counts: dict[str, int] = {}
+        unknown = False
+        for service, names in clusters.items():
+            known = [number for name in names if (number := self._counts.of(name)) is not None]
+            unknown = unknown or len(known) < len(names)
+            counts[service] = sum(known)
+        if unknown or self._program.accepted.get(route.uid) != route:
+            return Result(requeue_after=POLL_SECONDS)  # it changed while it was counted
+        open_ones = any(counts.values())
+        zero_is_news = any(number == 0 and told.get(service) != 0 for service, number in counts.items())
+        due = monotonic() - self._counted_at.get(route.uid, float("-inf")) >= COUNT_SECONDS
+        if not current or not open_ones or zero_is_news or due:
+            await self._write_programmed(obj, route, old, counts)
+            self._counted_at[route.uid] = monotonic()
+        if open_ones:
+            return Result(requeue_after=POLL_SECONDS)
+        self._counted_at.pop(route.uid, None)
+        return None
+
+    def _counted(self, route: Route, told: dict[str, int]) -> dict[str, list[str]]:
+        """The clusters of the Services of a route that get nothing any more, by Service."""
+        namespace = route.key.namespace
+        found: dict[str, list[str]] = {}
+        for each in route.backends:
+            if not each.weight:
+                found.setdefault(each.service, []).append(cluster_name(namespace, each.service, each.port))
+        named = {each.service for each in route.backends}
+        left = self._program.left(route.uid)
+        for name in left:
+            found.setdefault(name.split("_")[1], []).append(name)
+        for service in told.keys() - named - found.keys():
+            if kept := self._program.kept(namespace, service):
+                found[service] = kept
+        return found
+
+    async def _write_programmed(self, obj: Object, route: Route, old: Json, counts: dict[str, int] | None) -> None:
+        snapshot = self._program.snapshot
+        assert snapshot is not None
+        claim = snapshot.claims.get(route.uid)
+        state = State("Programmed", snapshot.version, None, counts, claim.conflicts if claim else ())
+        await self._write(obj, status_of(old, route, state, utc_now()), old)
+
+    async def _write(self, obj: Object, status: Json, old: Json) -> None:
+        if status == old:
+            return
+        changes = {name: None for name in old if name not in status} | status
+        patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": changes})
+        try:
+            await self._client.patch(GATEWAY_ROUTES, obj.key, patch, subresource="status")
+        except Absent:
+            return

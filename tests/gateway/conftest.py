@@ -1,0 +1,53 @@
+"""One gateway for all tests that do not break it, and the stream that begins with it and is never cut."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from tests.gateway.town import Server, gateway_town
+
+
+@dataclass
+class LongStream:
+    """A stream that has begun, and says nothing more until its server is told to."""
+
+    began: float
+    server: Server
+    answer: asyncio.Task[str]
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("gw") / "run"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def town(run_folder):
+    async with gateway_town(run_folder) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def ns(town):
+    return await town.namespace()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)
+async def long_stream(town):
+    """Begins with the session, so that no test has to wait for long to see that it was not cut."""
+    namespace = await town.namespace()
+    server = await town.server(namespace, "long-1")
+    await town.route(namespace, "long", {"long-1": 100})
+
+    async def read() -> str:
+        async with town.http.post(f"{town.url}/endpoints/long/", json={"stream": 4, "pause": True}) as answer:
+            text: str = await answer.text()
+            return text
+
+    stream = LongStream(time.monotonic(), server, asyncio.create_task(read()))
+    yield stream
+    stream.answer.cancel()
+    await asyncio.gather(stream.answer, return_exceptions=True)

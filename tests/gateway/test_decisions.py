@@ -1,0 +1,188 @@
+"""The parts that only decide: who gets a name, which share goes where, what is sent, counted and said."""
+
+import datetime as dt
+import json
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.gateway.claims import claims
+from pilotage.gateway.counts import Counts, read
+from pilotage.gateway.inputs import (
+    Backend,
+    Host,
+    Route,
+    Service,
+    cluster_name,
+    parsed_name,
+    read_hosts,
+    shares,
+    takes_requests,
+)
+from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS, Address, compiled
+from pilotage.gateway.status import State, status_of
+from pilotage.kube import Object, ObjectKey
+
+ADDRESS = Address("127.0.0.1", 8080)
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+def route(name="chat", *backends, created="2026-01-01T00:00:00Z", **fields):
+    made = tuple(Backend(service, 80, weight) for service, weight in backends)
+    return Route(ObjectKey("ns", name), f"uid-{name}", 1, created, name, backends=made, **fields)
+
+
+def up(*services):
+    return {Service("ns", each): (Host("10.0.0.1", 8000),) for each in services}
+
+
+weights = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 100)), max_size=4, unique_by=lambda each: each[0])
+
+
+@given(weights, st.sets(st.sampled_from("abcd")))
+def test_shares_go_to_those_that_can_serve_and_never_to_weight_zero(backends, ready):
+    found = shares(route("chat", *backends), up(*ready))
+    wanted = {cluster_name("ns", service, 80): weight for service, weight in backends}
+    able = {cluster_name("ns", service, 80) for service, weight in backends if weight and service in ready}
+    if not any(wanted.values()):
+        assert found == {}
+    elif able:
+        assert {name for name, weight in found.items() if weight} == able
+    else:
+        assert found == wanted
+    assert all(weight in (0, wanted[name]) for name, weight in found.items())
+    assert found.keys() == (wanted.keys() if found else set())
+
+
+names = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+@given(names, names, st.integers(1, 65535))
+def test_names_of_clusters_can_be_taken_apart(namespace, service, port):
+    assert parsed_name(cluster_name(namespace, service, port)) == (Service(namespace, service), port)
+    assert parsed_name("control") is None
+
+
+@given(st.permutations([("b", "2026-01-02"), ("a", "2026-01-02"), ("c", "2026-01-01")]))
+def test_the_first_gets_a_name_in_whatever_order_they_are_seen(order):
+    made = claims([route(name, created=f"{day}T00:00:00Z", models=("m",), host="h") for name, day in order])
+    assert [(each.route.endpoint, each.models, each.host, len(each.conflicts)) for each in made] == [
+        ("c", ("m",), "h", 0),
+        ("a", (), "", 2),
+        ("b", (), "", 2),
+    ]
+
+
+def test_versions_are_made_of_content_alone():
+    routes = [route("a", ("a-1", 100), models=("a",)), route("b", ("b-1", 50), ("b-2", 50), host="b.example.com")]
+    hosts = up("a-1", "b-1", "b-2")
+    first = compiled(ADDRESS, routes, hosts, {})
+    again = compiled(ADDRESS, reversed(routes), dict(reversed(hosts.items())), {})
+    assert {name: each.version for name, each in first.types.items()} == {
+        name: each.version for name, each in again.types.items()
+    }
+    # In another process, too: nothing depends on the hashes of Python.
+    program = (
+        "from tests.gateway.test_decisions import *\n"
+        "r = [route('a', ('a-1', 100), models=('a',)), route('b', ('b-1', 50), ('b-2', 50), host='b.example.com')]\n"
+        "print(compiled(ADDRESS, r, up('a-1', 'b-1', 'b-2'), {}).version)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == first.version
+
+
+def test_each_change_changes_the_version_of_its_type_only():
+    hosts = up("a-1", "a-2")
+    base = compiled(ADDRESS, [route("a", ("a-1", 100), ("a-2", 0))], hosts, {})
+
+    def changed(routes, addresses, kept=()):
+        made = compiled(ADDRESS, routes, addresses, dict(kept))
+        return {each for each in (CDS, EDS, LDS, RDS) if made.types[each].version != base.types[each].version}
+
+    assert changed([route("a", ("a-1", 0), ("a-2", 100))], hosts) == {RDS}
+    more = hosts | {Service("ns", "a-1"): (Host("10.0.0.1", 8000), Host("10.0.0.2", 8000))}
+    assert changed([route("a", ("a-1", 100), ("a-2", 0))], more) == {EDS}
+    kept = {cluster_name("ns", "old", 80): Service("ns", "old")}
+    assert changed([route("a", ("a-1", 100), ("a-2", 0))], hosts, kept.items()) == {CDS, EDS}
+    assert changed([route("a", ("a-1", 100), ("a-2", 0))._replace(generation=2)], hosts) == set()
+
+
+def test_a_slice_says_who_takes_requests():
+    def hosts(*conditions, ports=({"port": 1},), addresses=("10.0.0.1",)):
+        endpoints = [{"addresses": list(addresses), "conditions": each} for each in conditions]
+        return read_hosts([Object.from_dict({"ports": list(ports), "endpoints": endpoints})])
+
+    assert hosts({}) == hosts({"ready": None}) == (Host("10.0.0.1", 1),)
+    assert hosts({"ready": False}) == hosts({"ready": False, "serving": False}) == ()
+    assert hosts({"ready": False, "serving": True}) == (Host("10.0.0.1", 1, draining=True),)
+    assert hosts({"ready": False, "serving": True}, {"ready": True}) == (Host("10.0.0.1", 1),)
+    assert hosts({}, addresses=["not-an-address"]) == ()
+    assert hosts({}, ports=[{"name": "a", "port": 1}, {"name": "b", "port": 2}]) == ()
+    assert read_hosts([Object.from_dict({"endpoints": None})]) == ()
+    assert not takes_requests((Host("10.0.0.1", 1, draining=True),))
+
+
+def stats(downstream, **clusters):
+    lines = [f"http.gateway.downstream_rq_active: {downstream}", "cluster.control.upstream_rq_active: 1"]
+    for name, (active, pending) in clusters.items():
+        lines += [
+            f"cluster.{name}.upstream_rq_active: {active}",
+            f"cluster.{name}.upstream_rq_pending_active: {pending}",
+        ]
+    return "\n".join(lines).encode()
+
+
+def test_what_no_cluster_has_may_still_come():
+    reading = read(stats(9, ns_a_80=(2, 1), ns_b_80=(4, 0)))
+    assert reading.under_way == {"ns_a_80": 3, "ns_b_80": 4}
+    assert reading.unrouted == 2
+    assert read(stats(0, ns_a_80=(2, 0))).unrouted == 0
+
+
+class Said:
+    """An Envoy that says one thing after the other."""
+
+    def __init__(self, *answers):
+        self.answers = [*answers]
+
+    async def get(self, _):
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+async def test_a_count_only_falls_and_zero_is_final():
+    quiet = stats(0, ns_a_80=(0, 0))
+    # An upload is under way (1 of 1); one reading misses it; then another cluster has all; then a new upload comes.
+    admin = Said(stats(1), stats(0), stats(1), *[stats(2, ns_b_80=(2, 0))] * 3, *[stats(5)] * 3, quiet)
+    counts = Counts(admin)
+    counts.begin(["ns_a_80"])
+    assert counts.of("ns_a_80") is None
+    await counts.refresh()
+    assert counts.of("ns_a_80") == 1
+    await counts.refresh()
+    assert counts.of("ns_a_80") == 0
+    await counts.refresh()
+    assert counts.of("ns_a_80") == 0  # those are of others: what led there before has come
+    counts.end(["ns_a_80"])
+    counts.begin(["ns_a_80"])
+    assert counts.of("ns_a_80") is None
+
+
+def test_a_status_that_says_the_same_is_the_same():
+    chat = route("chat", ("a", 0))
+    state = State("Programmed", "v1", None, {"a": 0})
+    first = status_of({}, chat, state, NOW)
+    assert first == {
+        "observedGeneration": 1,
+        "state": "Programmed",
+        "version": "v1",
+        "counts": [{"service": "a", "inFlight": 0}],
+    }
+    later = NOW + dt.timedelta(days=1)
+    assert status_of(first, chat, state._replace(version="v2"), later) == first
+    changed = status_of(first, chat._replace(generation=2), state._replace(version="v2"), later)
+    assert (changed["observedGeneration"], changed["version"]) == (2, "v2")
+    conflicted = status_of(first, chat, state._replace(conflicts=("model m is taken",)), NOW)
+    assert status_of(conflicted, chat, state._replace(conflicts=("model m is taken",)), later) == conflicted
+    assert json.dumps(status_of(conflicted, chat, state, later)["conditions"]).count('"False"') == 1

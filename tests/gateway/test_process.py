@@ -1,0 +1,250 @@
+"""``pilotage gateway`` as processes: who outlives whom, how it ends, and what it leaves."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import aiohttp
+import psutil
+import pytest
+import pytest_asyncio
+
+from pilotage.gateway.accesslog import put_aside, rotate
+from pilotage.gateway.admin import Admin
+from pilotage.gateway.envoy import NoEnvoy, find
+from pilotage.gateway.keeper import NOBODY
+from pilotage.gateway.settings import Folder
+from pilotage.kinds.crds import crds
+from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.kube import Client, load_config
+from tests.gateway.town import Server, Town, free_port
+from tests.harbor.server.test_run import harbor
+from tests.kinds.objects import install
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+SECONDS_MAX = 20
+
+
+class Process(Town):
+    """A running command. Of `Town` it has what users and clients do."""
+
+    def __init__(self, user, http, port, folder, process):
+        self.user, self.http, self.folder, self.process = user, http, Folder(folder), process
+        self.port = port
+        self.servers = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def child(self, word):
+        """The child whose command line has the word."""
+        for each in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.Error):
+                if any(word in part for part in each.cmdline()):
+                    return each
+        return None
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    """A harbor of its own, with our kind."""
+    with harbor(tmp_path_factory.mktemp("api") / "data", "--memory") as (_, _, kubeconfig):
+        yield kubeconfig
+
+
+@pytest.fixture
+def folder():
+    """That others can get into: pytest's are closed."""
+    with tempfile.TemporaryDirectory(prefix="gw-", dir="/tmp") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def running(api, folder):
+    port, metrics = free_port(), free_port()
+    command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), "--run", str(folder / "run")]
+    command += ["--listen", f"127.0.0.1:{port}", "--metrics", f"127.0.0.1:{metrics}"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
+    async with Client.connect(load_config(kubeconfig=str(api))) as user, aiohttp.ClientSession() as http:
+        await install(user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(  # noqa: ASYNC220 - it does not wait
+                command, stdout=subprocess.PIPE, stderr=log, env=environment
+            )
+        try:
+            line = await asyncio.to_thread(process.stdout.readline)
+            assert line.decode().strip() == f"gateway: http://127.0.0.1:{port}", (folder / "log").read_text()
+            made = Process(user, http, port, folder / "run", process)
+            made.metrics = f"http://127.0.0.1:{metrics}"
+            yield made
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            for each in made.servers:
+                await each.stop()
+
+
+async def test_a_life_of_the_command(running):
+    ns = await running.namespace()
+    server = await running.server(ns, "a-1")
+    await running.route(ns, "aye", {"a-1": 100}, models=["aye"])
+    assert await running.ask("aye") == (200, {"server": "a-1"})
+    assert await page(running, "/healthz") == (200, "ok\n")
+    assert await page(running, "/readyz") == (200, "ok\n")
+    _, shown = await page(running, "/metrics")
+    labels = f'{{code="2xx",endpoint="aye",namespace="{ns}",service="a-1"}}'
+    assert f"pilotage_gateway_requests_total{labels} 1.0" in shown
+    assert f'pilotage_gateway_in_flight{{endpoint="aye",namespace="{ns}",service="a-1"}} 0.0' in shown
+    assert "pilotage_gateway_envoy_up 1.0" in shown
+
+    # Root gives Envoy to nobody.
+    proxy, control = running.child("envoy.json"), running.child("pilotage.gateway.control")
+    assert proxy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
+
+    # The control plane is killed: traffic goes on, it comes back, and takes changes again.
+    control.kill()
+    assert await running.ask("aye") == (200, {"server": "a-1"})
+    await eventually(lambda: another(running, "pilotage.gateway.control", control.pid), SECONDS_MAX)
+    await running.route(ns, "bee", {"a-1": 100}, models=["bee"])
+    assert await running.ask("bee") == (200, {"server": "a-1"})
+
+    # Envoy is killed: it comes back.
+    proxy.kill()
+    await eventually(lambda: answers(running, "aye"), SECONDS_MAX)
+
+    # One line of JSON for each request, without what was in it; a file that is too large is put aside.
+    log = running.folder.access_log
+    assert await running.ask("aye", secret="hush") == (200, {"server": "a-1"})
+    lines = await eventually(lambda: logged(log, "aye"), SECONDS_MAX)
+    assert (lines[-1]["cluster"], lines[-1]["status"], lines[-1]["model"]) == (f"{ns}_a-1_80", 200, "aye")
+    assert "hush" not in log.read_text()
+    assert await rotate(log, Admin(running.folder.admin), bytes_max=1)
+    assert await running.ask("bee") == (200, {"server": "a-1"})
+    assert await eventually(lambda: logged(log, "bee"), SECONDS_MAX)  # in a new file
+
+    # SIGTERM in the middle of a stream: no new connection, and the stream ends as it should.
+    async with running.http.post(
+        f"{running.url}/endpoints/aye/", json={"stream": 4, "pause": True}, headers={"Connection": "close"}
+    ) as stream:
+        await eventually(lambda: begun(server), SECONDS_MAX)
+        running.process.send_signal(signal.SIGTERM)
+        await eventually(lambda: refused(running), SECONDS_MAX)
+        assert running.process.poll() is None
+        server.release.set()
+        assert (await stream.text()).count("data:") == 4
+    assert await asyncio.to_thread(running.process.wait, SECONDS_MAX) == 0
+    assert not proxy.is_running()
+    assert sorted(each.name for each in running.folder.path.iterdir()) == [
+        "access.log",
+        "access.log.1",
+        "envoy.json",
+        "lock",
+    ]
+
+
+async def test_a_second_signal_does_not_wait_and_says_what_was_cut(running):
+    ns = await running.namespace()
+    server = await running.server(ns, "c-1")
+    await running.route(ns, "cut", {"c-1": 100})
+    asked = asyncio.create_task(running.post("/endpoints/cut/", {"hold": True}))
+    await eventually(lambda: begun(server), SECONDS_MAX)
+    running.process.send_signal(signal.SIGTERM)
+    await eventually(lambda: refused(running), SECONDS_MAX)
+    running.process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(running.process.wait, SECONDS_MAX) == 1
+    with pytest.raises(aiohttp.ClientError):
+        await asked
+
+
+async def test_what_is_taken_is_said_in_one_sentence_and_nothing_outlives_the_command(running, api, folder):
+    def said(*arguments):
+        command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+        return done.returncode, done.stderr
+
+    listen = f"127.0.0.1:{running.port}"
+    same_port = await asyncio.to_thread(said, "--run", str(folder / "other"), "--listen", listen)
+    assert (same_port[0], "cannot be used" in same_port[1], "--listen" in same_port[1]) == (1, True, True)
+    same_folder = await asyncio.to_thread(said, "--run", str(folder / "run"), "--listen", "127.0.0.1:0")
+    assert (same_folder[0], "in use by another gateway" in same_folder[1]) == (1, True)
+    long = await asyncio.to_thread(said, "--run", str(folder / ("x" * 100)), "--listen", "127.0.0.1:0")
+    assert (long[0], "too long for a socket" in long[1]) == (1, True)
+
+    proxy, control = running.child("envoy.json"), running.child("pilotage.gateway.control")
+    running.process.kill()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, [proxy, control], SECONDS_MAX)
+    assert alive == []
+
+
+async def test_envoy_is_found_by_setting_on_path_and_in_the_wheel(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    wheel = find()
+    assert wheel.parts[-2:] == ("_bin", "envoy")
+    mine = tmp_path / "envoy"
+    mine.write_text("#!/bin/true\n")
+    mine.chmod(0o755)
+    assert find() == mine
+    assert find(str(wheel)) == wheel
+    with pytest.raises(NoEnvoy, match="--envoy"):
+        find("/nowhere/envoy")
+
+
+async def test_files_put_aside_are_numbered_and_the_oldest_goes(tmp_path):
+    log = tmp_path / "access.log"
+    for number in range(5):
+        log.write_text(str(number))
+        put_aside(log)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+        "access.log.1": "4",
+        "access.log.2": "3",
+        "access.log.3": "2",
+    }
+
+
+async def page(running, path):
+    def read():
+        with urllib.request.urlopen(f"{running.metrics}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+
+    return await asyncio.to_thread(read)
+
+
+async def another(running, word, pid):
+    found = running.child(word)
+    return found is not None and found.pid != pid
+
+
+async def answers(running, model):
+    try:
+        return await running.ask(model) == (200, {"server": "a-1"})
+    except (OSError, aiohttp.ClientError):
+        return False
+
+
+async def refused(running):
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", running.port)
+    except OSError:
+        return True
+    writer.close()
+    return False
+
+
+async def begun(server: Server):
+    return any(b"stream" in each or b"hold" in each for each in server.bodies)
+
+
+async def logged(log, endpoint):
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return lines if any(each["endpoint"] == endpoint for each in lines) else None

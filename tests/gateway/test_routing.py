@@ -1,0 +1,284 @@
+"""Where requests go, and what the gateway says by itself."""
+
+import asyncio
+import contextlib
+import json
+import time
+
+import pytest
+
+from tests.gateway.town import code
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_model_in_the_body_leads_to_its_endpoint(town, ns):
+    await town.server(ns, "a-1")
+    await town.server(ns, "b-1")
+    await town.route(ns, "a", {"a-1": 100}, models=["org/a", "a:latest"])
+    await town.route(ns, "b", {"b-1": 100}, models=["b"])
+    assert await town.ask("org/a") == (200, {"server": "a-1"})
+    assert await town.ask("a:latest") == (200, {"server": "a-1"})
+    assert await town.ask("b") == (200, {"server": "b-1"})
+    # What is nested deeper is not the model of the request, and a charset does not hide it.
+    assert await town.ask("b", tools=[{"model": "org/a"}], metadata={"model": "org/a"}) == (200, {"server": "b-1"})
+    body = json.dumps({"metadata": {"model": "org/a"}, "model": "b"})
+    for kind in ("application/json; charset=utf-8", "Application/JSON", "application/vnd.x+json"):
+        async with town.http.post(f"{town.url}/v1/x", data=body, headers={"Content-Type": kind}) as answer:
+            assert await answer.json() == {"server": "b-1"}
+
+
+async def test_unknown_models_and_paths_are_told_what_to_do(town, ns):
+    assert code(await town.ask("nobody-serves-this")) == (404, "model_not_found")
+    assert code(await town.ask(7)) == (404, "model_not_found")
+    assert code(await town.post("/v1/completions", {"prompt": "x", "inner": {"model": "a"}})) == (400, "model_required")
+    assert code(await town.post("/v1/completions", ["model"])) == (400, "model_required")
+    async with town.http.post(
+        f"{town.url}/v1/x", data=b"{not json", headers={"Content-Type": "application/json"}
+    ) as bad:
+        assert code((bad.status, await bad.json())) == (400, "model_required")
+    async with town.http.post(f"{town.url}/v1/x", data={"model": "form"}) as form:
+        assert code((form.status, await form.json())) == (400, "model_required")
+        assert form.content_type == "application/json"
+    assert code(await town.get("/v1/embeddings")) == (400, "model_required")
+    assert code(await town.get("/")) == (404, "not_found")
+    assert code(await town.get("/endpoints/nobody/v1/models")) == (404, "not_found")
+
+
+async def test_paths_lead_to_an_endpoint_and_are_taken_off(town, ns):
+    server = await town.server(ns, "c-1")
+    await town.route(ns, "cee", {"c-1": 100})
+    for path in (
+        "/endpoints/cee",
+        "/endpoints/cee/",
+        "/endpoints/cee/v1/chat?q=/endpoints/cee/",
+        f"/endpoints/{ns}/cee/v1/chat",
+        "//endpoints//cee///v1/chat",
+        "/endpoints/other/../cee/v1/%2e/chat",
+    ):
+        async with town.http.post(_raw(town, path), json={}) as answer:
+            assert await answer.json() == {"server": "c-1"}, path
+    seen = [path for _, path in server.requests]
+    assert seen == ["/", "/", "/v1/chat?q=/endpoints/cee/", "/v1/chat", "/v1/chat", "/v1/chat"]
+    assert code(await town.get("/endpoints/ceed/x")) == (404, "not_found")
+
+
+async def test_hosts_lead_to_an_endpoint_with_the_path_as_it_is(town, ns):
+    whole, part = await town.server(ns, "h-1"), await town.server(ns, "p-1")
+    await town.route(ns, "whole", {"h-1": 100}, host="chat.example.com")
+    await town.route(ns, "part", {"p-1": 100}, host="chat.example.com", path="/deep/er")
+    named = {"Host": "chat.example.com:8080"}
+    assert await town.get("/v1/x", headers=named) == (200, {"server": "h-1"})
+    assert await town.get("/deep/er/y", headers=named) == (200, {"server": "p-1"})
+    assert await town.get("/deep/erlang", headers=named) == (200, {"server": "h-1"})
+    assert (whole.requests, part.requests) == ([("GET", "/v1/x"), ("GET", "/deep/erlang")], [("GET", "/deep/er/y")])
+    await town.delete_route(ns, "whole")
+    assert code(await town.get("/elsewhere", headers=named)) == (404, "not_found")
+
+
+async def test_the_list_of_models_is_what_is_served_now(town, ns):
+    def mine(answer):
+        status, body = answer
+        assert (status, body["object"]) == (200, "list")
+        return [each["id"] for each in body["data"] if each["owned_by"] == ns]
+
+    assert mine(await town.get("/v1/models")) == []
+    # More than 4 KiB, at which Envoy would refuse the whole table unless it is told otherwise.
+    many = {f"r{number}": [f"{ns}-{'m' * 60}-{number}-{each}" for each in range(16)] for number in range(4)}
+    for name, models in many.items():
+        await town.route(ns, name, {}, models=models)
+    assert mine(await town.get("/v1/models")) == sorted(each for models in many.values() for each in models)
+    await town.delete_route(ns, "r1")
+    assert len(mine(await town.get("/v1/models"))) == 48
+
+
+async def test_weights_divide_the_requests(town, ns):
+    one, two = await town.server(ns, "w-1"), await town.server(ns, "w-2")
+    await town.route(ns, "weighted", {"w-1": 75, "w-2": 25})
+    for _ in range(200):
+        await town.get(f"/endpoints/{ns}/weighted/")
+    assert len(one.requests) + len(two.requests) == 200
+    assert 20 <= len(two.requests) <= 85
+
+
+async def test_a_route_without_weight_is_detached_and_says_so(town, ns):
+    await town.server(ns, "d-1")
+    await town.route(ns, "dee", {"d-1": 0}, models=["dee"])
+    assert code(await town.ask("dee")) == (503, "endpoint_detached")
+    assert code(await town.get(f"/endpoints/{ns}/dee/")) == (503, "endpoint_detached")
+    await town.route(ns, "dee", {}, models=["dee"])
+    assert code(await town.ask("dee")) == (503, "endpoint_detached")
+
+
+async def test_without_a_ready_server_the_answer_is_503(town, ns):
+    await town.route(ns, "eee", {"e-1": 100}, models=["eee"])
+    status, body = await town.ask("eee")
+    assert code((status, body)) == (503, "no_ready_backend")
+    assert "eee" in body["error"]["message"]
+    await town.server(ns, "e-1")
+    await eventually(lambda: _is(town.ask("eee"), (200, {"server": "e-1"})))
+
+
+async def test_the_share_of_a_service_without_servers_goes_to_the_others(town, ns):
+    await town.server(ns, "f-1")
+    await town.server(ns, "f-3")
+    await town.route(ns, "eff", {"f-1": 50, "f-2": 50, "f-3": 0})
+    assert {str(await town.get(f"/endpoints/{ns}/eff/")) for _ in range(20)} == {str((200, {"server": "f-1"}))}
+    await town.no_slice(ns, "f-1")
+    # What has weight 0 gets nothing, though it could serve.
+    await eventually(lambda: _status(town.get(f"/endpoints/{ns}/eff/"), 503))
+
+
+async def test_servers_that_drain_get_nothing_new_not_even_as_the_last(town, ns):
+    leaving, staying = await town.server(ns, "g-1"), await town.server(ns, "g-2")
+    await town.slice(ns, "gee", leaving.port, name="gee-1")
+    await town.slice(ns, "gee", staying.port, name="gee-2")
+    await town.route(ns, "gee", {"gee": 100})
+    held = asyncio.create_task(town.post(f"/endpoints/{ns}/gee/", {"hold": True}))
+    await eventually(lambda: _any(leaving.requests + staying.requests))
+    busy, other = (leaving, staying) if leaving.requests else (staying, leaving)
+    name = "gee-1" if busy is leaving else "gee-2"
+    draining = {"ready": False, "serving": True, "terminating": True}
+    await town.slice(ns, "gee", busy.port, name=name, conditions=draining)
+    await eventually(lambda: _stat(town, f"cluster.{ns}_gee_80.membership_healthy", "1"))
+    for _ in range(20):
+        assert await town.get(f"/endpoints/{ns}/gee/") == (200, {"server": other.name})
+    await town.slice(ns, "gee", other.port, name="gee-2" if busy is leaving else "gee-1", conditions=draining)
+    await eventually(lambda: _stat(town, f"cluster.{ns}_gee_80.membership_healthy", "0"))
+    assert code(await town.get(f"/endpoints/{ns}/gee/")) == (503, "no_ready_backend")
+    busy.release.set()
+    assert await held == (200, {"server": busy.name})
+
+
+async def test_a_server_that_was_removed_gets_nothing_more(town, ns):
+    gone, stays = await town.server(ns, "i-1"), await town.server(ns, "i-2")
+    await town.slice(ns, "eye", gone.port, name="eye-1")
+    await town.slice(ns, "eye", stays.port, name="eye-2")
+    await town.slice(ns, "eye", stays.port, name="eye-3", conditions={"ready": False})  # the better word counts
+    await town.route(ns, "eye", {"eye": 100})
+    while not gone.requests:
+        await town.get(f"/endpoints/{ns}/eye/")
+    await town.no_slice(ns, "eye-1")
+    await eventually(lambda: _stat(town, f"cluster.{ns}_eye_80.membership_total", "1"))
+    before = len(gone.requests)
+    assert {(await town.get(f"/endpoints/{ns}/eye/"))[0] for _ in range(20)} == {200}
+    assert len(gone.requests) == before
+
+
+async def test_large_bodies_get_a_clear_answer_and_another_way(town, ns):
+    server = await town.server(ns, "l-1")
+    await town.route(ns, "ell", {"l-1": 100}, models=["ell"])
+    assert (await town.ask("ell", pad="x" * 3_000_000))[0] == 200
+    assert code(await town.ask("ell", pad="x" * 5_000_000)) == (413, "body_too_large")
+    assert (await town.post(f"/endpoints/{ns}/ell/v1/chat", {"model": "ell", "pad": "x" * 5_000_000}))[0] == 200
+    assert [len(each) > 4_200_000 for each in server.bodies] == [False, True]
+
+
+async def test_headers_of_more_than_sixty_kilobytes_are_refused_in_words(town, ns):
+    server = await town.server(ns, "k-1")
+    await town.route(ns, "kay", {"k-1": 100})
+    assert (await town.get(f"/endpoints/{ns}/kay/", headers={"X-Long": "x" * 7000, "X-Longer": "x" * 7000}))[0] == 200
+    many = {f"X-{number}": "x" * 8000 for number in range(9)}
+    assert code(await town.get(f"/endpoints/{ns}/kay/", headers=many)) == (431, "headers_too_large")
+    assert len(server.requests) == 1
+
+
+async def test_clients_cannot_set_time_outs_or_retries_by_headers(town, ns):
+    server = await town.server(ns, "m-1")
+    await town.route(ns, "emm", {"m-1": 100})
+    wishes = {"x-envoy-upstream-rq-timeout-ms": "20", "x-envoy-retry-on": "5xx", "x-envoy-max-retries": "5"}
+    asked = asyncio.create_task(town.post(f"/endpoints/{ns}/emm/", {"hold": True, "status": 500}, headers=wishes))
+    await eventually(lambda: _any(server.requests))
+    done, _ = await asyncio.wait([asked], timeout=0.2)
+    assert not done
+    server.release.set()
+    assert await asked == (500, {"server": "m-1"})
+    assert len(server.requests) == 1
+    assert not wishes.keys() & {name.lower() for name in server.headers[0]}
+
+
+async def test_the_oldest_route_wins_a_name_and_the_other_says_so(town):
+    first, second = sorted([await town.namespace(), await town.namespace()])
+    await town.server(first, "n-1")
+    await town.server(second, "n-2")
+    await town.route(first, "same", {"n-1": 100}, models=["contested"], host="contested.example.com")
+    later = await town.route(second, "same", {"n-2": 100}, models=["contested", "own"], host="contested.example.com")
+    (condition,) = later.get("status", "conditions")
+    assert (condition["type"], condition["status"]) == ("Conflicted", "True")
+    assert f"model contested leads to GatewayRoute {first}/same" in condition["message"]
+    assert "host contested.example.com/" in condition["message"]
+    assert await town.ask("contested") == (200, {"server": "n-1"})
+    assert await town.ask("own") == (200, {"server": "n-2"})
+    assert await town.get("/endpoints/same/") == (200, {"server": "n-1"})
+    assert await town.get(f"/endpoints/{second}/same/") == (200, {"server": "n-2"})
+    await town.delete_route(first, "same")
+    assert await town.ask("contested") == (200, {"server": "n-2"})
+
+    async def resolved():
+        found = await town.settled(second, "same")
+        return found.get("status", "conditions")[0]["status"] == "False"
+
+    await eventually(resolved)
+
+
+async def test_a_stream_of_more_than_fifteen_seconds_is_not_cut(town, long_stream):
+    """Envoy's default for a route. The test waits for the rest of that time, which is what it is about."""
+    await asyncio.sleep(max(0.0, long_stream.began + 15.5 - time.monotonic()))
+    assert not long_stream.answer.done()
+    long_stream.server.release.set()
+    text = await long_stream.answer
+    assert text.split("\n\n")[:-1] == [f"data: long-1 {number}" for number in range(4)]
+
+
+def _raw(town, path):
+    from yarl import URL
+
+    return URL(f"{town.url}{path}", encoded=True)
+
+
+async def _is(asked, wanted):
+    return await asked == wanted
+
+
+async def _status(asked, wanted):
+    return (await asked)[0] == wanted
+
+
+async def _any(things):
+    return bool(things)
+
+
+async def _stat(town, name, value):
+    return (await town.stat(f"^{name}$")).get(name) == value
+
+
+async def closes_after_each_answer(reader, writer):
+    """As llama-server does after a stream: without saying so before, and a moment later."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
+        await reader.readexactly(length)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.002)
+    writer.close()
+
+
+async def test_a_server_that_closes_its_connection_without_a_word_loses_no_request(town):
+    ns = await town.namespace()
+    server = await asyncio.start_server(closes_after_each_answer, "127.0.0.1", 0)
+    async with server:
+        await town.slice(ns, "closing", server.sockets[0].getsockname()[1])
+        await town.route(ns, "closing", {"closing": 100})
+
+        async def ask_on():
+            answers = []
+            for _ in range(20):
+                body = {"headers": {"Content-Type": "application/json"}, "data": b"{}"}
+                async with town.http.post(f"{town.url}/endpoints/closing/v1/x", **body) as answer:
+                    await answer.read()
+                    answers.append(answer.status)
+            return answers
+
+        assert {each for answers in await asyncio.gather(*(ask_on() for _ in range(4))) for each in answers} == {200}
