@@ -1,0 +1,145 @@
+"""Whether a server can serve, whether it is ours that answers, and how many requests it has.
+
+On a port that another program has, that program answers, and it may well say 200. So the answer counts only if our
+process runs, and if /v1/models names our model, where the server has that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import aiohttp
+import msgspec
+
+from pilotage.agent.launch import census
+from pilotage.agent.launch.command import KINDS
+
+if TYPE_CHECKING:
+    from pilotage.agent.journal import Entry
+
+SECONDS_MAX = 3.0
+OK = 200
+UNAVAILABLE = 503
+
+
+class Verdict(enum.Enum):
+    """What came of a check."""
+
+    HEALTHY = "healthy"
+    LOADING = "loading"
+    """It answers that it is not ready yet, or does not answer yet."""
+    SICK = "sick"
+    """It answers with an error, or not in time."""
+    STRANGER = "stranger"
+    """Something else answers on its port."""
+    DEAD = "dead"
+
+
+class Health(NamedTuple):
+    """A verdict, and why, for people."""
+
+    verdict: Verdict
+    why: str = ""
+
+
+class Prober:
+    """Asks servers over HTTP. Use it with ``async with``."""
+
+    def __init__(self, host: str, seconds_max: float = SECONDS_MAX) -> None:
+        """`host` is the address that servers listen on."""
+        self._host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        self._seconds_max = seconds_max
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(force_close=True, limit=0)  # a connection left open is one to wait for
+        timeout = aiohttp.ClientTimeout(total=self._seconds_max)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def check(self, entry: Entry) -> Health:
+        """How a server is."""
+        health = await self._check(entry)
+        # Asked last: whoever answered may have done so because ours has just made room for it.
+        if not census.runs(entry.pid, entry.born):
+            return Health(Verdict.DEAD)
+        return health
+
+    async def in_flight(self, entry: Entry) -> int | None:
+        """How many requests it has, those that wait for their turn too; None if nobody knows."""
+        names = KINDS[entry.runtime].in_flight
+        if not names:
+            return None
+        try:
+            status, body = await self._get(entry.port, "/metrics")
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return None
+        return count(body.decode(errors="replace"), names) if status == OK else None
+
+    async def _check(self, entry: Entry) -> Health:
+        if not entry.health:
+            return await self._connect(entry.port)
+        try:
+            status, _ = await self._get(entry.port, entry.health)
+            if status == UNAVAILABLE:
+                return Health(Verdict.LOADING, f"{entry.health} answers 503")
+            if status != OK:
+                return Health(Verdict.SICK, f"{entry.health} answers {status}")
+            if KINDS[entry.runtime].lists_models:
+                return await self._identify(entry)
+        except TimeoutError:
+            return Health(Verdict.SICK, f"{entry.health} does not answer within {self._seconds_max:g} s")
+        except (aiohttp.ClientError, OSError):
+            return Health(Verdict.LOADING, f"nobody answers on port {entry.port}")
+        return Health(Verdict.HEALTHY)
+
+    async def _identify(self, entry: Entry) -> Health:
+        status, body = await self._get(entry.port, "/v1/models")
+        served = names_of(body) if status == OK else []
+        if entry.alias in served:
+            return Health(Verdict.HEALTHY)
+        shown = ", ".join(served) or f"/v1/models answers {status}"
+        return Health(Verdict.STRANGER, f"on port {entry.port} something else answers ({shown})")
+
+    async def _connect(self, port: int) -> Health:
+        try:
+            async with asyncio.timeout(self._seconds_max):
+                _, writer = await asyncio.open_connection(self._host, port)
+        except (TimeoutError, OSError):
+            return Health(Verdict.LOADING, f"nobody listens on port {port}")
+        writer.close()
+        return Health(Verdict.HEALTHY)
+
+    async def _get(self, port: int, path: str) -> tuple[int, bytes]:
+        assert self._session is not None
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        async with self._session.get(f"http://{host}:{port}{path}", allow_redirects=False) as answer:
+            return answer.status, await answer.read()
+
+
+def names_of(body: bytes) -> list[str]:
+    """The models of an answer of /v1/models."""
+    try:
+        said = msgspec.json.decode(body)
+        return [str(each["id"]) for each in said["data"]]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return []
+
+
+def count(text: str, names: tuple[str, ...]) -> int | None:
+    """The sum of some metrics, over all their labels; None unless each of them is there."""
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        name = line.partition(" ")[0].partition("{")[0]
+        if name in names:
+            try:
+                sums[name] = sums.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
+            except (ValueError, IndexError):
+                return None
+    return round(sum(sums.values())) if len(sums) == len(names) else None

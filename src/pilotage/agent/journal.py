@@ -1,0 +1,176 @@
+"""What the agent did, or was about to do, written down before it is done. It survives the agent.
+
+One entry for each HostProcess, by its uid: while an entry is there, something of it may run or be registered, and an
+agent that starts looks for it. It goes last, when the rest is proven gone. `Journal.at` names each point between two
+acts; nothing happens there, and a test that ends the agent at each of them sees what the next one makes of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import fcntl
+import os
+import secrets
+import sqlite3
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from pilotage.agent.launch.census import Mark
+from pilotage.kube import ObjectKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS processes (uid TEXT PRIMARY KEY, entry TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+)
+
+
+class JournalError(Exception):
+    """The journal cannot be used; the message is one sentence, and what to do."""
+
+
+class State(enum.StrEnum):
+    """How far a process is."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    """It has been healthy."""
+    LEAVING = "leaving"
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that is needed to find a process and what is registered for it, and to end both."""
+
+    uid: str
+    """Of the HostProcess."""
+    namespace: str
+    name: str
+    state: State
+    endpoint_uid: str = ""
+    service: str = ""
+    runtime: str = ""
+    alias: str = ""
+    health: str = ""
+    """The path that says whether it can serve; empty: that it can be connected to is enough."""
+    port: int = 0
+    pid: int = 0
+    """0: it is about to be started, or was just then."""
+    born: str = ""
+    """When the process began, as its system says it: with the pid, it is no other process."""
+    log: str = ""
+    need: int = 0
+    """Bytes of memory, as estimated."""
+    started: float = 0.0
+    """Seconds since the epoch."""
+    slice_uid: str = ""
+    """Of the EndpointSlice, once it is known. It is called like the HostProcess."""
+    registered: bool = False
+    """Whether an EndpointSlice was made, or was about to be."""
+    drain_seconds: int = 0
+    since: float = 0.0
+    """When it began to leave, in seconds since the epoch."""
+    why: str = ""
+    """Why it leaves."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Of the HostProcess."""
+        return ObjectKey(self.namespace, self.name)
+
+    def but(self, **changes: object) -> Entry:
+        """The same with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class Journal:
+    """One file in one folder, for one agent at a time. Every write is on the disk when it returns."""
+
+    def __init__(self, folder: Path, at: Callable[[str], None] = lambda _: None) -> None:
+        """JournalError if the folder is in use, or the file is no journal."""
+        self.at = at
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _lock(folder)
+        path = folder / "agent.sqlite"
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            for table in _TABLES:
+                self._database.execute(table)
+            rows = self._database.execute("SELECT entry FROM processes").fetchall()
+            self._entries = {entry.uid: entry for (text,) in rows for entry in (_decoder.decode(text),)}
+            self.identity = self._own_identity()
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+            os.close(self._lock)
+            raise JournalError(
+                f"{path} cannot be read ({error}). Move it away: servers that run are found without it, and stopped."
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._database.close()
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+    def mark(self, uid: str) -> Mark:
+        """What a server carries that is in this journal."""
+        return Mark(uid, str(self._folder))
+
+    def get(self, uid: str) -> Entry | None:
+        """One entry."""
+        return self._entries.get(uid)
+
+    def entries(self) -> list[Entry]:
+        """All of them."""
+        return [*self._entries.values()]
+
+    def of(self, key: ObjectKey) -> list[Entry]:
+        """Those of one name: more than one where a HostProcess was deleted and made again."""
+        return [entry for entry in self._entries.values() if entry.key == key]
+
+    def put(self, entry: Entry, what: str) -> Entry:
+        """Write it down. `what` says of which act."""
+        self.at(f"before noting {what}")
+        row = (entry.uid, msgspec.json.encode(entry).decode())
+        self._database.execute("INSERT OR REPLACE INTO processes VALUES (?, ?)", row)
+        self._entries[entry.uid] = entry
+        self.at(f"after noting {what}")
+        return entry
+
+    def forget(self, uid: str) -> None:
+        """It is proven that nothing of it is left."""
+        self.at("before forgetting")
+        self._database.execute("DELETE FROM processes WHERE uid = ?", (uid,))
+        self._entries.pop(uid, None)
+        self.at("after forgetting")
+
+    def _own_identity(self) -> str:
+        """Of whoever has this folder: the same after a restart."""
+        self._database.execute("INSERT OR IGNORE INTO about VALUES ('identity', ?)", (secrets.token_hex(8),))
+        found: str = self._database.execute("SELECT value FROM about WHERE name = 'identity'").fetchone()[0]
+        return found
+
+
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def _lock(folder: Path) -> int:
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise JournalError(f"{folder} is in use by another agent. Stop that one, or choose another --data.") from None
+    return lock

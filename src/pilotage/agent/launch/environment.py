@@ -1,0 +1,29 @@
+"""What a server sees of the agent's environment: what a program needs, and nothing that was meant for the agent.
+
+Taken by name, not left out by name: credentials have any names, and `LLAMA_ARG_…` would change what is served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pilotage.agent.launch.census import Mark
+
+_NAMES = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
+        "PILOTAGE_UP",  # what runs on one machine belongs together by it
+    }
+)
+_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "HIP_", "HSA_", "ROCR_", "GGML_", "OMP_", "VK_")
+"""Languages, and what says which devices there are."""
+
+
+def scrubbed(own: Mapping[str, str], given: Mapping[str, str], mark: Mark) -> dict[str, str]:
+    """The environment of a server: from the agent's `own`, with what its spec has `given`, and our mark."""
+    kept = {name: value for name, value in own.items() if name in _NAMES or name.startswith(_PREFIXES)}
+    return kept | dict(given) | mark.variables

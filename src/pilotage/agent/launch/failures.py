@@ -1,0 +1,96 @@
+"""Why a server did not start, or ended: in one sentence, from how it ended and what it said last. Pure.
+
+Every start that fails looks alike from outside (exit code 1), so its last words decide. What lasts until somebody
+changes something is told from what may be over at the next try.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import NamedTuple
+
+LINE_CHARACTERS_MAX = 200
+
+
+class Failure(NamedTuple):
+    """What went wrong. `reason` is one CamelCase word."""
+
+    reason: str
+    message: str
+    lasting: bool = False
+    """Whether another try will fail the same way until somebody changes something."""
+
+
+_WORDS: tuple[tuple[re.Pattern[str], str, str, bool], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), reason, message, lasting)
+    for pattern, reason, message, lasting in (
+        (
+            r"couldn't bind|address already in use|bind.*failed|errno 98",
+            "PortTaken",
+            "another program has its port",
+            False,
+        ),
+        (
+            r"invalid magic|not within the file bounds|failed to read (?:magic|header)|unknown model arch|invalid GGUF",
+            "BadModel",
+            "its weights are no model that it can load",
+            True,
+        ),
+        (
+            r"failed to open GGUF file|no such file or directory|filenotfounderror",
+            "FileNotFound",
+            "a file that it needs is not there",
+            True,
+        ),
+        (
+            r"error: invalid argument|unrecognized argument|error while handling argument|unknown option",
+            "BadArgument",
+            "it does not know an argument of runtime.args",
+            True,
+        ),
+        (
+            r"out of memory|failed to allocate|cannot allocate memory|bad_alloc|alloc_buffer",
+            "OutOfMemory",
+            "there is not enough memory for it",
+            False,
+        ),
+    )
+)
+
+
+def explain(code: int | None, said: str) -> Failure:
+    """Of a server that has ended: `code` as `subprocess` has it (None: nobody knows), and what it `said` last."""
+    for pattern, reason, message, lasting in _WORDS:
+        if found := _line_with(pattern, said):
+            return Failure(reason, f"{message}: {found}", lasting)
+    how = _how(code)
+    last = _last_line(said)
+    if code is not None and -code == signal.SIGKILL:
+        return Failure("Killed", "it was killed by the system or by somebody; perhaps there was too little memory")
+    return Failure("Exited", f"it ended {how}" + (f"; its last words: {last}" if last else ""))
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return "while nobody looked"
+    if code < 0:
+        try:
+            return f"by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"by signal {-code}"
+    return f"with exit code {code}"
+
+
+def _line_with(pattern: re.Pattern[str], said: str) -> str:
+    return next((_short(line) for line in said.splitlines() if pattern.search(line)), "")
+
+
+def _last_line(said: str) -> str:
+    return next((_short(line) for line in reversed(said.splitlines()) if line.strip()), "")
+
+
+def _short(line: str) -> str:
+    """Without what a log puts before a line: the same trouble has to give the same words each time."""
+    text = re.sub(r"^[\s\d.:|\-TZ]*(?:[EWIDF]\s+)?", "", line).strip()
+    return "".join(filter(str.isprintable, text))[:LINE_CHARACTERS_MAX]

@@ -1,0 +1,231 @@
+"""The address of a server in the cluster: one EndpointSlice, called like its HostProcess, owned by its Service.
+
+The slice is ready while the server is healthy, and not ready from the moment on that it should get no more requests.
+Only what we made is changed or deleted: by its uid, and only if its labels say that it belongs to this process. A name
+that somebody else has is refused, and said. An object that is already gone is gone; any other answer than that is an
+error.
+"""
+
+from __future__ import annotations
+
+import enum
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from pilotage.kinds.names import (
+    LABEL_ENDPOINT,
+    LABEL_ENDPOINT_UID,
+    LABEL_HOST,
+    LABEL_MANAGED_BY,
+    LABEL_PROCESS_UID,
+    LABEL_REVISION,
+    MANAGED_BY,
+)
+from pilotage.kube import Absent, AlreadyExists, Foreign, ObjectKey, Propagation, Terminating, merge_patch
+from pilotage.serving.resources import SERVICES, SLICES
+
+if TYPE_CHECKING:
+    from pilotage.agent.journal import Entry, Journal
+    from pilotage.kube import Client, Json, Object
+    from pilotage.runtime import Store
+
+_log = structlog.get_logger(__name__)
+
+LABEL_SERVICE = "kubernetes.io/service-name"
+LABEL_SLICE_MANAGER = "endpointslice.kubernetes.io/managed-by"
+SLICE_MANAGER = "pilotage.dev"
+PORT_NAME = "http"
+_COPIED = (LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_REVISION)
+
+
+class Shown(enum.Enum):
+    """How a server is shown to those who send requests."""
+
+    READY = "ready"
+    SICK = "sick"
+    """It is not healthy: no requests."""
+    LEAVING = "leaving"
+    """It finishes what it has, and gets nothing new."""
+
+
+class Refused(Exception):
+    """It cannot be registered until somebody changes something; the message says what."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def conditions(shown: Shown) -> Json:
+    """Of the endpoint in the slice."""
+    return {
+        "ready": shown is Shown.READY,
+        "serving": shown is not Shown.SICK,
+        "terminating": shown is Shown.LEAVING,
+    }
+
+
+def contents(host: str, address: str, port: int, shown: Shown) -> Json:
+    """What may change in a slice."""
+    return {
+        "endpoints": [{"addresses": [address], "conditions": conditions(shown), "hostname": _hostname(host)}],
+        "ports": [{"name": PORT_NAME, "port": port, "protocol": "TCP"}],
+    }
+
+
+def manifest(process: Object, entry: Entry, service: Object, host: str, address: str, shown: Shown) -> Json:
+    """The slice of a process."""
+    labels = {
+        LABEL_SERVICE: entry.service,
+        LABEL_SLICE_MANAGER: SLICE_MANAGER,
+        LABEL_MANAGED_BY: MANAGED_BY,
+        LABEL_HOST: host,
+        LABEL_PROCESS_UID: entry.uid,
+        **{name: process.meta.labels[name] for name in _COPIED if name in process.meta.labels},
+    }
+    owner = {"apiVersion": "v1", "kind": "Service", "name": entry.service, "uid": service.meta.uid}
+    return {
+        "metadata": {
+            "name": entry.name,
+            "namespace": entry.namespace,
+            "labels": labels,
+            "ownerReferences": [owner | {"controller": False, "blockOwnerDeletion": False}],
+        },
+        "addressType": f"IPv{ip_address(address).version}",
+        **contents(host, address, entry.port, shown),
+    }
+
+
+def differs(found: Object, wanted: Json) -> bool:
+    """Whether a slice says something else than it should; what others have added to it does not matter."""
+    body = found.to_dict()
+    return not _covers(body.get("endpoints"), wanted["endpoints"]) or not _covers(body.get("ports"), wanted["ports"])
+
+
+class Registrar:
+    """Writes slices. `slices` is a cache of those that have this host's label."""
+
+    def __init__(self, client: Client, slices: Store, journal: Journal, host: str, address: str) -> None:
+        self._client = client
+        self._slices = slices
+        self._journal = journal
+        self._host = host
+        self.address = address
+
+    async def show(self, process: Object, entry: Entry, shown: Shown) -> Entry:
+        """See to it that the slice is there and says so. Refused, or an ApiError, if that cannot be."""
+        found = self._slices.get(entry.key)
+        if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
+            return await self._register(process, entry, found, shown)
+        if found.meta.uid != entry.slice_uid:
+            entry = self._journal.put(entry.but(slice_uid=found.meta.uid, registered=True), "the slice")
+        await self._say(found, entry, shown)
+        return entry
+
+    async def withdraw(self, entry: Entry) -> None:
+        """Nothing new is sent to it; what is under way may end. Nothing to do where there is no slice."""
+        if not entry.registered:
+            return
+        try:
+            found = await self._client.get(SLICES, entry.key)
+        except Absent:
+            _log.debug("there is no slice to withdraw", slice=str(entry.key))
+            return
+        if found.meta.labels.get(LABEL_PROCESS_UID) == entry.uid:
+            await self._say(found, entry, Shown.LEAVING)
+
+    async def unregister(self, entry: Entry) -> None:
+        """Delete every slice of this process, and see that none is left. Called again, it does nothing."""
+        if not entry.registered:
+            return
+        for found in await self._of(entry.uid, entry.namespace):
+            await self._delete(found)
+        if left := await self._of(entry.uid, entry.namespace):
+            names = ", ".join(str(each.key) for each in left)
+            raise Refused("NotUnregistered", f"EndpointSlice {names} is still there")
+
+    async def sweep(self, found: Object) -> None:
+        """Delete a slice of this host that belongs to no process any more."""
+        _log.info("swept a slice of an earlier process", slice=str(found.key))
+        await self._delete(found)
+
+    async def _register(self, process: Object, entry: Entry, found: Object | None, shown: Shown) -> Entry:
+        service = await self._service(entry)
+        # Noted before it is made: who finds this note looks for the slice.
+        entry = self._journal.put(entry.but(registered=True), "that a slice is made")
+        if found is not None:
+            await self._make_room(found, entry)
+        body = manifest(process, entry, service, self._host, self.address, shown)
+        try:
+            made = await self._client.create(SLICES, body)
+        except AlreadyExists:
+            made = await self._client.get(SLICES, entry.key)
+            if made.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
+                await self._make_room(made, entry)
+                made = await self._client.create(SLICES, body)
+            else:
+                await self._say(made, entry, shown)
+        except Terminating as error:
+            raise Refused("NameTaken", f"EndpointSlice {entry.name} of somebody else is still being deleted") from error
+        return self._journal.put(entry.but(slice_uid=made.meta.uid), "the slice")
+
+    async def _make_room(self, found: Object, entry: Entry) -> None:
+        """Take away what an earlier process of this name and this host has left; anything else is not ours."""
+        labels = found.meta.labels
+        ours = labels.get(LABEL_HOST) == self._host and labels.get(LABEL_SLICE_MANAGER) == SLICE_MANAGER
+        owner = labels.get(LABEL_PROCESS_UID, "")
+        if not ours or not owner or (owner != entry.uid and self._journal.get(owner) is not None):
+            raise Refused("NameTaken", f"EndpointSlice {entry.name} is there already, and it is not this server's")
+        await self._delete(found)
+
+    async def _service(self, entry: Entry) -> Object:
+        key = ObjectKey(entry.namespace, entry.service)
+        try:
+            service = await self._client.get(SERVICES, key)
+        except Absent:
+            raise Refused("NoService", f"Service {entry.service} is not there yet") from None
+        if service.meta.labels.get(LABEL_ENDPOINT_UID, "") != entry.endpoint_uid:
+            raise Refused("NameTaken", f"Service {entry.service} is there, and it is not a part of this endpoint")
+        return service
+
+    async def _say(self, found: Object, entry: Entry, shown: Shown) -> None:
+        wanted = contents(self._host, self.address, entry.port, shown)
+        if not differs(found, wanted):
+            return
+        self._journal.at(f"before the slice is {shown.value}")
+        patch = merge_patch(wanted, resource_version=found.meta.resource_version)
+        try:
+            await self._client.patch(SLICES, found.key, patch)
+        except Absent:
+            _log.debug("the slice is gone already", slice=str(found.key))
+        self._journal.at(f"after the slice is {shown.value}")
+
+    async def _of(self, uid: str, namespace: str) -> list[Object]:
+        """Read afresh: only that proves anything."""
+        return (await self._client.list(SLICES, namespace, labels=f"{LABEL_PROCESS_UID}={uid}")).items
+
+    async def _delete(self, found: Object) -> None:
+        self._journal.at("before the slice is deleted")
+        try:
+            await self._client.delete(SLICES, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+        except (Absent, Foreign):
+            _log.debug("the slice is gone already", slice=str(found.key))
+        self._journal.at("after the slice is deleted")
+
+
+def _hostname(host: str) -> str:
+    """A DNS label; it is for people."""
+    return host.replace(".", "-")[:63].strip("-")
+
+
+def _covers(found: Any, wanted: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether all that is wanted is found."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(_covers(found.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        same_length = isinstance(found, list) and len(found) == len(wanted)
+        return same_length and all(_covers(*each) for each in zip(found, wanted, strict=True))
+    return bool(found == wanted)

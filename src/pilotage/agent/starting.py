@@ -1,0 +1,241 @@
+"""From a HostProcess to a process that runs: weights, program, memory, port, journal, start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.agent import memory, process_status
+from pilotage.agent.journal import Entry, State
+from pilotage.agent.launch import logs, process, programs
+from pilotage.agent.launch.command import KINDS, Place, command_line, context_tokens, variables
+from pilotage.agent.launch.environment import scrubbed
+from pilotage.agent.launch.failures import Failure
+from pilotage.agent.process_status import Said
+from pilotage.controllers.model_attempts import Attempts
+from pilotage.controllers.model_secrets import read_credentials
+from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.models import HubSource, Kept, Order, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models.source import is_read_by_pods
+from pilotage.runtime import monotonic, utc_now
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Collection
+
+    from pilotage.agent.journal import Journal
+    from pilotage.agent.launch.ports import Ports
+    from pilotage.agent.pace import Pace
+    from pilotage.agent.settings import Settings
+    from pilotage.agent.ward import Ward
+    from pilotage.kinds.host import ProcessSpec
+    from pilotage.kube import Client, Object
+    from pilotage.models.fetch import Progress
+    from pilotage.models.keeper import Keeping
+
+_GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
+
+
+class Request(NamedTuple):
+    """The weights that a process needs."""
+
+    namespace: str
+    uid: str
+    order: Order
+    secret: str
+
+
+class Waits(NamedTuple):
+    """It is not started yet: what to say (None: nothing new), and when to look again (None: it is woken)."""
+
+    said: Said | None
+    seconds: float | None
+
+
+class Starter:
+    """Starts processes. Weights are fetched beside it (`Attempts`): they may take hours."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Journal,
+        keeping: Keeping,
+        ports: Ports,
+        pace: Pace,
+        *,
+        gauge: memory.Gauge,
+        rng: random.Random,
+        client: Client,
+    ) -> None:
+        self._settings = settings
+        self._journal = journal
+        self._keeping = keeping
+        self._ports = ports
+        self._pace = pace
+        self._gauge = gauge
+        self._client = client
+        self._attempts: Attempts[Request] = Attempts(self._look, rng)
+
+    async def close(self) -> None:
+        """End all fetches."""
+        await self._attempts.close()
+
+    async def drop(self, uid: str) -> None:
+        """It is not wanted any more."""
+        await self._attempts.drop(uid)
+
+    def free(self, but: str = "") -> int:
+        """Memory for new servers, in bytes; what is promised to one process is not counted."""
+        promised = sum(entry.need for entry in self._journal.entries() if entry.uid != but)
+        return memory.free(self._gauge.read(), promised)
+
+    def total(self) -> int:
+        """All memory of the host, in bytes."""
+        return self._gauge.read().total
+
+    async def start(self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]) -> Entry | Waits:
+        """Start it, or say what it waits for. `wake` is called when the weights are here, or further."""
+        if (left := ward.due - monotonic()) > 0:
+            return Waits(ward.said, left)
+        kept = await self._weights(obj, spec, ward, wake)
+        if isinstance(kept, Waits):
+            return kept
+        path, *about = kept
+        return await self._launch(obj, spec, ward, path, (about[0] or 0, about[1]))
+
+    # Weights
+
+    async def _weights(
+        self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]
+    ) -> tuple[str, int, int | None] | Waits:
+        try:
+            source = parse_source(spec.model.source)
+            if is_read_by_pods(source):
+                return _as_named(source, spec.runtime.name), 0, None
+        except Standing as problem:
+            return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
+        audience = f"{obj.meta.namespace}/{spec.model.secret}" if spec.model.secret else ""
+        order = Order(source, spec.model.sha256 or "", "", audience)
+        request = Request(obj.meta.namespace, obj.meta.uid, order, spec.model.secret or "")
+        attempt = self._attempts.get(obj.meta.uid)
+        if attempt is None or attempt.request != request or (attempt.outcome and attempt.due <= monotonic()):
+            await self._attempts.begin(obj.meta.uid, request, wake)
+            return Waits(ward.said, None)
+        outcome = attempt.outcome
+        if outcome is None:
+            fetching = Said(process_status.FETCHING, "Fetching", f"The weights come from {source}.")
+            return Waits(ward.said or (fetching if attempt.slow else None), None)
+        if isinstance(outcome, Problem):
+            lasting = not isinstance(outcome, Passing)
+            ward.problem = Failure(outcome.reason.value, str(outcome), lasting)
+            return Waits(ward.said, max(0.0, attempt.due - monotonic()))
+        return outcome.path, outcome.size, outcome.format.parameters
+
+    async def _look(self, request: Request, progress: Progress) -> Kept:
+        credentials = await read_credentials(self._client, request.namespace, request.secret)
+        return await self._keeping.keep(request.order, request.uid, credentials, progress)
+
+    # The process
+
+    async def _launch(
+        self, obj: Object, spec: ProcessSpec, ward: Ward, path: str, about: tuple[int, int | None]
+    ) -> Entry | Waits:
+        uid, runtime, kind = obj.meta.uid, spec.runtime, KINDS[spec.runtime.name]
+        program = programs.find(runtime.name, self._settings.llama_server)
+        if program is None and not runtime.command:
+            return self._cannot(ward, _no_program(runtime.name, self._settings.llama_server))
+        need = spec.memory_bytes or memory.estimate(*about, context_tokens(runtime.args))
+        if refused := memory.refusal(need, self.free(but=uid)):
+            said = Said(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
+            return Waits(said, self._pace.memory)
+        port = self._port(spec, ward)
+        if isinstance(port, Waits):
+            return port
+        place = Place(
+            program.path if program is not None else "", path, spec.model.name, self._settings.bind, port, has_gpu()
+        )
+        argv = command_line(runtime, place)
+        env = scrubbed(os.environ, variables(runtime, place), self._journal.mark(uid))
+        executable = shutil.which(argv[0], path=env.get("PATH"))
+        if executable is None:
+            return self._cannot(ward, Failure("NoProgram", f"there is no program {argv[0]} on this host", lasting=True))
+        log = self.log_of(obj)
+        entry = Entry(
+            uid=uid,
+            namespace=obj.meta.namespace,
+            name=obj.meta.name,
+            state=State.STARTING,
+            endpoint_uid=obj.meta.labels.get(LABEL_ENDPOINT_UID, ""),
+            service=spec.service,
+            runtime=runtime.name,
+            alias=spec.model.name,
+            health=runtime.health_path or kind.health,
+            port=port,
+            log=str(log),
+            need=need,
+            started=utc_now().timestamp(),
+            drain_seconds=spec.drain_seconds,
+        )
+        ward.log_from = logs.size(log)
+        self._journal.put(entry, "that it starts")
+        try:
+            begun = process.start([executable, *argv[1:]], env, log)
+        except OSError as error:
+            self._journal.forget(uid)
+            why = f"{executable} cannot be started: {error.strerror}"
+            return self._cannot(ward, Failure("NoProgram", why, lasting=True))
+        entry = self._journal.put(entry.but(pid=begun.pid, born=begun.born), "its process")
+        await self._attempts.drop(uid)  # the next start looks at the weights again
+        return entry
+
+    def log_of(self, obj: Object) -> Path:
+        """Where its server writes."""
+        name = re.sub(r"[^a-z0-9.-]", "_", f"{obj.meta.namespace}_{obj.meta.name}_{obj.meta.uid[:8]}")
+        return self._settings.data / "logs" / f"{name}.log"
+
+    def sweep_logs(self, used: Collection[Path]) -> None:
+        """Remove those that belong to nobody: their HostProcess went without us."""
+        for path in (self._settings.data / "logs").glob("*.log"):
+            if path not in used:
+                logs.remove(path)
+
+    def _port(self, spec: ProcessSpec, ward: Ward) -> int | Waits:
+        given = spec.port or spec.runtime.port
+        if given is None:
+            return self._ports.take()
+        if not self._ports.is_free(given):
+            return self._cannot(ward, Failure("PortTaken", f"port {given} is taken by another program"))
+        return given
+
+    def _cannot(self, ward: Ward, failure: Failure) -> Waits:
+        ward.fail(failure, self._pace, ran=False)
+        return Waits(ward.said, ward.due - monotonic())
+
+
+def has_gpu() -> bool:
+    """Whether llama.cpp may find a device that is not the processor."""
+    return sys.platform == "darwin" or any(Path(each).exists() for each in _GPUS)
+
+
+def _as_named(source: object, runtime: str) -> str:
+    """What a program that loads repositories by itself is given. `Standing` where there is none that could."""
+    if not isinstance(source, HubSource):
+        raise Standing(Reason.NOT_SUPPORTED, "a claim cannot be read on a host", "Use another source")
+    if runtime == "llama.cpp":
+        raise Standing(Reason.NOT_SUPPORTED, "llama.cpp needs one GGUF file", "Name a file of the repository")
+    if source.revision != "main":
+        raise Standing(
+            Reason.NOT_SUPPORTED, "on a host a repository has no revision here", "Give it in runtime.args instead"
+        )
+    return source.repository
+
+
+def _no_program(runtime: str, setting: Path | None) -> Failure:
+    if runtime == "llama.cpp" and setting is not None:
+        return Failure("NoProgram", f"{setting}, which the agent was given, cannot be run", lasting=True)
+    more = "; the extra pilotage[llama] has one" if runtime == "llama.cpp" else ", and runtime.command is not given"
+    return Failure("NoProgram", f"there is no program for the runtime {runtime} on this host{more}", lasting=True)

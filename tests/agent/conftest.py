@@ -1,0 +1,38 @@
+"""A town for each test, and one tiny model for all of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotage.kube import Client, load_config
+from tests.agent.town import KINDS, Town, write_model
+from tests.contract.server import harbor
+from tests.kinds.objects import install
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF that never ends by itself."""
+    return write_model(tmp_path_factory.mktemp("models") / "tiny.gguf")
+
+
+@pytest.fixture
+async def town(tmp_path: Path, tiny: Path) -> AsyncIterator[Town]:
+    """Without an agent yet."""
+    async with Town(tmp_path, tiny) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def harbor_server() -> Iterator[Path]:
+    """Harbor as a process of its own, for agents that are: the path of its kubeconfig."""
+    with harbor() as place:
+
+        async def prepare() -> None:
+            async with Client.connect(load_config(kubeconfig=str(place.kubeconfig))) as client:
+                await install(client, KINDS)
+
+        asyncio.run(prepare())
+        yield place.kubeconfig

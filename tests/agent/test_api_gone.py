@@ -1,0 +1,141 @@
+"""The API server does not answer: servers go on, and what was asked for meanwhile happens afterwards."""
+
+import asyncio
+import secrets
+
+from pilotage.agent.health import Health, Prober, Verdict
+from pilotage.agent.journal import State
+from pilotage.agent.launch import census
+from pilotage.agent.run import Running
+from pilotage.agent.settings import Settings
+from pilotage.harbor.calls import Answer
+from pilotage.kinds.names import HOST_LEASES, PROCESSES
+from pilotage.kube import LEASES, ObjectKey, Propagation
+from pilotage.models.blocking import inline
+from pilotage.serving.resources import SERVICES, SLICES
+from pilotage.sim.loop import virtual
+from pilotage.sim.world import World
+from tests.agent.town import KINDS, NAMESPACE, end_all, process_body, service_body
+from tests.kinds.objects import install
+
+AWAY = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503,"message":"away"}'
+)
+
+
+def gone(world, user="agent"):
+    """Nobody answers this user any more (a watch that is open goes on); returns what ends that."""
+    return world.intercept(lambda call: Answer(503, AWAY) if call.user.name == user else None)
+
+
+async def test_servers_go_on_and_deletes_happen_afterwards(town):
+    await town.start()
+    await town.serving("stays")
+    await town.serving("goes")
+    pids = {name: town.pid(name) for name in ("stays", "goes")}
+    stop = gone(town.world)
+    await town.delete("goes")
+    checks = town.metric('pilotage_agent_health_checks_total{result="healthy"}')
+    await town.until(lambda: town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 6)
+    assert pids["stays"] in town.processes()
+    assert town.find("goes") is not None
+    assert town.conditions("stays")["ready"]
+    stop()
+    await town.until(lambda: town.find("goes") is None)
+    assert town.processes() == [pids["stays"]]
+    assert town.is_ready("stays")
+
+
+async def test_what_cannot_be_read_is_not_gone(town):
+    """It vanishes from the watch, and the API server does not say whether it is there."""
+    await town.start()
+    await town.serving(drainSeconds=0)
+    pid = town.pid()
+    stop = gone(town.world)
+    key = ObjectKey(NAMESPACE, "chat-1-0")
+    town.running.agent._store.remove(key)
+    town.running.agent.controller.queue.add(key)
+    failed = 'controller_runtime_reconcile_total{controller="agent",result="requeue_after"}'
+    before = town.metric(failed)
+    await town.until(lambda: town.metric(failed) > before)
+    assert town.running.journal.entries()[0].state is State.RUNNING
+    assert town.processes() == [pid]
+    stop()
+
+
+class Well(Prober):
+    """Says that all is well with whoever lives."""
+
+    def __init__(self):
+        super().__init__("127.0.0.1")
+        self.asked = 0
+
+    async def __aenter__(self):
+        return self
+
+    async def check(self, entry):
+        self.asked += 1
+        return Health(Verdict.HEALTHY if census.runs(entry.pid, entry.born) else Verdict.DEAD)
+
+    async def in_flight(self, _entry):
+        return 0
+
+
+def test_five_minutes_without_an_api_server(tmp_path_factory):
+    """In virtual time, with the agent's real pace; the servers are real processes."""
+    folder, model = tmp_path_factory.mktemp("host"), tmp_path_factory.mktemp("model") / "a.bin"
+    model.write_bytes(b"weights")
+    settings = Settings(
+        name=f"host-{secrets.token_hex(4)}",
+        address="127.0.0.1",
+        data=folder,
+        cache_root=folder / "cache",
+        file_roots=(model.parent,),
+        metrics_address="",
+    )
+    try:
+        play(settings, model)
+    finally:
+        end_all(folder)
+
+
+@virtual
+async def play(settings, model):
+    runtime = {"name": "custom", "command": ["sleep", "1000"], "args": []}
+
+    def lives():
+        return sorted(seen.pid for found in census.owned(str(settings.data)).values() for seen in found)
+
+    async with World(secrets.randbits(32)) as world:
+        admin, prober = world.client("admin"), Well()
+        await install(admin, KINDS)
+        running = Running(settings, world.client("agent"), prober=prober, blocking=inline)
+        agent = asyncio.create_task(running.run())
+        await admin.create(SERVICES, service_body(), namespace=NAMESPACE)
+        for name in ("stays", "goes"):
+            body = process_body(name, model, settings.name, runtime=runtime, drainSeconds=1)
+            await admin.create(PROCESSES, body, namespace=NAMESPACE)
+        await world.until(lambda: len(world.objects(SLICES)) == 2, 60)
+        before = lives()
+        assert len(before) == 2
+        stop = gone(world)
+        key = ObjectKey(NAMESPACE, "goes")
+        uid = world.find(PROCESSES, key)["metadata"]["uid"]
+        await admin.delete(PROCESSES, key, uid=uid, propagation=Propagation.BACKGROUND)
+        asked, lease = prober.asked, world.find(LEASES, ObjectKey(HOST_LEASES, settings.name))["spec"]["renewTime"]
+        await asyncio.sleep(300)
+        assert world.find(LEASES, ObjectKey(HOST_LEASES, settings.name))["spec"]["renewTime"] == lease
+        assert prober.asked >= asked + 50, "and it looked after them all the time"
+        stays = running.journal.of(ObjectKey(NAMESPACE, "stays"))[0].pid
+        assert stays in lives()
+        assert world.find(SLICES, ObjectKey(NAMESPACE, "stays"))["endpoints"][0]["conditions"]["ready"]
+        stop()
+        await world.until(lambda: world.find(PROCESSES, key) is None, 60)
+        assert lives() == [stays]
+        assert [each["metadata"]["name"] for each in world.objects(SLICES)] == ["stays"]
+        await world.until(
+            lambda: world.find(LEASES, ObjectKey(HOST_LEASES, settings.name))["spec"]["renewTime"] != lease, 60
+        )
+        running.stop()
+        assert await agent == 0
+        assert lives() == []

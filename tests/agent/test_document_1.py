@@ -1,0 +1,179 @@
+"""What document 1 asks for: a server that goes leaves nothing in the cluster, whatever goes wrong on the way."""
+
+import asyncio
+import os
+
+import pytest
+import structlog
+
+from pilotage.agent.launch import process
+from pilotage.agent.registration import Refused
+from pilotage.kinds.names import HOST_LEASES, HOSTS
+from pilotage.kube import LEASES, Forbidden, ObjectKey, Unavailable, merge_patch
+from pilotage.serving.resources import SLICES
+from pilotage.teardown.phases import Phase
+from tests.agent.servers import PLAIN
+from tests.agent.town import ask, python_server, refuse
+
+
+async def test_delete_stops_the_process_and_unregisters_it(town):
+    await town.start()
+    await town.serving()
+    pid, port = town.pid(), town.status()["port"]
+    assert (await asyncio.to_thread(ask, port))["model"] == "tiny"
+    assert town.slice()["endpoints"][0]["addresses"] == ["127.0.0.1"]
+    assert town.slice()["ports"][0]["port"] == port
+    await town.delete()
+    await town.until(lambda: town.find() is None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    town.nothing_is_left()
+    assert town.metric('pilotage_agent_takedowns_total{reason="Deleted"}') == 1
+
+
+async def test_a_stop_that_fails_does_not_keep_it_registered_and_is_tried_again(town, monkeypatch):
+    await town.start()
+    await town.serving()
+    pid, fails = town.pid(), [True]
+    real = process.end
+
+    async def end(*args, **more):
+        if fails[0]:
+            raise process.StillRunning(f"process {pid} does not end, not even by SIGKILL")
+        return await real(*args, **more)
+
+    monkeypatch.setattr(process, "end", end)
+    await town.delete()
+    await town.until(lambda: town.slice() is None)
+    await town.until(lambda: "does not end" in town.status().get("message", ""))
+    assert town.processes() == [pid], "and it is not forgotten"
+    assert town.running.journal.entries()
+    assert town.metric("pilotage_agent_takedown_failures_total") >= 1
+    fails[0] = False
+    await town.until(lambda: town.find() is None)
+    town.nothing_is_left()
+
+
+async def test_all_errors_are_reported_together(town, monkeypatch):
+    await town.start()
+    await town.serving()
+
+    async def end(*_args, **_more):
+        raise process.StillRunning("process 7 does not end, not even by SIGKILL")
+
+    monkeypatch.setattr(process, "end", end)
+    answer, _ = refuse(403, "Forbidden", method="DELETE", resource="endpointslices")
+    stop = town.world.intercept(answer)
+    await town.delete()
+    await town.until(lambda: "no DELETE of endpointslices" in town.status().get("message", ""))
+    assert "Process 7 does not end" in town.status()["message"]
+    assert town.reason() == "Deleted"
+    monkeypatch.undo()
+    stop()
+    await town.until(lambda: town.find() is None)
+    town.nothing_is_left()
+
+
+async def unregistered(town, **more):
+    """A registrar, and the entry of a server that is registered."""
+    await town.start()
+    await town.serving()
+    entry = town.running.journal.entries()[0]
+    agent = town.running.agent
+    return agent._registrar, entry
+
+
+async def test_what_is_gone_already_is_unregistered_and_said_in_a_debug_line(town):
+    registrar, entry = await unregistered(town)
+    found = await town.client.get(SLICES, entry.key)
+    listed = registrar._of
+
+    async def stale(uid, namespace):  # as if somebody else had deleted it between our list and our delete
+        registrar._of = listed
+        await registrar.unregister(entry)
+        return [found]
+
+    registrar._of = stale
+    with structlog.testing.capture_logs() as logs:
+        await registrar.unregister(entry)
+        await registrar.unregister(entry)
+    gone = [each for each in logs if each["event"] == "the slice is gone already"]
+    assert [each["log_level"] for each in gone] == ["debug"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"), [(403, "Forbidden", Forbidden), (503, "ServiceUnavailable", Unavailable)]
+)
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_any_other_answer_of_the_api_is_an_error(town, code, reason, error, method):
+    registrar, entry = await unregistered(town)
+    answer, _ = refuse(code, reason, method=method, resource="endpointslices")
+    stop = town.world.intercept(answer)
+    with pytest.raises(error):
+        await registrar.unregister(entry)
+    stop()
+
+
+async def test_a_delete_that_is_refused_is_tried_until_it_is_done(town):
+    await town.start()
+    await town.serving()
+    answer, left = refuse(503, "ServiceUnavailable", method="DELETE", resource="endpointslices", times=3)
+    town.world.intercept(answer)
+    await town.delete()
+    await town.until(lambda: town.find() is None)
+    assert left == [0]
+    town.nothing_is_left()
+
+
+async def test_a_slice_that_does_not_go_is_not_taken_for_gone(town):
+    registrar, entry = await unregistered(town)
+    body = {"metadata": {"finalizers": ["example.com/mine"]}}
+    await town.client.patch(SLICES, entry.key, merge_patch(body))
+    with pytest.raises(Refused, match="still there"):
+        await registrar.unregister(entry)
+    await town.delete()
+    await town.until(lambda: "still there" in town.status().get("message", ""))
+    assert town.find() is not None
+    await town.client.patch(SLICES, entry.key, merge_patch({"metadata": {"finalizers": None}}))
+    await town.until(lambda: town.find() is None)
+    town.nothing_is_left()
+
+
+async def test_shutdown_unregisters_and_stops_everything(town):
+    await town.start()
+    await town.serving("chat-1-0")
+    await town.serving("chat-1-1", runtime=python_server(PLAIN), drainSeconds=0)
+    assert await town.stop() == 0
+    town.nothing_but_logs_is_left()
+    host = town.world.find(HOSTS, ObjectKey("", town.host))
+    assert host["status"]["phase"] == "Stopping"
+    assert town.world.find(LEASES, ObjectKey(HOST_LEASES, town.host))["spec"]["holderIdentity"] == ""
+    for name in ("chat-1-0", "chat-1-1"):
+        assert town.status(name)["phase"] == "Pending"
+        assert not town.status(name)["ready"]
+        assert "agent of its host has stopped" in town.status(name)["message"]
+        assert town.find(name)["metadata"]["finalizers"], "it is still held: the next agent starts it"
+    await town.start()
+    await town.until(lambda: town.is_ready("chat-1-0") and town.is_ready("chat-1-1"))
+
+
+async def test_the_steps_go_by_the_phases_of_every_teardown(town):
+    """Withdrawn before it is stopped, stopped before it is unregistered, unregistered before it is let go."""
+    steps = []
+    await town.start(at=steps.append)
+    await town.serving()
+    began = len(steps)
+    await town.delete()
+    await town.until(lambda: town.find() is None)
+    await town.until(lambda: "after forgetting" in steps)
+    steps = steps[: steps.index("after forgetting")]
+    order = [
+        "after noting that it leaves",
+        "after the slice is leaving",
+        "before SIGTERM",
+        "before the slice is deleted",
+        "before the finalizer goes",
+        "before forgetting",
+    ]
+    assert [each for each in steps[began:] if each in order] == order
+    assert Phase.DETACH < Phase.DRAIN < Phase.STOP < Phase.REMOVE < Phase.RELEASE < Phase.PROVE

@@ -1,0 +1,270 @@
+"""What keeps a server from starting is said in a sentence; what lasts is looked at again without a single write."""
+
+import asyncio
+import hashlib
+import json
+import os
+import socket
+
+import pytest
+
+from pilotage.agent.launch.census import Mark
+from pilotage.agent.launch.command import Place, command_line, context_tokens, variables
+from pilotage.agent.launch.environment import scrubbed
+from pilotage.agent.launch.failures import explain
+from pilotage.agent.memory import estimate
+from pilotage.kinds.endpoint import Runtime
+from tests.agent.servers import PLAIN
+from tests.agent.town import python_server
+
+GIB = 1 << 30
+
+
+async def quiet(town, seconds=0.5):
+    """How often somebody wrote to HostProcesses and slices in a while that sees several rechecks."""
+    await asyncio.sleep(0.15)  # what was under way
+    before = len(town.world.trace.writes)
+    await asyncio.sleep(seconds)
+    kinds = ("hostprocesses", "endpointslices", "hosts.")
+    return [each for each in town.world.trace.writes[before:] if each.resource.startswith(kinds)]
+
+
+async def fails(town, reason, words, phase="Failed"):
+    """It says so, and says nothing more."""
+    await town.until(lambda: town.reason() == reason and town.status()["phase"] == phase)
+    assert words in town.status()["message"]
+    assert not town.status()["ready"]
+    assert await quiet(town) == []
+    assert town.slice() is None
+
+
+async def test_weights_that_are_no_gguf(town):
+    (town.folder / "bad.gguf").write_bytes(b"<html>not found</html>")
+    await town.start()
+    await town.place(model={"source": f"file://{town.folder}/bad.gguf"})
+    await fails(town, "InvalidFormat", "is no GGUF file")
+    assert town.processes() == []
+
+
+async def test_weights_that_llama_server_cannot_load_and_then_can(town):
+    """A header that is fine, and nothing behind it. It recovers when the file does."""
+    whole = town.model.read_bytes()
+    path = town.folder / "cut.gguf"
+    path.write_bytes(whole[: len(whole) // 2])
+    await town.start()
+    await town.place(model={"source": f"file://{path}"})
+    await fails(town, "BadModel", "Its weights are no model that it can load")
+    path.write_bytes(whole)
+    await town.until(lambda: town.is_ready())
+    assert town.status().get("message") is None
+
+
+async def test_weights_that_are_not_there(town):
+    path = town.folder / "later.gguf"
+    await town.start()
+    await town.place(model={"source": f"file://{path}"})
+    await fails(town, "FileNotFound", "later.gguf")
+
+
+async def test_weights_with_another_checksum_are_never_started(town):
+    await town.start()
+    await town.place(model={"sha256": hashlib.sha256(b"other").hexdigest()})
+    await fails(town, "ChecksumMismatch", "spec.sha256 says")
+    assert not (town.settings.data / "logs").exists()
+
+
+async def test_weights_with_their_checksum_are(town):
+    await town.start()
+    await town.serving(model={"sha256": hashlib.sha256(town.model.read_bytes()).hexdigest()})
+
+
+async def test_weights_outside_of_the_allowed_folders(town):
+    await town.start()
+    await town.place(model={"source": "file:///etc/passwd"})
+    await fails(town, "SourceNotAllowed", "/etc/passwd")
+
+
+async def test_a_port_that_is_taken_and_then_free(town):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        await town.start()
+        await town.place(port=port)
+        await town.until(lambda: town.reason() == "PortTaken")
+        assert f"Port {port} is taken by another program" in town.status()["message"]
+    await town.until(lambda: town.is_ready())
+    assert town.status()["port"] == port
+
+
+async def test_a_port_that_is_taken_in_the_last_moment(town, monkeypatch):
+    """Somebody else answers 200 on it: that is no sign of our health."""
+    await town.start()
+    await town.serving("first")
+    port = town.status("first")["port"]
+    ports = town.running.agent._means.ports
+    monkeypatch.setattr(ports, "take", lambda: port)
+    await town.place("second")
+    await town.until(lambda: town.reason("second") == "PortTaken")
+    assert not town.status("second")["ready"]
+    assert town.slice("second") is None
+    monkeypatch.undo()
+    await town.until(lambda: town.is_ready("second"))
+    assert town.is_ready("first")
+
+
+async def test_an_argument_that_the_server_does_not_know(town):
+    await town.start()
+    await town.place(runtime={"args": ["--no-such-thing"]})
+    await fails(town, "BadArgument", "--no-such-thing")
+
+
+async def test_a_program_that_is_not_there(town):
+    await town.start()
+    await town.place(runtime={"name": "custom", "command": ["no-such-program"], "args": []})
+    await fails(town, "NoProgram", "There is no program no-such-program on this host")
+
+
+async def test_too_little_memory_is_said_and_waited_for(town):
+    town.memory.reading = town.memory.reading._replace(available=10 << 20)
+    await town.start()
+    await town.place()
+    await fails(town, "NoMemory", "It needs about 66 MiB of memory, which this host does not have free", "Pending")
+    assert town.processes() == []
+    town.memory.reading = town.memory.reading._replace(available=GIB)
+    await town.until(lambda: town.is_ready())
+
+
+async def test_memory_is_promised_once(town):
+    """Two that fit, and not both."""
+    town.memory.reading = town.memory.reading._replace(total=10 * GIB, available=10 * GIB)
+    await town.start()
+    await town.serving("first", memoryBytes=6 * GIB)
+    await town.place("second", memoryBytes=6 * GIB)
+    await town.until(lambda: town.reason("second") == "NoMemory")
+    await town.delete("first")
+    await town.until(lambda: town.is_ready("second"))
+
+
+async def test_a_server_that_does_not_become_healthy_in_time_is_started_again(town):
+    await town.start()
+    await town.place(runtime=python_server("import time; time.sleep(1000)"), startSeconds=1)
+    await town.until(lambda: town.reason() == "StartTimeout")
+    assert "not healthy 1 s after its start" in town.status()["message"]
+    assert len(town.processes()) <= 1
+
+
+async def test_starts_that_fail_again_and_again_count_as_failed(town):
+    await town.start()
+    await town.place(runtime=python_server("import sys; sys.exit('no luck')"))
+    await town.until(lambda: town.reason() == "Exited" and town.status()["phase"] == "Starting")
+    await fails(town, "Exited", "with exit code 1; its last words: no luck")
+    assert town.status()["restarts"] == 0
+
+
+async def test_what_the_server_sees_of_the_agents_environment(town, monkeypatch):
+    monkeypatch.setenv("LLAMA_ARG_CTX_SIZE", "1")
+    monkeypatch.setenv("LLAMA_API_KEY", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("KUBECONFIG", "/root/.kube/config")
+    show = "import json, os; open(os.environ['OUT'], 'w').write(json.dumps(dict(os.environ)))\n"
+    out = town.folder / "environment"
+    runtime = python_server(show + PLAIN) | {"env": [{"name": "OUT", "value": str(out)}]}
+    await town.start()
+    uid = await town.serving(runtime=runtime)
+    seen = json.loads(out.read_text())
+    assert seen["PILOTAGE_PROCESS_UID"] == uid
+    assert seen["PATH"] == os.environ["PATH"]
+    assert seen["MODEL_NAME"] == "tiny"
+    assert not [name for name in seen if "LLAMA" in name or "SECRET" in name or "KUBE" in name]
+
+
+def test_the_environment_is_taken_by_name():
+    own = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "1", "HF_TOKEN": "x", "LLAMA_ARG_PORT": "1", "LC_ALL": "C"}
+    assert scrubbed(own, {"A": "b"}, Mark("uid", "/data")) == {
+        "PATH": "/bin",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "LC_ALL": "C",
+        "A": "b",
+        "PILOTAGE_PROCESS_UID": "uid",
+        "PILOTAGE_AGENT": "/data",
+    }
+
+
+PLACE = Place("/bin/llama-server", "/m/a.gguf", "tiny", "127.0.0.1", 4000, gpu=False)
+
+
+def test_the_arguments_of_llama_server_and_the_users_win():
+    words = command_line(Runtime.read({"args": ["--ctx-size", "8192", "--threads=2"]}), PLACE)
+    assert words[:9] == [
+        "/bin/llama-server",
+        "--model",
+        "/m/a.gguf",
+        "--alias",
+        "tiny",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "4000",
+    ]
+    assert words[-3:] == ["--ctx-size", "8192", "--threads=2"]
+    assert words.count("--ctx-size") == 1
+    assert "--device" in words
+    assert "--device" not in command_line(Runtime.read({}), PLACE._replace(gpu=True))
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "tgi"])
+def test_other_runtimes_get_the_same_facts(name):
+    words = command_line(Runtime.read({"name": name, "command": ["/opt/it"], "args": ["--more"]}), PLACE)
+    assert words[0] == "/opt/it"
+    assert words[-1] == "--more"
+    assert {"/m/a.gguf", "127.0.0.1", "4000"} <= {*words}
+
+
+def test_placeholders_of_a_command_of_ones_own():
+    runtime = Runtime.read(
+        {
+            "name": "custom",
+            "command": ["serve", "{model}", '--json={"a": 1}'],
+            "args": ["$(MODEL_PATH)", "{host}:{port}", "{alias}"],
+            "env": [{"name": "WHERE", "value": "{port}"}],
+        }
+    )
+    expected = ["serve", "/m/a.gguf", '--json={"a": 1}', "/m/a.gguf", "127.0.0.1:4000", "tiny"]
+    assert command_line(runtime, PLACE) == expected
+    assert variables(runtime, PLACE)["WHERE"] == "4000"
+
+
+@pytest.mark.parametrize(
+    ("args", "tokens"), [([], 4096), (["-c", "100"], 100), (["--ctx-size=200"], 200), (["-c", "x", "-c"], 4096)]
+)
+def test_the_context_that_is_asked_for(args, tokens):
+    assert context_tokens(args) == tokens
+
+
+def test_the_estimate_is_right_within_a_factor_of_two():
+    """A model of 8 billion parameters in 4 bits, with 8192 tokens: it takes about 6 GiB."""
+    assert 4 * GIB < estimate(int(4.9e9), int(8e9), 8192) < 8 * GIB
+    assert estimate(int(4.9e9), int(8e9), 65536) > estimate(int(4.9e9), int(8e9), 8192) + 4 * GIB
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "reason", "lasting"),
+    [
+        (1, "0.00.1 E gguf_init_from_file: invalid magic characters: '<htm', expected 'GGUF'", "BadModel", True),
+        (1, "E gguf_init_from_file_impl: failed to open GGUF file '/m/a.gguf'", "FileNotFound", True),
+        (1, "E start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 1", "PortTaken", False),
+        (1, "error: invalid argument: --no", "BadArgument", True),
+        (-9, "fine so far", "Killed", False),
+        (-11, "fine so far", "Exited", False),
+        (None, "", "Exited", False),
+    ],
+)
+def test_last_words_are_understood(code, said, reason, lasting):
+    failure = explain(code, f"some line\n{said}\n")
+    assert (failure.reason, failure.lasting) == (reason, lasting)
+
+
+def test_the_same_trouble_has_the_same_words():
+    """Whatever time stands before them: else each look at it would be a write."""
+    first = explain(1, "0.00.012.345 E srv: couldn't bind HTTP server socket, port: 8080")
+    second = explain(1, "0.01.999.001 E srv: couldn't bind HTTP server socket, port: 8080")
+    assert first == second
