@@ -5,7 +5,7 @@ UV     := $(shell command -v uv 2>/dev/null)
 
 .PHONY: demo test test-contract test-on-cluster test-simulated lint bench conformance kube manifests lock clean
 
-demo: $(VENV)/dev ## run a small controller on the embedded API server, and watch it work
+demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
 
 test: $(VENV)/dev ## run every test, in three parts side by side, on real control planes, built if need be

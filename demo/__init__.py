@@ -1,1 +1,1 @@
-"""What ``make demo`` runs: a small controller of ours against a real API server."""
+"""What ``make demo`` runs: the whole system on one machine. `buoys` is a whole controller in a hundred lines."""

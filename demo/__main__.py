@@ -1,166 +1,140 @@
-"""Start an API server, run the controller of `demo.buoys` on it, and tell what happens."""
+"""The whole system on this machine: deployed, asked, redeployed under load, deleted, stuck, freed, and gone."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import functools
-import os
+import json
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from controlplane import Cluster, NoControlPlane, assets, build
-from demo.buoys import BUOYS, CONFIGMAPS, CRD, CRDS, FINALIZER, buoys, light_of
-from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Manager, configure_logging, find_condition
+from demo import tiny_gguf
+from demo.load import Load
+from demo.machine import Machine, UnexpectedEnd
+from pilotage.kinds import ENDPOINTS
+from pilotage.kube import Client, ObjectKey, json_patch, load_config
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-NORTH, SOUTH = ObjectKey("default", "north"), ObjectKey("default", "south")
 STARTED = time.monotonic()
+FINALIZER = "billing.example.com/invoice"
+CLIENTS = 20
 
 
-def say(text: str) -> None:
-    print(f"{time.monotonic() - STARTED:6.2f} s  {text}", flush=True)
+def show(line: str) -> None:
+    print(line.rstrip(), flush=True)
 
 
-async def until(read: Callable[[], Awaitable[Object | None]], done: Callable[[Object | None], bool]) -> Object | None:
-    """Read until the state is there, for at most 30 s."""
-    async with asyncio.timeout(30):
-        while not done(seen := await read()):
-            await asyncio.sleep(0.02)
-    return seen
+def tell(text: str) -> None:
+    print(f"\n{time.monotonic() - STARTED:5.1f} s  {text}", flush=True)
 
 
-async def story(client: Client) -> None:
-    """What a user does, and what the controller makes of it."""
+def story(demo: Machine) -> None:
+    """What a person does with it, from nothing to something that serves."""
+    tell("Two tiny models are made, and the whole system comes up on this machine: no cluster.")
+    tiny_gguf.write(demo.folder / "v1.gguf", sentence="I am the first version, at your service.")
+    tiny_gguf.write(demo.folder / "v2.gguf", sentence="I am the second one; nobody noticed it.")
+    demo.run(f"pilotage up --detach --port {demo.port} --file-roots {demo.folder}")
 
-    async def buoy(key: ObjectKey) -> Object | None:
-        try:
-            return await client.get(BUOYS, key)
-        except Absent:
-            return None
+    tell("Two endpoints, each a real llama-server process behind a real Envoy.")
+    for name in ("assistant", "scribe"):
+        demo.run(f"pilotage deploy {name} --model file://{demo.folder}/v1.gguf --on local --route Gateway")
+    demo.run("pilotage list")
 
-    def is_lit(colour: str) -> Callable[[Object | None], bool]:
-        return lambda obj: obj is not None and obj.get("status", "colour") == colour
+    tell(f"A completion: POST {demo.url}/v1/chat/completions")
+    show(f"  assistant says: {demo.ask('assistant')}")
 
-    await client.create(BUOYS, {"metadata": {"namespace": "default", "name": "north"}, "spec": {"colour": "red"}})
-    say("you create buoy/north, red")
-    lit = await until(lambda: buoy(NORTH), is_lit("red"))
-    assert lit is not None
-    light = await client.get(CONFIGMAPS, light_of(NORTH))
-    say(f"  it is lit: configmap/{light.meta.name} (uid {light.meta.uid[:8]}…), held by finalizer {FINALIZER}")
+    tell(f"Another version, while {CLIENTS} clients ask without a pause, half of them streaming.")
+    asyncio.run(redeploy_under_load(demo))
+    show(f"  assistant says: {demo.ask('assistant')}")
 
-    await client.patch(BUOYS, NORTH, merge_patch({"spec": {"colour": "green"}}))
-    say("you change it to green")
-    await until(lambda: buoy(NORTH), is_lit("green"))
-    say("  it is green")
+    tell("One goes: routes first, then requests, the process, the Service; and the proof.")
+    demo.run(f"pilotage delete servingendpoint/scribe --yes --receipt {demo.folder}/receipt.json")
 
-    await client.create(BUOYS, {"metadata": {"namespace": "default", "name": "south"}, "spec": {"colour": "blue"}})
-    say("you create buoy/south, blue: a colour that no buoy has")
-    stalled = await until(lambda: buoy(SOUTH), lambda obj: obj is not None and bool(obj.get("status", "conditions")))
-    assert stalled is not None
-    condition = find_condition(stalled.get("status", "conditions"), "Stalled") or {}
-    say(
-        f"  it is Stalled ({condition.get('reason')}): {condition.get('message')}. It is not retried, and costs nothing"
+    tell("The other one gets stuck: somebody put a finalizer on it whose controller does not run.")
+    asyncio.run(add_finalizer(demo))
+    demo.run("pilotage delete servingendpoint/assistant --yes --timeout 5", expected=(1, 3))
+    demo.run("pilotage why servingendpoint/assistant", expected=(1,))
+    tell("Whoever knows that nobody will ever send that invoice lets go of it, by name.")
+    demo.run(
+        f"pilotage why servingendpoint/assistant --fix=strip-finalizer --finalizer {FINALIZER} --yes", expected=(0, 1)
     )
-    await client.patch(BUOYS, SOUTH, merge_patch({"spec": {"colour": "white"}}))
-    say("you change it to white")
-    await until(lambda: buoy(SOUTH), is_lit("white"))
-    say("  it is lit at once")
-
-    for key in (NORTH, SOUTH):
-        found = await client.get(BUOYS, key)
-        await client.delete(BUOYS, key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
-    say("you delete both")
-    for key in (NORTH, SOUTH):
-        await until(functools.partial(buoy, key), lambda obj: obj is None)
-        try:
-            await client.get(CONFIGMAPS, light_of(key))
-        except Absent:
-            say(f"  buoy/{key.name} is gone, and its light went before it")
-        else:
-            raise SystemExit(f"configmap/{light_of(key).name} was left behind")
+    demo.run("pilotage wait servingendpoint/assistant --timeout 30")
+    tell("What the receipt of the first one says, and whether it still holds.")
+    show_receipt(demo.folder / "receipt.json")
+    demo.run(f"pilotage receipt verify {demo.folder}/receipt.json")
 
 
-async def install(client: Client) -> None:
-    await client.create(CRDS, CRD)
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await client.list(BUOYS)
-            except KindNotServed:
-                await asyncio.sleep(0.05)
-            else:
-                return
+def show_receipt(path: Path) -> None:
+    for each in json.loads(path.read_text(encoding="utf-8"))["objects"]:
+        what = f"{each['kind']}/{each['name']}, uid {each['uid']}"
+        show(f"  {each['phase']:7} {what}: {each['state']}, by {each['proof']['request']}")
 
 
-async def run(kubeconfig: Path) -> None:
-    async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
-        await install(client)
-        manager = Manager(client, name="demo")
-        manager.add("buoys", manager.informer(BUOYS), buoys, workers=2)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(manager.run())
-            await manager.started.wait()
-            say("the controller runs")
-            await story(client)
-            manager.stop()
-    requests = {
-        sample.labels["method"]: sample.value
-        for metric in manager.metrics.registry.collect()
-        for sample in metric.samples
-        if sample.name == "rest_client_request_duration_seconds_count"
-    }
-    say("the controller sent " + ", ".join(f"{count:.0f} {method}" for method, count in sorted(requests.items())))
+async def add_finalizer(demo: Machine) -> None:
+    """What another controller does when it takes an interest in an object."""
+    config = load_config(kubeconfig=demo.env["KUBECONFIG"])
+    async with Client.connect(config, name="billing") as client:
+        key = ObjectKey("default", "assistant")
+        patch = [{"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}]
+        await client.patch(ENDPOINTS, key, json_patch(patch))
+    show(f"  metadata.finalizers: + {FINALIZER}")
 
 
-@contextlib.contextmanager
-def harbor() -> Iterator[Path]:
-    """The embedded API server, in a process and a folder of its own; gives its kubeconfig."""
-    with tempfile.TemporaryDirectory(prefix="pilotage-demo-") as folder:
-        command = [sys.executable, "-m", "pilotage", "harbor", "--data", folder]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        try:
-            assert process.stdout is not None
-            if not process.stdout.readline():
-                raise SystemExit("harbor did not start")
-            say("harbor is ready: the embedded API server, no cluster")
-            yield Path(folder, "kubeconfig")
-        finally:
-            process.terminate()
-            process.communicate()
+async def redeploy_under_load(demo: Machine) -> None:
+    async with Load(f"{demo.url}/v1/chat/completions", "assistant", clients=CLIENTS) as load:
+        await load.more(CLIENTS)
+        await asyncio.to_thread(demo.run, f"pilotage redeploy assistant --model file://{demo.folder}/v2.gguf")
+        await load.more(CLIENTS)
+    show(f"  {load.asked} requests, {load.streamed} of them streams: {len(load.failures)} failed")
+    for failure in load.failures[:5]:
+        show(f"  {failure}")
+    if load.failures:
+        raise SystemExit("requests failed during the redeploy")
 
 
-@contextlib.contextmanager
-def kubernetes() -> Iterator[Path]:
-    """A real API server, built first if need be; gives its kubeconfig."""
-    try:
-        if assets.missing(os.environ):
-            say("the control plane is built first: that is done once, and takes about ten minutes")
-            build.build(os.environ, say)
-    except NoControlPlane as error:
-        sys.exit(f"error: {error}")
-    say("a real etcd and kube-apiserver start")
-    with Cluster(components=()) as cluster:
-        say("they are ready")
-        yield cluster.kubeconfig
+def end(demo: Machine) -> None:
+    """Take everything down, and show that nothing is left."""
+    tell("Everything goes down.")
+    demo.run("pilotage down --purge")
+    left = processes(str(demo.data))
+    with socket.socket() as probe:
+        listens = probe.connect_ex(("127.0.0.1", demo.port)) == 0
+    tell(f"Left: {len(left)} processes, {int(listens)} ports, {int(demo.data.exists())} folders.")
+    if left or listens or demo.data.exists():
+        raise SystemExit(f"something was left behind: {left}")
+
+
+def processes(text: str) -> list[str]:
+    """The command lines of the processes of this machine that name a path."""
+    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in lines if text in line]
 
 
 def main() -> None:
-    configure_logging(level="error", json=False)
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    servers = {"harbor": harbor, "kubernetes": kubernetes}
-    parser.add_argument("--on", choices=servers, default="harbor", help="the API server to use (default: harbor)")
-    with servers[parser.parse_args().on]() as kubeconfig:
-        asyncio.run(run(kubeconfig))
-    say("everything is stopped, nothing is left")
+    parser.add_argument("--keep", action="store_true", help="leave it up, with one endpoint, to play with")
+    keep = parser.parse_args().keep
+    folder = Path(tempfile.mkdtemp(prefix="pilotage-demo-"))
+    demo = Machine(folder, show)
+    try:
+        story(demo)
+        if keep:
+            demo.run(f"pilotage deploy assistant --model file://{folder}/v1.gguf --on local --route Gateway")
+            tell(f"It stays up. Take it down with: pilotage down --purge --data {demo.data}; rm -r {folder}")
+            return
+    except BaseException as error:
+        subprocess.run([sys.executable, "-m", "pilotage", "down", "--now", "--data", str(demo.data)], check=False)
+        if isinstance(error, UnexpectedEnd):
+            raise SystemExit(str(error)) from error
+        raise
+    end(demo)
+    for each in folder.iterdir():
+        each.unlink()
+    folder.rmdir()
+    tell("Nothing is left.")
 
 
 if __name__ == "__main__":

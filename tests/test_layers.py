@@ -19,7 +19,7 @@ LAYERS = [
     {"models", "serving", "traffic"},
     {"controllers"},
     {"agent", "gateway", "operator"},
-    {"sim"},
+    {"sim", "up"},
     {"cli"},
 ]
 HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")

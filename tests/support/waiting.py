@@ -1,6 +1,7 @@
 """Waiting for the world to be in a state, without sleeping past it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -38,3 +39,11 @@ async def eventually(attempt: Callable[[], Awaitable[T | None]], seconds: float 
             if result := await attempt():
                 return result
             await asyncio.sleep(0.02)
+
+
+def soon(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """The same for tests without an event loop; `what` should be the case, for the failure."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds} s it is not so that {what}"
+        time.sleep(0.02)

@@ -99,13 +99,13 @@ def _is_so(spec: Json, old: Json) -> bool:
 
 
 def _essence(value: object) -> object:
-    """Without what is empty, and with quantities as text: 1 and "1" are the same limit."""
+    """Without what is empty or 0, as defaults are, and with quantities as text: 1 and "1" are the same limit."""
     if isinstance(value, dict):
         kept = {name: _essence(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each} or None
     if isinstance(value, list):
         return [_essence(each) for each in value] or None
-    return str(value) if isinstance(value, int) else value or None
+    return str(value) if value and isinstance(value, int) else value or None
 
 
 def restored(spec: Json, old: Json) -> Json:

@@ -36,6 +36,7 @@ class Flags(NamedTuple):
     replicas: int | None = None
     limit: tuple[str, ...] = ()
     placement: str | None = None
+    on: str | None = None
     route: str | None = None
     host: str | None = None
     gateway: str | None = None
@@ -54,6 +55,7 @@ _OPTIONS = (
     click.option("--replicas", metavar="N", type=click.IntRange(min=0), help="How many of them.  [default: 1]"),
     click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
     click.option("--placement", type=click.Choice(PLACEMENTS), help="Where it runs.  [default: Deployment]"),
+    click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
     click.option("--route", type=click.Choice(ROUTES), help="How requests get there.  [default: None]"),
     click.option("--host", metavar="NAME", help="The host name of the route."),
     click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
@@ -89,10 +91,18 @@ def with_flags(spec: Json, flags: Flags) -> Json:
         spec["replicas"] = flags.replicas
     if flags.limit:
         spec.setdefault("resources", {}).setdefault("limits", {}).update(_pairs("--limit", flags.limit))
-    if flags.placement:
-        spec["placement"] = {"kind": flags.placement}
+    _set_placement(spec, flags)
     _set_route(spec, flags)
     return spec
+
+
+def _set_placement(spec: Json, flags: Flags) -> None:
+    if flags.on and flags.placement not in (None, "Host"):
+        raise click.UsageError(f"--on names a Host; with --placement {flags.placement} there is none.")
+    if flags.on:
+        spec["placement"] = {"kind": "Host", "host": flags.on}
+    elif flags.placement:
+        spec["placement"] = {"kind": flags.placement}
 
 
 def scales_itself(spec: Json) -> str:

@@ -1,0 +1,147 @@
+"""``pilotage up``: the whole system on this machine, without a cluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.errors import one_sentence
+
+if TYPE_CHECKING:
+    from pilotage.up.layout import Layout, Note
+    from pilotage.up.parts import Wishes
+
+
+def data_option(command: click.decorators.FC) -> click.decorators.FC:
+    """``--data``, as `data`: an absolute path."""
+    return click.option(
+        "--data",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        envvar="PILOTAGE_DATA",
+        callback=lambda _, __, given: (given or _default()).absolute(),
+        help="Where everything is kept. [default: ~/.local/share/pilotage]",
+    )(command)
+
+
+def _default() -> Path:
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "pilotage"
+
+
+@click.command()
+@data_option
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, help="Where requests go.")
+@click.option(
+    "--api-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port of the API server. [default: the one of the last time, else a free one]",
+)
+@click.option("--host-name", metavar="NAME", default="local", show_default=True, help="What this machine is called.")
+@click.option(
+    "--file-roots",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Below it, file:// sources may be read; repeatable.",
+)
+@click.option("--llama-server", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
+@click.option("--envoy", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
+@click.option("-d", "--detach", is_flag=True, help="Come back when everything is ready, and leave it running.")
+@one_sentence
+def up(
+    *,
+    data: Path,
+    port: int,
+    api_port: int,
+    host_name: str,
+    file_roots: tuple[Path, ...],
+    llama_server: Path | None,
+    envoy: Path | None,
+    detach: bool,
+) -> None:
+    """Run the whole system on this machine: API server, controllers, agent and gateway.
+
+    Until Ctrl-C, or until `pilotage down`. Each part is a process of its own with its log in DIR/logs. What was
+    deployed is there again the next time.
+    """
+    from pilotage.up.parts import Wishes
+
+    wishes = Wishes(data, port, api_port, host_name, tuple(root.absolute() for root in file_roots), llama_server, envoy)
+    if detach:
+        _in_background(wishes)
+    else:
+        _in_foreground(wishes)
+
+
+def _in_foreground(wishes: Wishes) -> None:
+    import asyncio
+
+    from pilotage.up.supervisor import UpError
+
+    try:
+        asyncio.run(_run(wishes))
+    except UpError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _run(wishes: Wishes) -> None:
+    import asyncio
+
+    from pilotage.runtime.process import on_signals
+    from pilotage.up.supervisor import Supervisor
+
+    supervisor = Supervisor(wishes, click.echo)
+    told = asyncio.Event()
+
+    def end() -> None:
+        if told.is_set():
+            supervisor.hurry()
+        told.set()
+
+    with on_signals(end):
+        await supervisor.run(told, lambda note: _announce(supervisor.layout, note))
+
+
+def _in_background(wishes: Wishes) -> None:
+    """The same command again, without a terminal; its words go to a log until it is ready."""
+    import subprocess
+    import sys
+    import time
+
+    from pilotage.up.layout import Layout
+
+    layout = Layout(wishes.folder)
+    layout.make()
+    log = layout.logs / "up.log"
+    words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "pilotage", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    while child.poll() is None:
+        note = layout.read()
+        if note is not None and note.supervisor.pid == child.pid and note.ready:
+            _announce(layout, note)
+            return
+        time.sleep(0.05)
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    raise click.ClickException(lines[-1].removeprefix("Error: ") if lines else f"it ended with {child.returncode}.")
+
+
+def _announce(layout: Layout, note: Note) -> None:
+    click.echo("\nPilotage is up.")
+    click.echo(f"  requests    {note.gateway}/v1")
+    click.echo(f"  kubectl     export KUBECONFIG={layout.kubeconfig}")
+    click.echo(f"  logs        {layout.logs}")
+    click.echo("  deploy      pilotage deploy NAME --model SOURCE --on local --route Gateway")
+    click.echo("  take down   pilotage down\n")

@@ -1,0 +1,102 @@
+"""One part as a child process: started with a mark, its output in a log file, dead when its parent dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from pilotage.up.layout import MARK
+from pilotage.up.remains import seen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pilotage.up.layout import Layout, Seen
+
+LOG_BYTES = 10 * 1024 * 1024
+"""A log that is longer when its part starts is put aside, in place of the one before."""
+_PR_SET_PDEATHSIG = 1
+
+
+class Child:
+    """A process of ours. `start` gives it its life; who waits for `ended` gets its exit code."""
+
+    def __init__(self, name: str, layout: Layout) -> None:
+        self.name = name
+        self.log = layout.logs / f"{name}.log"
+        self._layout = layout
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, command: Sequence[str]) -> Seen:
+        """Start it. Its own process group: Ctrl-C in a terminal is for the supervisor, who then asks in order."""
+        _put_aside(self.log)
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, MARK: str(self._layout.folder), "PYTHONUNBUFFERED": "1"},
+                process_group=0,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        found = seen(self._process.pid)
+        if found is None:
+            raise ChildProcessError(f"{self.name} ended at once: {self.last_words()}")
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    async def ended(self) -> int:
+        """Its exit code, when it has one."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, which every part knows what to do with; a second one hurries it."""
+        self._send(signal.SIGTERM)
+
+    def force(self) -> None:
+        """SIGKILL, to it and to all of its group."""
+        if self.running:
+            assert self._process is not None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """The last line of its log, for a person."""
+        with contextlib.suppress(OSError):
+            lines = self.log.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
+            if lines:
+                return lines[-1]
+        return "it said nothing"
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.running:
+            assert self._process is not None
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+def _put_aside(log: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))
+
+
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def _die_with_parent() -> None:
+    """In the child, before it becomes the part: SIGTERM when the supervisor dies, however it dies."""
+    assert _libc is not None
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

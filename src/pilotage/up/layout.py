@@ -1,0 +1,124 @@
+"""The one folder that everything of one machine lies in, and the note in it about what runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MARK = "PILOTAGE_UP"
+"""A variable in the environment of every process that belongs to a folder: the folder."""
+
+
+SOCKETS_PATH_MAX = 80
+"""In bytes. Systems end at 104 or 108, with the name of the socket."""
+
+
+class Seen(NamedTuple):
+    """A process, and no other one that later got its number."""
+
+    pid: int
+    started: float
+
+
+class Note(NamedTuple):
+    """What runs for a folder, as its supervisor wrote it down before it told anybody."""
+
+    supervisor: Seen
+    parts: Mapping[str, Seen]
+    ports: Mapping[str, int]
+    gateway: str
+    """The address that requests go to."""
+    ready: bool = False
+
+
+class Layout(NamedTuple):
+    """Where things are."""
+
+    folder: Path
+
+    @property
+    def harbor(self) -> Path:
+        """The API server's own folder."""
+        return self.folder / "harbor"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.harbor / "kubeconfig"
+
+    @property
+    def models(self) -> Path:
+        """Weights that the operator fetched."""
+        return self.folder / "models"
+
+    @property
+    def logs(self) -> Path:
+        """One file for each part."""
+        return self.folder / "logs"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the supervisor as long as it lives."""
+        return self.folder / "up.lock"
+
+    @property
+    def sockets(self) -> Path:
+        """Of the gateway. The path of a socket must be short: where the folder's own is long, it is beside it."""
+        own = self.folder / "gateway"
+        if len(os.fsencode(own)) <= SOCKETS_PATH_MAX:
+            return own
+        mark = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
+        return Path(tempfile.gettempdir(), f"pilotage-{mark}")
+
+    def of(self, part: str) -> Path:
+        """The folder of a part."""
+        return self.folder / part
+
+    def access(self, part: str) -> Path:
+        """The kubeconfig of a part."""
+        return self.folder / "access" / f"{part}.kubeconfig"
+
+    def token(self, part: str) -> Path:
+        """What its kubeconfig names; changed from time to time."""
+        return self.folder / "access" / f"{part}.token"
+
+    def make(self) -> None:
+        """The folders, for nobody else's eyes. Raises OSError."""
+        for each in (self.folder, self.models, self.logs, self.folder / "access"):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def read(self) -> Note | None:
+        """What runs, or ran; None where nothing is known."""
+        try:
+            note = json.loads((self.folder / "up.json").read_text(encoding="utf-8"))
+            parts = {name: Seen(*seen) for name, seen in note["parts"].items()}
+            return Note(Seen(*note["supervisor"]), parts, note["ports"], note["gateway"], note["ready"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write(self, note: Note) -> None:
+        """Put it down, whole or not at all."""
+        write_private(self.folder / "up.json", json.dumps(note._asdict()))
+
+    def forget(self) -> None:
+        """Nothing runs any more."""
+        shutil.rmtree(self.sockets, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / "up.json").unlink()
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner can read, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)

@@ -1,0 +1,274 @@
+"""Brings the parts up in order, keeps them up, and takes them down in the reverse order of need."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import fcntl
+import functools
+import os
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from pilotage.kube import ApiError, Client, load_config
+from pilotage.up import access, remains
+from pilotage.up.children import Child
+from pilotage.up.layout import Layout, Note, Seen
+from pilotage.up.parts import DOWN, HARBOR, WORKERS, Wishes, command
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+
+START_SECONDS = 60
+ATTEMPTS = 3
+"""A part that has ended so often before it was ready for the first time keeps the rest from coming up."""
+PATIENCE = 60
+"""How long a leftover of an earlier life may take to end when it is asked."""
+BACKOFF = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+STEADY_SECONDS = 60
+"""A part that ran for so long starts anew with the shortest wait."""
+
+
+class UpError(Exception):
+    """It cannot come up, or did not go down: in one sentence, and what to do."""
+
+
+class Proof(NamedTuple):
+    """What was looked for after all was told to end."""
+
+    processes: list[Seen]
+    ports: list[int]
+
+    def __bool__(self) -> bool:
+        """Whether nothing is left."""
+        return not self.processes and not self.ports
+
+
+class Supervisor:
+    """The parts of one folder. `say` tells a person, a line at a time."""
+
+    def __init__(self, wishes: Wishes, say: Callable[[str], None]) -> None:
+        self.layout = Layout(wishes.folder)
+        self._wishes = wishes
+        self._say = say
+        self._children = {name: Child(name, self.layout) for name in DOWN}
+        self._parts: dict[str, Seen] = {}
+        self._ports: dict[str, int] = {}
+        self._all_ready = False
+        self._hurried = False
+        self._ending: Child | None = None
+        self._ends: collections.Counter[str] = collections.Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, told: asyncio.Event, on_ready: Callable[[Note], None]) -> None:
+        """Bring everything up, keep it up until `told`, then take everything down. Raises UpError."""
+        with self._alone():
+            self._clear()
+            waiting = asyncio.create_task(told.wait())
+            try:
+                starting = asyncio.create_task(self._start())
+                await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if not starting.done():
+                    starting.cancel()
+                    await asyncio.gather(starting, return_exceptions=True)
+                    return
+                on_ready(await starting)
+                await waiting
+                self._say("going down: servers first, in order")
+            finally:
+                waiting.cancel()
+                await self._stop()
+
+    def hurry(self) -> None:
+        """Do not wait for requests any more: the part whose turn it is gets told a second time."""
+        self._hurried = True
+        if self._ending is not None:
+            self._ending.ask_to_end()
+
+    # Coming up
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One supervisor for each folder."""
+        try:
+            self.layout.make()
+            lock: IO[str] = self.layout.lock.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UpError(f"{error}. Choose another --data.") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UpError(f"{self.layout.folder} is up already. Take it down first: pilotage down") from error
+            yield
+
+    def _clear(self) -> None:
+        """End what an earlier supervisor left that was killed. Servers stay: the agent takes them up again."""
+        note = self.layout.read()
+        if note is None:
+            return
+        left = remains.end(note.parts.values(), PATIENCE)
+        if left:
+            raise UpError(f"a process of an earlier `up` does not end: {', '.join(str(each.pid) for each in left)}.")
+        self._ports.update(note.ports)
+
+    async def _start(self) -> Note:
+        for part in WORKERS:
+            self._ports[part] = remains.free_port(self._ports.get(part, 0))
+        if remains.listening([self._wishes.port]):
+            raise UpError(f"port {self._wishes.port} is taken. Choose another --port.")
+        async with self._in_time(HARBOR):
+            await self._run(HARBOR)
+            await self._prepared()
+        for part in WORKERS:
+            async with self._in_time(part):
+                await self._run(part)
+        await asyncio.gather(*(self._ready(part) for part in WORKERS))
+        self._all_ready = True
+        self.layout.write(self._note())
+        return self._note()
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self, part: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                yield
+        except TimeoutError as error:
+            child = self._children[part]
+            raise UpError(f"{part} did not come up in {START_SECONDS} s: {child.last_words()} ({child.log})") from error
+
+    async def _run(self, part: str) -> None:
+        """Start a part and see to it that it is started again whenever it ends."""
+        self._parts[part] = await self._children[part].start(self._command(part))
+        self.layout.write(self._note())
+        self._spawn(self._keep(part))
+
+    def _command(self, part: str) -> list[str]:
+        return command(part, self._wishes, self.layout, self._ports)
+
+    def _note(self) -> Note:
+        own = remains.seen(os.getpid())
+        assert own is not None
+        return Note(own, self._parts, self._ports, f"http://127.0.0.1:{self._wishes.port}", self._all_ready)
+
+    async def _keep(self, part: str) -> None:
+        child, failures = self._children[part], 0
+        loop = asyncio.get_running_loop()
+        while True:
+            since = loop.time()
+            code = await child.ended()
+            self._ends[part] += 1
+            failures = 0 if loop.time() - since > STEADY_SECONDS else failures + 1
+            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            self._say(f"{part} ended with {code}: {child.last_words()}. It starts again in {pause} s ({child.log})")
+            await asyncio.sleep(pause)
+            with contextlib.suppress(OSError):
+                self._parts[part] = await child.start(self._command(part))
+                self.layout.write(self._note())
+
+    async def _prepared(self) -> None:
+        """The API server answers, knows our kinds, and every part has its key; keys are changed from time to time."""
+        await self._until(self._answers)
+        async with self._client() as client:
+            await access.install(client)
+            for part in WORKERS:
+                await access.give_access(client, self.layout, part)
+        self._spawn(self._renew())
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(access.SECONDS / 4)
+            try:
+                async with self._client() as client:
+                    for part in WORKERS:
+                        await access.give_access(client, self.layout, part)
+            except (ApiError, OSError) as error:
+                self._say(f"the keys of the parts could not be renewed, and are good for a while: {error}")
+
+    def _client(self) -> Client:
+        return Client.connect(load_config(kubeconfig=str(self.layout.kubeconfig)))
+
+    async def _answers(self) -> bool:
+        if not self._children[HARBOR].running:
+            raise UpError(f"the API server did not start: {self._children[HARBOR].last_words()}")
+        if not self.layout.kubeconfig.exists():
+            return False
+        try:
+            async with self._client() as client:
+                await client.get_path("/readyz")
+        except (ApiError, OSError):
+            return False
+        return True
+
+    async def _ready(self, part: str) -> None:
+        async with self._in_time(part):
+            await self._until(functools.partial(self._says_ready, part))
+        self._say(f"{part} is ready")
+
+    async def _says_ready(self, part: str) -> bool:
+        if self._ends[part] >= ATTEMPTS:
+            raise UpError(f"{part} does not start: {self._children[part].last_words().removeprefix('Error: ')}")
+        return await _answers_ready(self._ports[part])
+
+    async def _until(self, true: Callable[[], Awaitable[bool]]) -> None:
+        while not await true():  # noqa: ASYNC110 - what other processes do
+            await asyncio.sleep(0.05)
+
+    # Going down
+
+    async def _stop(self) -> None:
+        """Each part in its turn; the servers of the agent first, while requests still get through."""
+        for task in self._tasks:  # nothing is started again from here on
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for part in DOWN:
+            child = self._children[part]
+            if not child.running:
+                continue
+            self._ending = child
+            child.ask_to_end()
+            if self._hurried:
+                child.ask_to_end()
+            try:
+                async with asyncio.timeout(self._wishes.patience):
+                    code = await child.ended()
+            except TimeoutError:
+                child.force()
+                code = await child.ended()
+            self._say(f"{part} has ended" + (f" with {code}: {child.last_words()}" if code else ""))
+        own = [self._ports[part] for part in WORKERS if part in self._parts]
+        proof = look(self.layout, [*own, self._wishes.port] if own else [])
+        if not proof:
+            raise UpError(told(proof))
+        self.layout.forget()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._tasks.add(asyncio.create_task(work))
+
+
+def look(layout: Layout, ports: list[int]) -> Proof:
+    """What is left of the processes and ports of a folder, as the system says."""
+    return Proof(remains.marked(layout.folder), remains.listening(ports))
+
+
+def told(proof: Proof) -> str:
+    """What is left, and what to do."""
+    processes = ", ".join(str(each.pid) for each in proof.processes)
+    ports = ", ".join(str(each) for each in proof.ports)
+    what = [f"processes {processes}"] * bool(processes) + [f"ports {ports}"] * bool(ports)
+    return f"not all has ended: {' and '.join(what)}. Run `pilotage down` again; it forces what does not end."
+
+
+async def _answers_ready(port: int) -> bool:
+    """Whether /readyz answers 200."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        writer.write(b"GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        return b" 200 " in await reader.readline()
+    except OSError:
+        return False
+    finally:
+        writer.close()

@@ -1,0 +1,23 @@
+"""A machine of its own for each test: everything of it lies in the test's folder and ends with the test."""
+
+import subprocess
+import sys
+
+import pytest
+
+from demo.machine import Machine
+from demo.tiny_gguf import write
+
+
+@pytest.fixture
+def machine(tmp_path):
+    said = []
+    made = Machine(tmp_path, said.append)
+    write(tmp_path / "v1.gguf", sentence="I am the first version.", endless=True)
+    write(tmp_path / "v2.gguf", sentence="I am the second one.", endless=True)
+    try:
+        yield made
+    finally:
+        down = [sys.executable, "-m", "pilotage", "down", "--now", "--data", str(made.data)]
+        ended = subprocess.run(down, capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -1,0 +1,56 @@
+"""``make demo`` tells the story that the README shows.
+
+`PILOTAGE_TRANSCRIPT=write` puts what it says now into the README.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+BLOCK = re.compile(r"(?<=<!-- demo -->\n```\n).*?(?=```\n<!-- /demo -->)", re.DOTALL)
+
+PASSING = re.compile(r"^ +(operator|up|route|gone|detach|drain|stop|remove) .*\d s$")
+"""A line about something that goes on: which of them are seen, and how often, is a matter of time."""
+
+
+def tidy(text):
+    """What it says, without what differs from run to run and tells nothing: the folder and the port."""
+    text = re.sub(r"/\S*/pilotage-demo-\w+", "/tmp/demo", text)
+    return re.sub(r"(127\.0\.0\.1:|--port )\d+", r"\g<1>8080", text).strip() + "\n"
+
+
+def stable(text):
+    """The lines that are the same in every run, with numbers, uids and times made equal."""
+    lines = [line for line in text.splitlines() if line.strip() and not PASSING.match(line)]
+    lines = [re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[\d:]+Z", "…", line) for line in lines]
+    return [" ".join(re.sub(r"\d+(\.\d+)?", "0", line).split()) for line in lines]
+
+
+@pytest.fixture
+def folder():
+    """Of a short name: sockets are in it."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def test_the_demo_tells_the_story_of_the_readme(folder):
+    env = {**os.environ, "TMPDIR": str(folder)}
+    answer = subprocess.run([sys.executable, "-m", "demo"], capture_output=True, text=True, check=False, env=env)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    told = tidy(answer.stdout)
+    readme = README.read_text(encoding="utf-8")
+    if os.environ.get("PILOTAGE_TRANSCRIPT") == "write":
+        README.write_text(BLOCK.sub(lambda _: told, readme), encoding="utf-8")
+        readme = README.read_text(encoding="utf-8")
+    shown = BLOCK.search(readme)
+    assert shown is not None
+    assert stable(told) == stable(shown[0])
+    assert re.search(r"^  [1-9]\d* requests, [1-9]\d* of them streams: 0 failed$", told, re.MULTILINE)
+    assert "Left: 0 processes, 0 ports, 0 folders." in told
+    assert list(folder.iterdir()) == []

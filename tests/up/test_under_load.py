@@ -1,0 +1,66 @@
+"""No request fails, no stream is cut, through everything that an endpoint goes through on one machine.
+
+`PILOTAGE_REDEPLOYS` (2 unless it is said otherwise) and `PILOTAGE_CLIENTS` (8) make it as long as one likes.
+"""
+
+import asyncio
+import os
+import sys
+
+from demo.load import Load
+from pilotage.up import parts
+from pilotage.up.layout import Layout
+from pilotage.up.supervisor import Supervisor
+from tests.up.test_up import bring_up, deploy, kill, servers
+
+REDEPLOYS = int(os.environ.get("PILOTAGE_REDEPLOYS", "2"))
+CLIENTS = int(os.environ.get("PILOTAGE_CLIENTS", "8"))
+
+
+async def test_nothing_fails_through_redeploys_scaling_a_delete_and_a_restart_of_the_agent(machine):
+    bring_up(machine)
+    deploy(machine)
+    deploy(machine, "scribe")
+
+    async def typed(command):
+        await asyncio.to_thread(machine.run, command)
+        await load.more(CLIENTS)
+
+    async with Load(f"{machine.url}/v1/chat/completions", "assistant", clients=CLIENTS) as load:
+        await load.more(CLIENTS)
+        for number in range(REDEPLOYS):
+            model = machine.folder / f"v{2 - number % 2}.gguf"
+            await typed(f"pilotage redeploy assistant --model file://{model}")
+        await typed("pilotage scale assistant --replicas 2")
+        await typed("pilotage scale assistant --replicas 1")
+        await typed(f"pilotage delete servingendpoint/scribe --yes --receipt {machine.folder}/receipt.json")
+        before = {each.pid for each in servers(machine)}
+        await asyncio.to_thread(kill, Layout(machine.data), "agent")
+        await load.more(10 * CLIENTS)
+        assert {each.pid for each in servers(machine)} == before, "a server that was wanted was started anew"
+
+    assert load.failures == []
+    assert load.said == {"I am the first", "I am the second"}
+
+
+async def test_the_same_in_the_wrong_order_fails(machine, monkeypatch):
+    def careless(part, *rest):
+        return [sys.executable, "-m", "tests.up.careless", *parts.command(part, *rest)[3:]]
+
+    monkeypatch.setattr("pilotage.up.supervisor.command", careless)
+    ready, told = asyncio.Event(), asyncio.Event()
+    wishes = parts.Wishes(machine.data, machine.port, file_roots=[machine.folder])
+    running = asyncio.create_task(Supervisor(wishes, machine.show).run(told, lambda _: ready.set()))
+    await ready.wait()
+    try:
+        await asyncio.to_thread(deploy, machine)
+        async with Load(f"{machine.url}/v1/chat/completions", "assistant", clients=CLIENTS) as load:
+            await load.more(CLIENTS)
+            for model in ("v2", "v1") * 5:
+                if not load.failures:
+                    redeploy = f"pilotage redeploy assistant --model file://{machine.folder}/{model}.gguf"
+                    await asyncio.to_thread(machine.run, redeploy)
+        assert load.failures != []
+    finally:
+        told.set()
+        await running

@@ -1,0 +1,103 @@
+"""``pilotage up`` and ``down``: the real processes, with a real llama-server and a real Envoy."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+
+from pilotage.up import remains
+from pilotage.up.layout import Layout
+from tests.support.waiting import soon
+
+
+def bring_up(machine):
+    machine.run(f"pilotage up --detach --port {machine.port} --file-roots {machine.folder}")
+
+
+def deploy(machine, name="assistant", model="v1"):
+    machine.run(f"pilotage deploy {name} --model file://{machine.folder}/{model}.gguf --on local --route Gateway")
+
+
+def servers(machine):
+    """The llama-servers that run for a machine."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if words and words[0].endswith("llama-server") and str(machine.folder) in " ".join(words):
+            found.append(process)
+    return found
+
+
+def kill(layout, part):
+    """Kill a part, and wait until it runs again."""
+    before = layout.read().parts[part]
+    os.kill(before.pid, signal.SIGKILL)
+    soon(lambda: (now := layout.read().parts[part]) != before and remains.alive(now), f"{part} runs again")
+
+
+def test_what_was_deployed_is_there_again_after_down_and_up(machine):
+    bring_up(machine)
+    said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
+    assert f"{machine.data} is up already. Take it down first: pilotage down" in said
+    deploy(machine)
+    assert machine.ask("assistant").startswith("I am the first version.")
+    assert may_list_endpoints(machine) == {"agent": False, "gateway": False, "operator": True}
+    assert "No process is left" in machine.run("pilotage down")
+    assert servers(machine) == []
+    assert remains.marked(machine.data) == []
+
+    bring_up(machine)
+    soon(lambda: machine.answers("assistant"), "the endpoint serves again")
+    said = machine.run("pilotage down --purge")
+    assert "deleting ServingEndpoint default/assistant" in said
+    assert not machine.data.exists()
+    assert remains.listening([machine.port]) == []
+
+
+def may_list_endpoints(machine):
+    """Which of the parts get an answer to that, with the key that each has for itself alone."""
+    answers = {}
+    for part in ("agent", "gateway", "operator"):
+        kubeconfig = Layout(machine.data).access(part)
+        assert kubeconfig.stat().st_mode & 0o077 == 0
+        command = [sys.executable, "-m", "pilotage", "list", "-A", "--kubeconfig", str(kubeconfig)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert answer.returncode == 0 or "forbidden" in answer.stderr, answer.stderr
+        answers[part] = answer.returncode == 0
+    return answers
+
+
+def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_supervisor_left(machine):
+    bring_up(machine)
+    deploy(machine)
+    layout = Layout(machine.data)
+    for part in ("operator", "agent", "gateway", "harbor"):
+        (server,) = servers(machine)
+        kill(layout, part)
+        soon(lambda: machine.answers("assistant"), "requests are answered")
+        assert [each.pid for each in servers(machine)] == [server.pid], f"{part}: the server was started anew"
+    note = layout.read()
+    os.kill(note.supervisor.pid, signal.SIGKILL)
+    machine.run("pilotage down --now")
+    assert servers(machine) == []
+    assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
+
+
+def test_a_port_that_is_taken_is_said_and_nothing_is_left(machine):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", machine.port))
+        taken.listen()
+        said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
+    assert f"port {machine.port} is taken. Choose another --port." in said
+    assert remains.marked(machine.data) == []
+
+
+def test_down_without_up_says_so_and_removes_nothing(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    command = [sys.executable, "-m", "pilotage", "down", "--purge", "--data", str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == f"Nothing was brought up in {tmp_path}.\n"
+    assert (tmp_path / "mine").read_text() == "precious"
