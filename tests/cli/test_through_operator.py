@@ -13,8 +13,9 @@ from pilotage.cli import operators
 from pilotage.cli.operators import judge
 from pilotage.cli.progress import Lines
 from pilotage.cli.teardown_record import Recorded, planned
+from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
-from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import (
     LEASES,
     Client,
@@ -64,16 +65,17 @@ def deployed(chat: Chat, name: str = "a", **more: Any) -> Object:
     return chat.write(name, serving(name, ledger=PARTS))
 
 
-async def record(client: Client, endpoint: Object, status: Json) -> Object:
+async def record(client: Client, endpoint: Object, status: Json, reason: str = "Deleted") -> Object:
     """What an operator writes down about a deletion."""
     target = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, "uid": endpoint.meta.uid}
     target |= {"namespace": endpoint.meta.namespace, "name": endpoint.meta.name}
+    parts = [{name: value for name, value in each.items() if name != "revision"} for each in PARTS]
     body = {
         "metadata": {
             "name": f"{endpoint.meta.name}-{endpoint.meta.uid[:8]}",
-            "labels": {LABEL_ENDPOINT_UID: endpoint.meta.uid},
+            "labels": {LABEL_ENDPOINT: endpoint.meta.name, LABEL_ENDPOINT_UID: endpoint.meta.uid},
         },
-        "spec": {"target": target, "reason": "Deleted"},
+        "spec": {"target": target, "reason": reason, "parts": parts},
     }
     made = await client.create(TEARDOWNS, body, namespace=endpoint.meta.namespace)
     return await client.patch(TEARDOWNS, made.key, merge_patch({"status": status}), subresource="status")
@@ -221,6 +223,47 @@ def test_one_that_is_not_there_needs_no_deleting(chat: Chat):
     chat.hold_lease()
     ran = chat.run("delete", "se/a", "--yes")
     assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} is not there: nothing to do\n")
+
+
+def vanished(chat: Chat, status: Json) -> Object:
+    """An endpoint that went before its parts did, and the record of them."""
+    meta = {"name": "a", "namespace": chat.namespace, "uid": "u-a"}
+    body = {"apiVersion": ENDPOINTS.api_version, "kind": ENDPOINTS.kind, "metadata": meta, "spec": {}}
+    left = Object.from_dict(body | {"status": {"ledger": PARTS}})
+    chat.ask(lambda client: record(client, left, status, "Vanished"))
+    return left
+
+
+def test_one_that_went_before_its_parts_is_followed_to_their_end(chat: Chat, monkeypatch: pytest.MonkeyPatch):
+    left = vanished(chat, {"phase": "stop", "left": 4})
+    chat.hold_lease()
+    ran = chat.run("delete", "se/a", "--yes", "--timeout", "1")
+    assert ran.code == 1
+    assert f"servingendpoint/a -n {chat.namespace} is gone, but what was made for it is not: teardown/a-u-a" in ran.err
+    assert "Not finished: 4 of 4 are not known to be gone." in ran.err
+
+    async def finish(followed: Operated, _: Object) -> None:
+        patch = merge_patch({"status": finished(left)})
+        await followed._client.patch(TEARDOWNS, chat.key("a-u-a"), patch, subresource="status")
+
+    monkeypatch.setattr(Operated, "_ask", finish)
+    ran = chat.run("delete", "se/a", "--yes", "--timeout", "20")
+    assert ran.code == 0, ran.err
+    assert "Plan: 4 objects" in ran.out
+    assert "4 gone by uid" in ran.out
+    ran = chat.run("delete", "se/a", "--yes")
+    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} is not there: nothing to do\n")
+
+
+def test_what_one_left_that_is_gone_is_taken_from_here_where_no_operator_runs(chat: Chat):
+    vanished(chat, {"phase": "stop", "left": 4})
+    ours = kinds.deployment("a-1")
+    ours["metadata"]["labels"] = {LABEL_ENDPOINT_UID: "u-a"}
+    chat.create(kinds.DEPLOYMENTS, ours)
+    ran = chat.run("delete", "se/a", "--dry-run", "--adopt")
+    assert "No operator runs" in ran.err
+    assert "what was made for it is not: teardown/a-u-a" in ran.err
+    assert "deployment/a-1" in ran.out
 
 
 @pytest.mark.parametrize("flags", [["--keep", "volumes"], ["--drain", "5"]])

@@ -8,16 +8,18 @@ from pilotage.cli.connecting import BadTarget
 from pilotage.cli.endpoints import is_endpoint_kind
 from pilotage.cli.looking import progress
 from pilotage.cli.operators import find_operator
-from pilotage.cli.teardown_record import planned
+from pilotage.cli.teardown_record import DONE, is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
-from pilotage.cli.views import Endpoint, view
-from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID
-from pilotage.kube import Absent, KindNotServed, ObjectKey, UnknownKind
+from pilotage.cli.views import Endpoint, Teardown, view
+from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.words import parse
 from pilotage.teardown.world import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pilotage.cli.connecting import Connection
     from pilotage.cli.operators import Operator
     from pilotage.cli.preparing import Asked
@@ -39,8 +41,10 @@ async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
         except Absent:
             absent.append(Name(ENDPOINTS.group, ENDPOINTS.kind, here, name))
     operator = await find_operator(client)
+    places = dict.fromkeys((here, operator.namespace or here))
+    gone = [left_by(each) for name in absent for each in await _unfinished(client, name, places)]
     if operator.alive is False:
-        return await _by_this_machine(client, asked, found, operator)
+        return await _by_this_machine(client, asked, found, gone, operator)
     if asked.keep or asked.drain:
         raise BadTarget(
             "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to "
@@ -48,7 +52,27 @@ async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
         )
     if operator.alive is None:
         progress(f"It is left to the operator; {operator.text}.")
-    return Operated(connection, operator, found, absent, asked.timeout)
+    absent = [name for name in absent if name.name not in {obj.meta.name for obj in gone}]
+    return Operated(connection, operator, found, absent, asked.timeout, gone=gone)
+
+
+async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list[Object]:
+    """The records of an endpoint that is not there any more, and whose parts still go."""
+    found = []
+    for place in places:
+        try:
+            records = (await client.list(TEARDOWNS, place, labels=f"{LABEL_ENDPOINT}={name.name}")).items
+        except ApiError as error:
+            progress(f"Whether something is left of {name} could not be read: {error.message}")
+            continue
+        for record in records:
+            seen = view(record, Teardown)
+            target = seen.spec.target
+            mine = (target.namespace, target.name) == (name.namespace, name.name)
+            if mine and is_of_deletion(seen, target.uid) and seen.status.phase != DONE:
+                progress(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
+                found.append(record)
+    return found
 
 
 async def _endpoints_named(connection: Connection, asked: Asked) -> list[str]:
@@ -68,7 +92,9 @@ async def _endpoints_named(connection: Connection, asked: Asked) -> list[str]:
     return [name for _, name in named]
 
 
-async def _by_this_machine(client: Client, asked: Asked, found: list[Object], operator: Operator) -> Asked:
+async def _by_this_machine(
+    client: Client, asked: Asked, found: list[Object], gone: list[Object], operator: Operator
+) -> Asked:
     """What has to be done here, because nobody else does. Only ``--adopt`` says that it may be."""
     progress(f"No operator runs: {operator.text}. So this is done from here.")
     if not asked.adopt:
@@ -81,7 +107,7 @@ async def _by_this_machine(client: Client, asked: Asked, found: list[Object], op
             f"--finalizer {ENDPOINT_FINALIZER}"
         )
     words, keep, drain = [f"{kind}/{name}" for kind, name in parse(asked.words).named], list(asked.keep), asked.drain
-    for obj in found:
+    for obj in (*found, *gone):
         ledger = planned(view(obj, Endpoint), utc_now())
         for entry in ledger.entries:
             if entry.uid != obj.meta.uid and await _is_part(client, entry, obj.meta.uid):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotage.kinds.names import ENDPOINTS
-from pilotage.kube import Resource
+from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.decision import Cause, Decision, Sight, Wait
 from pilotage.teardown.fields import dig, moment, texts
@@ -27,8 +27,26 @@ _CLAIM = "PersistentVolumeClaim"
 _UNDER_WAY = ("Deleted", "Vanished")
 
 
-def planned(endpoint: Endpoint, now: dt.datetime) -> Ledger:
-    """What will go with an endpoint and what stays, from what its status says was made for it."""
+def left_by(record: Object) -> Object:
+    """An endpoint that is gone, as the record of its teardown knows it."""
+    spec = record.to_dict()["spec"]
+    target = spec["target"]
+    return Object.from_dict(
+        {
+            "apiVersion": target["apiVersion"],
+            "kind": target["kind"],
+            "metadata": {name: target[name] for name in ("namespace", "name", "uid")},
+            "spec": {"deletion": spec.get("deletion", {})},
+            "status": {"ledger": spec.get("parts", [])},
+        }
+    )
+
+
+def planned(endpoint: Endpoint, now: dt.datetime, *, gone: bool = False) -> Ledger:
+    """What will go with an endpoint and what stays, from what its status says was made for it.
+
+    `gone`: the endpoint itself is not there any more.
+    """
     meta = endpoint.metadata
     keep = frozenset(texts(endpoint.spec, "deletion", "keep"))
     itself = Entry(
@@ -40,14 +58,14 @@ def planned(endpoint: Endpoint, now: dt.datetime) -> Ledger:
         disposition=Disposition.DELETE,
         reason="named",
     )
-    parts = [_entry(endpoint, each, keep) for each in endpoint.status.ledger]
+    parts = [_entry(endpoint, each, keep, gone=gone) for each in endpoint.status.ledger]
     parts.sort(key=lambda entry: entry.phase)
     drain = dig(endpoint.spec, "deletion", "drainSeconds")
     return Ledger(
         targets=(str(itself),),
         started=format_time(now),
         policy=Policy(drain_seconds=float(drain) if isinstance(drain, int) else 0.0),
-        entries=(*parts, itself),
+        entries=tuple(parts) if gone else (*parts, itself),
     )
 
 
@@ -95,12 +113,13 @@ class _Sights:
         return Sight(State.GONE if uid in self.gone else State.PRESENT)
 
 
-def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str]) -> Entry:
+def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:
     group, _, version = part.api_version.rpartition("/")
     stays = part.kind == _CLAIM and (
         "Volumes" in keep or ("ModelCache" in keep and part.name == f"{endpoint.metadata.name}-cache")
     )
-    made = f"made for revision {part.revision}" if part.revision is not None else "made for all revisions"
+    whose = f"revision {part.revision}" if part.revision is not None else "all revisions"
+    made = f"left by servingendpoint/{endpoint.metadata.name}" if gone else f"made for {whose}"
     return Entry(
         resource=Resource(group, version, part.resource, part.kind),
         namespace=endpoint.metadata.namespace,

@@ -56,15 +56,25 @@ class Operated:
     """Endpoints that an operator takes down."""
 
     def __init__(
-        self, connection: Connection, operator: Operator, found: list[Object], absent: list[Name], timeout: float
+        self,
+        connection: Connection,
+        operator: Operator,
+        found: list[Object],
+        absent: list[Name],
+        timeout: float,
+        *,
+        gone: list[Object] | None = None,
     ) -> None:
+        """`gone`: those that are not there any more, and whose teardown is not finished."""
         now = utc_now()
+        gone = gone or []
         self._connection = connection
         self._client = connection.client
         self._operator = operator
         self._timeout = timeout
         self._ledgers = {obj.meta.uid: planned(view(obj, Endpoint), now) for obj in found}
-        self._found = found
+        self._ledgers |= {obj.meta.uid: planned(view(obj, Endpoint), now, gone=True) for obj in gone}
+        self._found = [*found, *gone]
         self.prepared = Prepared(World(now, live=False), _together(self._ledgers.values(), now), [], absent)
 
     async def carry_out(self, receipt: Path | None, *, as_json: bool) -> int:
