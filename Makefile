@@ -12,15 +12,15 @@ test: $(VENV)/dev ## run every test, in three parts side by side, on real contro
 	$(MAKE) --no-print-directory -j3 test-contract test-on-cluster test-simulated
 
 test-contract: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m "not cluster" --ignore tests/sim
+	$(PYTHON) -m pytest -q -m "not cluster" --ignore tests/sim --ignore tests/agent --ignore tests/gateway
 	$(PYTHON) -m pytest -q -m cluster tests/contract tests/cli tests/field
 
 test-on-cluster: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,cli contract controlplane field harbor sim teardown/why)
+	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,agent cli contract controlplane field harbor sim teardown/why)
 
 test-simulated: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m "not cluster" tests/sim
-	$(PYTHON) -m pytest -q -m cluster tests/controlplane tests/harbor tests/sim tests/teardown/why
+	$(PYTHON) -m pytest -q -m "not cluster" tests/sim tests/agent tests/gateway
+	$(PYTHON) -m pytest -q -m cluster tests/agent tests/controlplane tests/harbor tests/sim tests/teardown/why
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .
