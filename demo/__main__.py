@@ -99,7 +99,7 @@ def end(demo: Machine) -> None:
     """Take everything down, and show that nothing is left."""
     tell("Everything goes down.")
     demo.run("pilotage down --purge")
-    left = processes(str(demo.data))
+    left = processes(str(demo.folder))
     with socket.socket() as probe:
         listens = probe.connect_ex(("127.0.0.1", demo.port)) == 0
     tell(f"Left: {len(left)} processes, {int(listens)} ports, {int(demo.data.exists())} folders.")

@@ -154,6 +154,18 @@ async def test_only_the_recorded_uid_is_deleted(town):
     assert town.processes() == []
 
 
+async def test_a_copy_with_our_labels_is_somebody_elses(town):
+    await town.start()
+    await town.serving()
+    labels = {LABEL_PROCESS_UID: town.slice()["metadata"]["labels"][LABEL_PROCESS_UID]}
+    body = {"metadata": {"name": "copy", "labels": labels}, "addressType": "IPv4", "endpoints": [], "ports": []}
+    await town.client.create(SLICES, body, namespace=NAMESPACE)
+    await town.delete()
+    await town.until(lambda: town.find() is None)
+    assert town.slice() is None
+    assert town.slice("copy") is not None
+
+
 async def test_a_delete_goes_on_after_the_agent_was_killed(town):
     await town.start()
     await town.serving()

@@ -88,7 +88,7 @@ async def test_what_is_gone_already_is_unregistered_and_said_in_a_debug_line(tow
     found = await town.client.get(SLICES, entry.key)
     listed = registrar._of
 
-    async def stale(uid, namespace):  # as if somebody else had deleted it between our list and our delete
+    async def stale(_):  # as if somebody else had deleted it between our list and our delete
         registrar._of = listed
         await registrar.unregister(entry)
         return [found]

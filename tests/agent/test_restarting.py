@@ -123,11 +123,15 @@ def left_behind(name, host):
 
 async def test_a_slice_of_a_process_that_nobody_knows_is_swept(town):
     await town.client.create(SLICES, left_behind("old-1-0", town.host), namespace=NAMESPACE)
-    theirs = {"metadata": {"name": "theirs"}, "addressType": "IPv4", "endpoints": [], "ports": []}
-    await town.client.create(SLICES, theirs, namespace=NAMESPACE)
+    for name, labels in (("theirs", {}), ("labelled", {LABEL_HOST: town.host})):
+        metadata = {"name": name, "labels": labels}
+        theirs = {"metadata": metadata, "addressType": "IPv4", "endpoints": [], "ports": []}
+        await town.client.create(SLICES, theirs, namespace=NAMESPACE)
     await town.start()
     await town.until(lambda: town.slice("old-1-0") is None)
+    await town.serving()  # by then it has seen all of them
     assert town.slice("theirs") is not None
+    assert town.slice("labelled") is not None, "no agent made it"
 
 
 async def test_a_slice_of_an_earlier_process_of_this_name_makes_room(town):
@@ -201,3 +205,9 @@ def test_a_file_that_is_no_journal_is_said_so(tmp_path):
     (tmp_path / "agent.sqlite").write_text("no database at all, " * 100)
     with pytest.raises(JournalError, match=r"cannot be read.*Move it away"):
         Journal(tmp_path)
+
+
+def test_a_folder_that_cannot_be_used_is_said_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match=r"cannot be used \(Not a directory\). Choose another --data\.$"):
+        Journal(tmp_path / "file" / "agent")

@@ -115,6 +115,8 @@ async def test_an_argument_that_the_server_does_not_know(town):
     await town.start()
     await town.place(runtime={"args": ["--no-such-thing"]})
     await fails(town, "BadArgument", "--no-such-thing")
+    assert "--no-such-thing" in town.logs()
+    assert town.status()["logFile"] in map(str, (town.settings.data / "logs").iterdir()), "it is said where they are"
 
 
 async def test_a_program_that_is_not_there(town):

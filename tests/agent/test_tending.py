@@ -7,13 +7,16 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from pilotage.agent.health import Prober, Verdict, count, names_of
-from pilotage.agent.launch import logs
-from pilotage.agent.launch.process import start
+from pilotage.agent.launch import census, logs
+from pilotage.agent.launch.process import end, start
 from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
+from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.agent.servers import SICKLY
+from tests.agent.servers import PLAIN, SICKLY
 from tests.agent.test_starting import quiet
 from tests.agent.town import HASTY, NAMESPACE, process_body, python_server
 from tests.support.kinds import delete
@@ -33,6 +36,16 @@ async def test_a_server_that_dies_is_withdrawn_and_started_again(town):
     notes = [each["reason"] for each in town.world.objects(EVENTS) if each["regarding"]["kind"] == "HostProcess"]
     assert "Killed" in notes
     assert "Healthy" in notes
+
+
+async def test_what_a_server_said_while_it_ran_does_not_put_off_its_restart(town):
+    """Its words tell why a start failed; one that has served did not lack a file at its start."""
+    town.pace = dataclasses.replace(HASTY, lasting=3600.0)
+    await town.start()
+    complaint = 'import sys; print("no such file or directory", file=sys.stderr, flush=True)\n'
+    await town.serving(runtime=python_server(complaint + PLAIN))
+    os.kill(town.pid(), signal.SIGKILL)
+    await town.until(lambda: town.status()["restarts"] == 1 and town.is_ready(), 10)
 
 
 async def test_it_is_noticed_at_once_that_a_server_has_died(town):
@@ -156,6 +169,7 @@ def test_the_tail_of_a_log_begins_where_it_is_asked_to(tmp_path):
     path = Path(tmp_path, "log")
     path.write_text("before\nafter\n")
     assert logs.tail(path, 7) == "after\n"
+    assert logs.tail(path, 100) == "before\nafter\n", "it was cut since: all of it came after"
     assert logs.tail(tmp_path / "none") == ""
 
 
@@ -185,3 +199,21 @@ async def test_a_stranger_on_its_port_is_no_sign_of_health(town):
 def test_who_answers_is_read_from_its_models():
     assert names_of(b'{"data": [{"id": "a"}, {"id": "b"}]}') == ["a", "b"]
     assert names_of(b"<html>") == []
+
+
+async def test_a_server_that_ends_while_it_is_looked_at_leaves_no_zombie(tmp_path, monkeypatch):
+    mark = census.Mark("uid", str(tmp_path))
+    begun = start(["/bin/sleep", "1000"], mark.variables, tmp_path / "log")
+    os.kill(begun.pid, signal.SIGSTOP)  # SIGTERM has to wait
+    real = census.runs
+
+    def runs(pid, born):
+        """By the time that anybody looks, it has ended."""
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return real(pid, born)
+
+    monkeypatch.setattr(census, "runs", runs)
+    assert await end(mark, begun, lambda: monotonic() + 5) == 0
+    with pytest.raises(ChildProcessError):
+        os.waitpid(begun.pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait

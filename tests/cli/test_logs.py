@@ -1,16 +1,21 @@
 """``pilotage logs``: whose logs they are. (harbor runs no containers: what the pods print is made up here.)"""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.kube import PODS, Client, Invalid, ObjectKey, Unavailable
+from pilotage.cli import host_logs
+from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
+from pilotage.kube import PODS, Client, Invalid, Object, ObjectKey, Unavailable, merge_patch
 from pilotage.kube.transport import TransportError
 from tests.cli.serving import Chat, revision, serving
+from tests.kinds.objects import process
 from tests.support import kinds
 from tests.support.transports import MemoryResponse, ScriptedTransport
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -69,6 +74,83 @@ def test_nothing_to_print_is_said(chat: Chat, asked: list[dict[str, Any]]):
     assert chat.run("logs", "a").code == 1
     pods(chat, made.meta.uid, waiting=1)
     assert chat.run("logs", "a").code == 1
+
+
+def on_host(chat: Chat, uid: str, name: str, folder: Path | None, text: str = "") -> Path:
+    """A process on a Host that says where its log is; the file is there if there is a text for it."""
+    labels = {LABEL_ENDPOINT_UID: uid, LABEL_REVISION: "1"}
+    made = chat.create(PROCESSES, process(name, {"host": "gpu-1"}, labels=labels))
+    if folder is None:
+        return Path()
+    file = folder / f"{name}_{made.meta.uid[:8]}.log"
+    patch = merge_patch({"status": {"logFile": str(file)}})
+    chat.ask(lambda client: client.patch(PROCESSES, made.key, patch, subresource="status"))
+    if text:
+        file.write_text(text)
+    return file
+
+
+def test_of_a_process_on_this_host(chat: Chat, tmp_path: Path):
+    made = chat.make("a", serving("a"))
+    file = on_host(chat, made.meta.uid, "a-1-0", tmp_path, "one\ntwo\nthree")
+    ran = chat.run("logs", "a")
+    assert (ran.code, ran.out) == (0, "one\ntwo\nthree\n")
+    assert ran.err == f"hostprocess/a-1-0 on host/gpu-1: {file}\n"
+    assert chat.run("logs", "a", "--tail", "2").out == "two\nthree\n"
+    assert chat.run("logs", "a", "--tail", "0").code == 1
+    ran = chat.run("logs", "a", "--previous")
+    assert (ran.code, ran.out) == (2, "")
+    assert "all starts of a server are in one log" in ran.err
+
+
+def test_of_processes_on_several_hosts_it_is_said_where_they_lie(chat: Chat, tmp_path: Path):
+    made = chat.make("a", serving("a"))
+    on_host(chat, made.meta.uid, "a-1-0", tmp_path, "one\n")
+    far = on_host(chat, made.meta.uid, "a-1-1", tmp_path / "far")
+    on_host(chat, made.meta.uid, "a-1-2", None)
+    ran = chat.run("logs", "a")
+    assert (ran.code, ran.out) == (0, "[a-1-0] one\n")
+    assert f"hostprocess/a-1-1 on host/gpu-1: {far}\nThat file is not on this machine: read it on gpu-1.\n" in ran.err
+    assert "hostprocess/a-1-2 has not started yet on host/gpu-1.\n" in ran.err
+
+
+def test_a_file_that_is_not_named_after_the_process_is_not_its_log(chat: Chat, tmp_path: Path):
+    made = chat.make("a", serving("a"))
+    on_host(chat, made.meta.uid, "a-1-0", None)
+    (tmp_path / "private").write_text("secret")
+    patch = merge_patch({"status": {"logFile": str(tmp_path / "private")}})
+    chat.ask(lambda client: client.patch(PROCESSES, chat.key("a-1-0"), patch, subresource="status"))
+    ran = chat.run("logs", "a")
+    assert (ran.code, ran.out) == (1, "")
+
+
+async def test_a_log_on_a_host_is_followed_through_its_rotation_until_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(host_logs, "LOOK_SECONDS", 0.01)
+    file = tmp_path / "a-1-0_0123abcd.log"
+    file.write_text("a long first line\nhal")
+    status = {"logFile": str(file)}
+    body = process("a-1-0", {"host": "gpu-1"}, uid="0123abcd-4567") | {"status": status}
+    printed = ""
+
+    async def until(text: str) -> None:
+        async def is_so() -> bool:
+            nonlocal printed
+            printed += capsys.readouterr().out
+            return printed == text
+
+        await eventually(is_so)
+
+    following = asyncio.create_task(host_logs.print_logs([Object.from_dict(body)], tail=None, follow=True))
+    await until("a long first line\n")
+    with file.open("a") as log:
+        log.write("f\n")
+    await until("a long first line\nhalf\n")
+    file.write_text("anew\n")
+    await until("a long first line\nhalf\nanew\n")
+    file.unlink()
+    assert await asyncio.wait_for(following, 10)
 
 
 async def test_a_log_comes_line_by_line_however_it_is_cut():

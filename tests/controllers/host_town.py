@@ -133,6 +133,7 @@ class Agent:
 
     async def _say(self, process: Any, status: dict[str, Any]) -> None:
         old = process.get("status", default={}) or {}
+        status = status | {"memoryBytes": process.get("spec", "memoryBytes", default=0)}
         if any(old.get(name) != value for name, value in status.items()):
             patch = merge_patch({"metadata": {"uid": process.meta.uid}, "status": status})
             await self.client.patch(PROCESSES, process.key, patch, subresource="status")

@@ -5,14 +5,24 @@ from typing import Any
 
 import pytest
 
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOSTS, MODELS, PROCESS_FINALIZER, PROCESSES
+from pilotage.kinds.names import (
+    ENDPOINTS,
+    GATEWAY_ROUTES,
+    HOSTS,
+    LABEL_ENDPOINT_UID,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    MODELS,
+    PROCESS_FINALIZER,
+    PROCESSES,
+)
 from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage.sim.loop import virtual
 from tests.controllers.harbour_town import KEY, NAMESPACES
 from tests.controllers.host_town import HostTown, host_town
 from tests.controllers.test_endpoint import REDEPLOYED, order
-from tests.kinds.objects import model
+from tests.kinds.objects import model, process
 
 HOST = {"kind": "Host", "host": "gpu-1"}
 ANY_HOST = {"kind": "Host", "hostSelector": {"matchLabels": {"gpu": "a100"}}}
@@ -458,6 +468,25 @@ async def test_by_labels_it_is_placed_where_the_most_memory_is_free():
         await place.deploy(placement=ANY_HOST, replicas=3, resources={"requests": {"memory": "6Gi"}})
         await place.serving()
         assert [place.process(f"chat-1-{number}")["spec"]["host"] for number in range(3)] == ["gpu-3", "gpu-3", "gpu-2"]
+
+
+@virtual
+async def test_memory_is_promised_once_also_while_weights_are_still_fetched():
+    async with host_town() as place:
+        agent = place.agents["gpu-1"]
+        await asyncio.sleep(5.0)
+        agent.alive = False  # it says what is said here
+        await place.deploy(placement=HOST, resources={"requests": {"memory": "12Gi"}})
+        await place.until(lambda: place.process("chat-1-0").get("spec", {}).get("host") == "gpu-1", 5.0)
+        patch = merge_patch({"status": {"phase": "Fetching"}})
+        await place.user.patch(PROCESSES, ObjectKey("default", "chat-1-0"), patch, subresource="status")
+        labels = {LABEL_ENDPOINT_UID: "another", LABEL_MANAGED_BY: MANAGED_BY}
+        body = process("next-1-0", {"memoryBytes": 12 << 30}, labels=labels)
+        await place.user.create(PROCESSES, body, namespace="default")
+        await place.until(lambda: place.process("next-1-0").get("status", {}).get("message"), 5.0)
+        assert place.process("next-1-0")["status"]["message"] == (
+            "host/gpu-1 has 4.0 GiB free, and 12.0 GiB are needed"
+        )
 
 
 @virtual

@@ -65,6 +65,18 @@ async def test_a_lost_host_costs_no_more_writes():
 
 
 @virtual
+async def test_a_last_write_of_a_lost_agent_that_comes_late_does_not_keep_its_address_in_traffic():
+    async with host_town() as place:
+        await deployed(place)
+        await lose(place)
+        assert place.in_traffic() == []
+        late = {"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}
+        await place.user.patch(SLICES, ObjectKey("default", "chat-1-0"), merge_patch(late))
+        assert place.in_traffic() == ["chat-1-0"]
+        await place.until(lambda: place.in_traffic() == [], 90.0)
+
+
+@virtual
 async def test_when_its_agent_is_back_it_serves_again_and_nothing_was_moved():
     async with host_town() as place:
         await deployed(place)
@@ -79,6 +91,24 @@ async def test_when_its_agent_is_back_it_serves_again_and_nothing_was_moved():
         assert events(place, "HostReturned") == ["Its agent is back."]
         alive = next(each for each in place.host("gpu-1")["status"]["conditions"] if each["type"] == "AgentAlive")
         assert alive["status"] == "True"
+
+
+@virtual
+async def test_an_agent_that_was_back_before_the_operator_is_called_alive_and_keeps_its_phase():
+    async with host_town() as place:
+        await deployed(place)
+        await lose(place)
+        place.managers[-1].stop()
+        place.agents["gpu-1"].alive = True
+        await place.user.patch(HOSTS, GPU_1, merge_patch({"status": {"phase": "Pressed"}}), subresource="status")
+        place.operate()
+
+        def alive() -> str:
+            conditions = place.host("gpu-1")["status"]["conditions"]
+            return str(next(each["status"] for each in conditions if each["type"] == "AgentAlive"))
+
+        await place.until(lambda: alive() == "True", 60.0)
+        assert place.host("gpu-1")["status"]["phase"] == "Pressed"
 
 
 @virtual

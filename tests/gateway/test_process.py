@@ -17,8 +17,8 @@ import pytest
 import pytest_asyncio
 
 from pilotage.gateway.accesslog import put_aside, rotate
-from pilotage.gateway.admin import Admin
-from pilotage.gateway.envoy import NoEnvoy, find
+from pilotage.gateway.admin import Admin, Slow
+from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.keeper import NOBODY
 from pilotage.gateway.settings import Folder
 from pilotage.kinds.crds import crds
@@ -73,7 +73,7 @@ def folder():
 async def running(api, folder):
     port, metrics = free_port(), free_port()
     command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), "--run", str(folder / "run")]
-    command += ["--listen", f"127.0.0.1:{port}", "--metrics", f"127.0.0.1:{metrics}"]
+    command += ["--listen", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
     async with Client.connect(load_config(kubeconfig=str(api))) as user, aiohttp.ClientSession() as http:
         await install(user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
@@ -181,6 +181,17 @@ async def test_what_is_taken_is_said_in_one_sentence_and_nothing_outlives_the_co
     long = await asyncio.to_thread(said, "--run", str(folder / ("x" * 100)), "--listen", "127.0.0.1:0")
     assert (long[0], "too long for a socket" in long[1]) == (1, True)
 
+    other = ("--run", str(folder / "other"), "--listen", "127.0.0.1:0")
+    metrics = await asyncio.to_thread(said, *other, "--metrics-address", listen)
+    assert (metrics[0], "cannot be used" in metrics[1], "--metrics-address" in metrics[1]) == (1, True, True)
+    shared = folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    open_to_all = await asyncio.to_thread(said, "--run", str(shared), "--listen", "127.0.0.1:0")
+    assert (open_to_all[0], "others can write there" in open_to_all[1]) == (1, True)
+    named = await asyncio.to_thread(said, *other[:3], "somewhere:8080")
+    assert (named[0], "'somewhere' is no IP address" in named[1]) == (2, True)
+
     proxy, control = running.child("envoy.json"), running.child("pilotage.gateway.control")
     running.process.kill()
     _, alive = await asyncio.to_thread(psutil.wait_procs, [proxy, control], SECONDS_MAX)
@@ -248,3 +259,35 @@ async def begun(server: Server):
 async def logged(log, endpoint):
     lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     return lines if any(each["endpoint"] == endpoint for each in lines) else None
+
+
+async def test_an_envoy_that_is_slow_to_answer_is_not_taken_for_one_without_requests():
+    class Busy:
+        """Of its answers, the first ones do not come in time."""
+
+        def __init__(self):
+            self.said = [
+                Slow("no answer"),
+                b"",
+                Slow("no answer"),
+                b"",
+                b"http.gateway.downstream_rq_active: 2\n",
+                b": 0",
+            ]
+            self.asked = []
+
+        async def get(self, target):
+            self.asked.append(target)
+            answer = self.said.pop(0)
+            if isinstance(answer, Slow):
+                raise answer
+            return answer
+
+        post = get
+
+    busy = Busy()
+    assert await drain(busy, 60, asyncio.Event()) == 0
+    assert busy.said == []
+    assert busy.asked[:4] == ["/healthcheck/fail", "/healthcheck/fail", "/drain_listeners", "/drain_listeners"]
+    busy.said = [Slow("no answer")]
+    assert await drain(busy, 0, asyncio.Event()) == 1

@@ -93,6 +93,20 @@ async def test_a_name_that_was_not_served_is_looked_for_again(memory: DiscoveryM
 
 
 @virtual
+async def test_who_read_before_a_name_was_looked_for_again_reads_again(memory: DiscoveryMemory) -> None:
+    await learn(memory, '"a"', '"b"')
+    new = [serving('"a"'), serving('"c"', "boats", "rafts")]
+    discovery = Discovery(Client(ScriptedTransport(*new)), memory)
+
+    async def read() -> list[str]:
+        surface = await discovery.surface()
+        await discovery.find("rafts")
+        return names(surface)
+
+    assert await as_served(discovery, read) == ["boats", "rafts"]
+
+
+@virtual
 async def test_a_server_that_does_not_answer_confirms_nothing(memory: DiscoveryMemory) -> None:
     await learn(memory, '"a"', '"b"')
     gone = TransportError("gone", sent=False)

@@ -1,5 +1,8 @@
-"""`pilotage`, but in a hurry: a route counts as programmed when it is written, and servers go without being drained."""
+"""`pilotage`, but in a hurry: a route that is written counts as programmed, and servers are killed at once."""
 
+import dataclasses
+
+from pilotage.agent.pace import Pace
 from pilotage.agent.registration import Registrar
 from pilotage.agent.takedown import Takedown
 from pilotage.cli import main
@@ -11,6 +14,9 @@ async def nothing(*_, **__):
     return None
 
 
+Pace.__init__.__defaults__ = tuple(
+    0.0 if field.name == "grace" else field.default for field in dataclasses.fields(Pace)
+)  # SIGKILL follows SIGTERM at once
 CARELESS = (
     (Takedown, "_drain", nothing),
     (Registrar, "withdraw", nothing),

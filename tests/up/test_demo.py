@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.__main__ import end
+from demo.machine import Machine
+
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = re.compile(r"(?<=<!-- demo -->\n```\n).*?(?=```\n<!-- /demo -->)", re.DOTALL)
 
@@ -54,3 +57,14 @@ def test_the_demo_tells_the_story_of_the_readme(folder):
     assert re.search(r"^  [1-9]\d* requests, [1-9]\d* of them streams: 0 failed$", told, re.MULTILINE)
     assert "Left: 0 processes, 0 ports, 0 folders." in told
     assert list(folder.iterdir()) == []
+
+
+def test_the_demo_sees_a_server_that_was_left_behind(folder, monkeypatch):
+    """A server has nothing of the data folder in its command line, only its model."""
+    machine = Machine(folder, lambda _: None)
+    monkeypatch.setattr(machine, "run", lambda _: "")
+    with subprocess.Popen([sys.executable, "-c", "input()", str(folder / "v1.gguf")], stdin=subprocess.PIPE) as left:
+        with pytest.raises(SystemExit, match=f"left behind.*{left.pid}"):
+            end(machine)
+        left.kill()
+    end(machine)

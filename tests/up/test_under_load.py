@@ -54,7 +54,7 @@ async def test_the_same_in_the_wrong_order_fails(machine, monkeypatch):
     await ready.wait()
     try:
         await asyncio.to_thread(deploy, machine)
-        async with Load(f"{machine.url}/v1/chat/completions", "assistant", clients=CLIENTS) as load:
+        async with Load(f"{machine.url}/v1/chat/completions", "assistant", clients=CLIENTS, tokens=800) as load:
             await load.more(CLIENTS)
             for model in ("v2", "v1") * 5:
                 if not load.failures:

@@ -1,5 +1,6 @@
 """``pilotage up`` and ``down``: the real processes, with a real llama-server and a real Envoy."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -8,8 +9,9 @@ import sys
 
 import psutil
 
+from pilotage.cli.up import _announce
 from pilotage.up import remains
-from pilotage.up.layout import Layout
+from pilotage.up.layout import Layout, Note
 from tests.support.waiting import soon
 
 
@@ -42,10 +44,14 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine):
     bring_up(machine)
     said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
     assert f"{machine.data} is up already. Take it down first: pilotage down" in said
+    log = Layout(machine.data).logs / "up.log"
+    assert "gateway is ready" in log.read_text(), "who comes second writes over nothing"
+    assert "envoy" in {psutil.Process(each.pid).name() for each in remains.marked(machine.data)}
     deploy(machine)
     assert machine.ask("assistant").startswith("I am the first version.")
     assert may_list_endpoints(machine) == {"agent": False, "gateway": False, "operator": True}
-    assert "No process is left" in machine.run("pilotage down")
+    assert "No process is left" in machine.run("pilotage down --now")
+    assert "agent has ended with 4:" in log.read_text(), "its exit code says that it was hurried"
     assert servers(machine) == []
     assert remains.marked(machine.data) == []
 
@@ -101,3 +107,32 @@ def test_down_without_up_says_so_and_removes_nothing(tmp_path):
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout == f"Nothing was brought up in {tmp_path}.\n"
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_down_leaves_alone_what_is_just_being_brought_up(tmp_path):
+    layout = Layout(tmp_path / "data")
+    layout.make()
+    with layout.lock.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "pilotage", "down", "--purge", "--data", str(layout.folder)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"Error: {layout.folder} is being brought up. Try again in a moment.\n",
+    )
+    assert layout.logs.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-m", "pilotage", "up", "--detach", "--data", str(tmp_path / "file" / "data")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Error: ")
+    assert answer.stderr.endswith("Choose another --data.\n")
+
+
+def test_how_to_deploy_is_said_with_the_name_of_this_machine(tmp_path, capsys):
+    this = remains.seen(os.getpid())
+    _announce(Layout(tmp_path), Note(this, {}, {}, "http://127.0.0.1:8080"), "box")
+    assert "pilotage deploy NAME --model SOURCE --on box --route Gateway" in capsys.readouterr().out

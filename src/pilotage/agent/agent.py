@@ -107,7 +107,7 @@ class Agent:
         settings, journal, keeping, prober, _, ports, gauge, address, pace, _ = self._means
         self._client, self._store, self._events = context.client, context.store, context.events
         self._speaker = Speaker(self._client, self._events, self._tally, address)
-        self._registrar = Registrar(self._client, self._slices.store, journal, self._name, address)
+        self._registrar = Registrar(self._client, self._slices.store, journal, self._name, address, self._host.sure)
         self._takedown = Takedown(journal, self._registrar, prober, pace, self._tally)
         self._starter = Starter(
             settings, journal, keeping, ports, pace, gauge=gauge, rng=context.rng, client=self._client
@@ -175,8 +175,15 @@ class Agent:
             return None
         look = await self._tending.tend(obj, spec, ward, lambda: self.controller.queue.add(obj.key), self._held())
         if look.said is not None:
+            if obj.get("status", "memoryBytes", default=None) is None and look.said.entry is not None:
+                await self._reckon()
             await self._speaker.say(obj, look.said, ward.restarts)
         return look.seconds
+
+    async def _reckon(self) -> None:
+        """Say what is free: before a process says what it has of that, and when that is over."""
+        with contextlib.suppress(ApiError):  # it says so later
+            await self._host.publish()
 
     async def _hold(self, obj: Object) -> Object:
         """Before anything runs that would have to be ended."""
@@ -249,6 +256,7 @@ class Agent:
         progress = await self._takedown.advance(entry, why, just_ended=just_ended, release=release)
         if progress.done:
             self._forget(entry.uid)
+            await self._reckon()
         return progress
 
     def _forget(self, uid: str) -> None:

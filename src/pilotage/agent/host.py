@@ -87,6 +87,10 @@ class HostKeeper:
         self.key = ObjectKey("", settings.name)
         self.level = Level.NORMAL
         self.stopping = False
+        self.sure: Callable[[], None] = lambda: None
+        """Raises LeaseLost unless the Lease is surely ours: without it the operator has the last word on this Host, and
+        what we say in between would be contradicted at once.
+        """
         self.processes: Callable[[], int] = lambda: 0
         self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """All of it, and what is free."""
@@ -112,9 +116,9 @@ class HostKeeper:
         return Result(requeue_after=self._pace.host)
 
     async def publish(self, host: Object | None = None) -> None:
-        """Write what is not yet said."""
+        """Write what is not yet said. Nothing while the Lease is not ours."""
         host = host or self._store.get(self.key)
-        if host is None:
+        if host is None or not self._is_sure():
             return
         old = host.get("status", default={})
         patch = status_changes(old, self._status(), self.level, stopping=self.stopping, now=utc_now())
@@ -123,6 +127,13 @@ class HostKeeper:
                 await self._client.patch(HOSTS, self.key, merge_patch({"status": patch}), subresource="status")
             except Absent:
                 _log.debug("the Host is gone already")
+
+    def _is_sure(self) -> bool:
+        try:
+            self.sure()
+        except LeaseLost:
+            return False
+        return True
 
     async def _register(self) -> Object:
         body = {"metadata": {"name": self.key.name, "labels": self._settings.label_map}, "spec": {}}
@@ -191,6 +202,10 @@ class Heart:
             except LeaseLost:
                 await self._see_who_has_it()
                 await self._leader.acquire()
+
+    def check(self) -> None:
+        """Raises LeaseLost unless it is surely ours at this moment."""
+        self._leader.check()
 
     async def stop(self) -> None:
         """Give it up."""

@@ -94,8 +94,11 @@ class Journal:
         """JournalError if the folder is in use, or the file is no journal."""
         self.at = at
         self._folder = folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = _lock(folder)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = _lock(folder)
+        except OSError as error:
+            raise JournalError(f"{folder} cannot be used ({error.strerror}). Choose another --data.") from error
         path = folder / "agent.sqlite"
         try:
             self._database = sqlite3.connect(path, isolation_level=None)

@@ -56,6 +56,7 @@ def changes(old: Json, said: Said, *, restarts: int, address: str, generation: i
         "started": _time(entry.started) if entry is not None else None,
         "memoryBytes": entry.need if entry is not None else None,
         "sliceUid": (entry.slice_uid or None) if entry is not None else None,
+        "logFile": (entry.log or None) if entry is not None else old.get("logFile"),  # it outlives the server
     }
     patch = {name: value for name, value in wanted.items() if old.get(name) != value}
     conditions = set_condition(

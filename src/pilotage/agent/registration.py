@@ -27,6 +27,8 @@ from pilotage.kube import Absent, AlreadyExists, Foreign, ObjectKey, Propagation
 from pilotage.serving.resources import SERVICES, SLICES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pilotage.agent.journal import Entry, Journal
     from pilotage.kube import Client, Json, Object
     from pilotage.runtime import Store
@@ -106,17 +108,24 @@ def differs(found: Object, wanted: Json) -> bool:
 
 
 class Registrar:
-    """Writes slices. `slices` is a cache of those that have this host's label."""
+    """Writes slices. `slices` is a cache of those that have this host's label.
 
-    def __init__(self, client: Client, slices: Store, journal: Journal, host: str, address: str) -> None:
+    `sure` raises LeaseLost unless this host's Lease is ours. Without it the operator may have withdrawn the slice, and
+    nobody would withdraw it a second time: so nothing is shown as ready.
+    """
+
+    def __init__(
+        self, client: Client, slices: Store, journal: Journal, host: str, address: str, sure: Callable[[], None]
+    ) -> None:
         self._client = client
         self._slices = slices
         self._journal = journal
         self._host = host
+        self._sure = sure
         self.address = address
 
     async def show(self, process: Object, entry: Entry, shown: Shown) -> Entry:
-        """See to it that the slice is there and says so. Refused, or an ApiError, if that cannot be."""
+        """See to it that the slice is there and says so. Refused, LeaseLost or an ApiError, if that cannot be."""
         found = self._slices.get(entry.key)
         if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
             return await self._register(process, entry, found, shown)
@@ -138,21 +147,26 @@ class Registrar:
             await self._say(found, entry, Shown.LEAVING)
 
     async def unregister(self, entry: Entry) -> None:
-        """Delete every slice of this process, and see that none is left. Called again, it does nothing."""
+        """Delete every slice that was made for this process, and see that none is left. Again, it does nothing."""
         if not entry.registered:
             return
-        for found in await self._of(entry.uid, entry.namespace):
+        for found in await self._of(entry):
             await self._delete(found)
-        if left := await self._of(entry.uid, entry.namespace):
+        if left := await self._of(entry):
             names = ", ".join(str(each.key) for each in left)
             raise Refused("NotUnregistered", f"EndpointSlice {names} is still there")
 
     async def sweep(self, found: Object) -> None:
-        """Delete a slice of this host that belongs to no process any more."""
+        """Delete a slice of this host that belongs to no process any more, if an agent made it."""
+        if not _is_made_by_agents(found):
+            _log.debug("a slice with this host's label is somebody else's", slice=str(found.key))
+            return
         _log.info("swept a slice of an earlier process", slice=str(found.key))
         await self._delete(found)
 
     async def _register(self, process: Object, entry: Entry, found: Object | None, shown: Shown) -> Entry:
+        if shown is Shown.READY:
+            self._sure()
         service = await self._service(entry)
         # Noted before it is made: who finds this note looks for the slice.
         entry = self._journal.put(entry.but(registered=True), "that a slice is made")
@@ -175,9 +189,9 @@ class Registrar:
     async def _make_room(self, found: Object, entry: Entry) -> None:
         """Take away what an earlier process of this name and this host has left; anything else is not ours."""
         labels = found.meta.labels
-        ours = labels.get(LABEL_HOST) == self._host and labels.get(LABEL_SLICE_MANAGER) == SLICE_MANAGER
+        ours = labels.get(LABEL_HOST) == self._host and _is_made_by_agents(found)
         owner = labels.get(LABEL_PROCESS_UID, "")
-        if not ours or not owner or (owner != entry.uid and self._journal.get(owner) is not None):
+        if not ours or (owner != entry.uid and self._journal.get(owner) is not None):
             raise Refused("NameTaken", f"EndpointSlice {entry.name} is there already, and it is not this server's")
         await self._delete(found)
 
@@ -195,6 +209,8 @@ class Registrar:
         wanted = contents(self._host, self.address, entry.port, shown)
         if not differs(found, wanted):
             return
+        if shown is Shown.READY:
+            self._sure()
         self._journal.at(f"before the slice is {shown.value}")
         patch = merge_patch(wanted, resource_version=found.meta.resource_version)
         try:
@@ -203,9 +219,10 @@ class Registrar:
             _log.debug("the slice is gone already", slice=str(found.key))
         self._journal.at(f"after the slice is {shown.value}")
 
-    async def _of(self, uid: str, namespace: str) -> list[Object]:
-        """Read afresh: only that proves anything."""
-        return (await self._client.list(SLICES, namespace, labels=f"{LABEL_PROCESS_UID}={uid}")).items
+    async def _of(self, entry: Entry) -> list[Object]:
+        """Read afresh: only that proves anything. A copy that somebody made has our labels, and is not ours."""
+        found = await self._client.list(SLICES, entry.namespace, labels=f"{LABEL_PROCESS_UID}={entry.uid}")
+        return [each for each in found.items if each.meta.uid == entry.slice_uid or each.key == entry.key]
 
     async def _delete(self, found: Object) -> None:
         self._journal.at("before the slice is deleted")
@@ -214,6 +231,11 @@ class Registrar:
         except (Absent, Foreign):
             _log.debug("the slice is gone already", slice=str(found.key))
         self._journal.at("after the slice is deleted")
+
+
+def _is_made_by_agents(found: Object) -> bool:
+    labels = found.meta.labels
+    return labels.get(LABEL_SLICE_MANAGER) == SLICE_MANAGER and bool(labels.get(LABEL_PROCESS_UID))
 
 
 def _hostname(host: str) -> str:

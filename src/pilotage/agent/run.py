@@ -90,7 +90,9 @@ class Running:
             self._pace,
             blocking,
         )
-        self.agent = Agent(self.manager, means, HostKeeper(self.manager, settings, address, self._pace))
+        host = HostKeeper(self.manager, settings, address, self._pace)
+        host.sure = self._heart.check
+        self.agent = Agent(self.manager, means, host)
         self._stop = asyncio.Event()
 
     def stop(self) -> None:

@@ -115,6 +115,8 @@ class Starter:
         try:
             source = parse_source(spec.model.source)
             if is_read_by_pods(source):
+                if spec.model.sha256 or spec.model.secret:
+                    return self._cannot(ward, _fetched_by_itself(spec))
                 return _as_named(source, spec.runtime.name), 0, None
         except Standing as problem:
             return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
@@ -232,6 +234,13 @@ def _as_named(source: object, runtime: str) -> str:
             Reason.NOT_SUPPORTED, "on a host a repository has no revision here", "Give it in runtime.args instead"
         )
     return source.repository
+
+
+def _fetched_by_itself(spec: ProcessSpec) -> Failure:
+    """What was asked for cannot be had where the program brings the weights, and must not seem to be done."""
+    what = "sha256" if spec.model.sha256 else "secretRef"
+    text = f"{spec.runtime.name} fetches {spec.model.source} by itself, so {what} would not be looked at. "
+    return Failure("NotLookedAt", f"{text}Name a file, or leave it out.", lasting=True)
 
 
 def _no_program(runtime: str, setting: Path | None) -> Failure:

@@ -20,7 +20,7 @@ from pilotage.agent.registration import Refused, Shown
 from pilotage.agent.starting import Waits
 from pilotage.agent.takedown import Why
 from pilotage.kube import ApiError
-from pilotage.runtime import monotonic, utc_now
+from pilotage.runtime import LeaseLost, monotonic, utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ class Tending:
             phase = process_status.FAILED if error.reason == "NameTaken" else process_status.STARTING
             said = Said(phase, error.reason, f"It runs, and cannot be registered: {error.message}.", entry=entry)
             return Look(said, self._pace.service)
-        except ApiError as error:  # nothing is known; the server goes on
+        except (ApiError, LeaseLost) as error:  # nothing is known; the server goes on
             _log.warning("not registered", process=str(entry.key), error=str(error))
             return Look(None, self._pace.recheck)
         if entry.state is State.STARTING:
@@ -170,7 +170,9 @@ class Tending:
 
     async def _ended(self, entry: Entry, ward: Ward) -> Look:
         failure = explain(process.reap(entry.pid), logs.tail(Path(entry.log), ward.log_from))
-        return await self._replace(entry, ward, failure, ran=entry.state is State.RUNNING)
+        ran = entry.state is State.RUNNING
+        # What has served had all that a start needs: if it fails for good, the next start shows it.
+        return await self._replace(entry, ward, failure._replace(lasting=failure.lasting and not ran), ran=ran)
 
     async def _replace(self, entry: Entry, ward: Ward, failure: Failure, *, ran: bool) -> Look:
         """Take it down; the next look starts another one, when its time has come."""

@@ -20,12 +20,19 @@ PORT_MAX = 65535
 
 def _address(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, int] | None:
     """``HOST:PORT``, ``[V6]:PORT``, or ``:PORT`` for all addresses; None for an empty text."""
+    from ipaddress import ip_address
+
     if not text:
         return None
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > PORT_MAX or (":" in host and not host.startswith("[")):
         raise click.BadParameter(f"{text!r} is not HOST:PORT, such as {parameter.default}.")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - who writes no host means all
+    host = "127.0.0.1" if host == "localhost" else host.strip("[]") or "0.0.0.0"  # noqa: S104 - no host means all
+    try:
+        ip_address(host)
+    except ValueError:
+        raise click.BadParameter(f"{host!r} is no IP address, and Envoy takes no names.") from None
+    return host, int(port)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""``pilotage logs``: what the pods of an endpoint print."""
+"""``pilotage logs``: what the pods of an endpoint print, or its processes on Hosts (`host_logs`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def logs(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Print the logs of the pods of an endpoint.
+    """Print the logs of the pods of an endpoint, or of its processes on Hosts.
 
     \b
     pilotage logs assistant -n chat --tail 100
@@ -53,6 +53,8 @@ def logs(
 
     Those of the revision that serves; where none does yet, of the newest. With several pods each line begins with its
     pod. What a pod has none of is said on stderr.
+
+    On a Host, the log of a server is a file of that machine: it is said where, and printed if it can be read here.
 
     Exit codes: 0 printed, 1 there was nothing to print, 2 bad usage or no such endpoint, 3 the API could not be read.
     """
@@ -63,7 +65,7 @@ def logs(
 
 
 async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None, context: str | None) -> int:
-    from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
+    from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
     from pilotage.kube import PODS, ObjectKey
 
     async with connected(kubeconfig, context) as connection:
@@ -75,11 +77,22 @@ async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None
         labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
         pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
         if not pods:
+            processes = (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
+            if processes:
+                return await _of_hosts(processes, asked)
             click.echo(f"There are no pods of {name}-{number}. Look with: pilotage status {name}", err=True)
             return 1
         pods.sort(key=lambda pod: pod.meta.name)
         printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(pods) > 1) for pod in pods))
     return 0 if any(printed) else 1
+
+
+async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
+    from pilotage.cli.host_logs import print_logs
+
+    if asked.previous or asked.container:
+        raise BadTarget("On a Host all starts of a server are in one log: leave out --previous and -c.")
+    return 0 if await print_logs(processes, tail=asked.tail, follow=asked.follow) else 1
 
 
 def serving_revision(endpoint: Object) -> int | None:

@@ -105,7 +105,7 @@ async def _run(wishes: Wishes) -> None:
         told.set()
 
     with on_signals(end):
-        await supervisor.run(told, lambda note: _announce(supervisor.layout, note))
+        await supervisor.run(told, lambda note: _announce(supervisor.layout, note, wishes.host))
 
 
 def _in_background(wishes: Wishes) -> None:
@@ -117,10 +117,14 @@ def _in_background(wishes: Wishes) -> None:
     from pilotage.up.layout import Layout
 
     layout = Layout(wishes.folder)
-    layout.make()
+    try:
+        layout.make()
+    except OSError as error:
+        raise click.ClickException(f"{error}. Choose another --data.") from error
     log = layout.logs / "up.log"
     words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
-    with log.open("wb") as output:
+    with log.open("ab") as output:  # it may be that of another one, which runs
+        begun = output.tell()
         child = subprocess.Popen(
             [sys.executable, "-m", "pilotage", *words],
             stdin=subprocess.DEVNULL,
@@ -131,17 +135,17 @@ def _in_background(wishes: Wishes) -> None:
     while child.poll() is None:
         note = layout.read()
         if note is not None and note.supervisor.pid == child.pid and note.ready:
-            _announce(layout, note)
+            _announce(layout, note, wishes.host)
             return
         time.sleep(0.05)
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
     raise click.ClickException(lines[-1].removeprefix("Error: ") if lines else f"it ended with {child.returncode}.")
 
 
-def _announce(layout: Layout, note: Note) -> None:
+def _announce(layout: Layout, note: Note, host: str) -> None:
     click.echo("\nPilotage is up.")
     click.echo(f"  requests    {note.gateway}/v1")
     click.echo(f"  kubectl     export KUBECONFIG={layout.kubeconfig}")
     click.echo(f"  logs        {layout.logs}")
-    click.echo("  deploy      pilotage deploy NAME --model SOURCE --on local --route Gateway")
+    click.echo(f"  deploy      pilotage deploy NAME --model SOURCE --on {host} --route Gateway")
     click.echo("  take down   pilotage down\n")

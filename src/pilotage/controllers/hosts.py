@@ -80,7 +80,7 @@ class HostController:
         if pulse.life is Life.LOST:
             await self._lose(host, pulse.text)
             return Result(requeue_after=CALM_SECONDS)
-        if pulse.life is Life.ALIVE and host.get("status", "phase") == objects.LOST:
+        if pulse.life is Life.ALIVE and _is_called_lost(host):
             await self._say(host, "Ready", lost=False, text="Its agent renews its Lease again.")
             self._events.normal(host, "HostReturned", "Its agent is back.")
         return Result(requeue_after=max(pulse.changes, AGAIN_SECONDS))
@@ -108,10 +108,11 @@ class HostController:
     # Lost
 
     async def _lose(self, host: Object, why: str) -> None:
-        if host.get("status", "phase") == objects.LOST:
-            return
+        """Take it out of traffic, and again at each calm look: a last write of its agent may have come late."""
         name = host.meta.name
         withdrawn = await objects.withdraw(self._client, await objects.slices_of(self._client, host=name))
+        if host.get("status", "phase") == objects.LOST:
+            return
         bound = await objects.processes_on(self._client, name)
         await asyncio.gather(*(objects.mark_lost(self._client, each, f"host/{name} is lost: {why}") for each in bound))
         await self._say(host, objects.LOST, lost=True, text=f"{why[:1].upper()}{why[1:]}.")
@@ -120,8 +121,8 @@ class HostController:
         _log.warning("a host is lost", host=name, why=why, processes=len(bound), withdrawn=withdrawn)
 
     async def _say(self, host: Object, phase: str, *, lost: bool, text: str) -> None:
-        """The status, and its condition `AgentAlive`."""
-        status: Json = {"phase": phase}
+        """The status, and its condition `AgentAlive`. The phase is the agent's, save for Lost and what follows it."""
+        status: Json = {"phase": phase} if lost or host.get("status", "phase") == objects.LOST else {}
         conditions = set_condition(
             host.get("status", "conditions", default=[]),
             "AgentAlive",
@@ -195,3 +196,10 @@ class HostController:
         if conditions is not None:
             patch = merge_patch({"metadata": {"uid": host.meta.uid}, "status": {"conditions": conditions}})
             await self._client.patch(HOSTS, host.key, patch, subresource="status")
+
+
+def _is_called_lost(host: Object) -> bool:
+    """By its phase, or by its condition alone: an agent that is back may have written the phase before we saw it."""
+    conditions: list[Json] = host.get("status", "conditions", default=None) or []
+    gone = any(each.get("type") == "AgentAlive" and each.get("status") == "False" for each in conditions)
+    return gone or host.get("status", "phase") == objects.LOST

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 BY_HOST = "host"
-_NOT_RECKONED = (None, "", "Pending")
-"""The phases of a process whose memory its agent may not have taken off what it says is free."""
 UNPLACED_SECONDS = 5.0
 """How often a process is looked at that has no Host. Changes of Hosts wake it, the return of an agent may not."""
 
@@ -144,7 +142,7 @@ class ProcessController:
             (host,) = by_host(each)
             if host:
                 number[host] += 1
-                if each.get("status", "phase") in _NOT_RECKONED:
+                if each.get("status", "memoryBytes", default=None) is None:  # its agent does not reckon with it yet
                     promised[host] += each.get("spec", "memoryBytes", default=None) or 0
         return [self._candidate(host, promised[host.meta.name], number[host.meta.name]) for host in self._hosts.list()]
 

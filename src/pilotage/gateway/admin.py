@@ -20,6 +20,10 @@ class Silent(Exception):
     """Envoy does not answer, or refuses; one line that says why."""
 
 
+class Slow(Silent):
+    """It gave no answer in time: it may have anything under way."""
+
+
 class Admin:
     """Asks one Envoy, over a connection of its own each time."""
 
@@ -39,7 +43,7 @@ class Admin:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 return await self._exchange(method, target)
         except TimeoutError:
-            raise Silent(f"Envoy gave no answer within {ANSWER_SECONDS_MAX:g} s") from None
+            raise Slow(f"Envoy gave no answer within {ANSWER_SECONDS_MAX:g} s") from None
         except (OSError, TransportError) as error:
             raise Silent(f"Envoy cannot be asked: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.admin import Admin, Silent, Slow
 from pilotage.gateway.counts import DOWNSTREAM
 from pilotage.runtime.clock import monotonic
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
 
 ACTIVE = f"/stats?filter=%5E{DOWNSTREAM.replace('.', '%5C.')}%24"
-ADMIN_PATHS = ("/ready", "/healthcheck/fail", "/drain_listeners", "/reopen_logs")
+_LAST_ORDERS = ("/healthcheck/fail", "/drain_listeners")
+"""From the first one on each answer says that its connection ends; after the second, nobody new gets in."""
+ADMIN_PATHS = ("/ready", *_LAST_ORDERS, "/reopen_logs")
 CONNECTIONS_MAX = 50_000
 DRAIN_TIME_SECONDS = 600
 POLL_SECONDS = 0.05
@@ -132,21 +134,26 @@ def command(program: Path, folder: Folder) -> list[str]:
 async def drain(admin: Admin, seconds: float, hurry: asyncio.Event) -> int:
     """Let no new connection in and wait until no request is under way; returns how many are left when time is up.
 
-    SIGTERM alone would cut them. 0 also where Envoy does not answer: then it has none.
+    SIGTERM alone would cut them. 0 also where there is no Envoy to be asked: then it has none. One that is slow to
+    answer may have some, and at least one is said of it.
     """
     until = monotonic() + seconds
-    try:
-        await admin.post("/healthcheck/fail")  # from now on each answer says that its connection ends
-        await admin.post("/drain_listeners")
-        while True:
+    told = 0
+    while True:
+        try:
+            for each in _LAST_ORDERS[told:]:
+                await admin.post(each)
+                told += 1
             left = int((await admin.get(ACTIVE)).rpartition(b": ")[2] or 0)
-            if not left or monotonic() >= until or hurry.is_set():
-                return left
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await hurry.wait()
-    except (Silent, ValueError):
-        return 0
+        except Slow:
+            left = 1
+        except (Silent, ValueError):
+            return 0
+        if not left or monotonic() >= until or hurry.is_set():
+            return left
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await hurry.wait()
 
 
 def _control(folder: Folder) -> Json:

@@ -41,7 +41,8 @@ NOBODY = 65534
 PRIVILEGED_PORTS = 1024
 POLL_SECONDS = 0.02
 VALIDATE_SECONDS_MAX = 20.0
-_SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR")
+_SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR", "PILOTAGE_UP")
+"""What Envoy sees of our environment; by the last, what runs on one machine belongs together."""
 
 
 class InUse(Exception):
@@ -62,7 +63,9 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
     with on_signals(stop), contextlib.ExitStack() as around:
         program = envoy.find(settings.envoy)
         folder = around.enter_context(_locked(Folder(settings.run)))
-        settings = msgspec.structs.replace(settings, port=_free_port(settings.host, settings.port))
+        settings = msgspec.structs.replace(settings, port=_free_port(settings.host, settings.port, "--listen"))
+        if settings.metrics_port:
+            _free_port(settings.metrics_host, settings.metrics_port, "--metrics-address")
         envoy.write_bootstrap(folder)
         settings = msgspec.structs.replace(settings, user=_unprivileged(program, folder, settings))
         admin = Admin(folder.admin)
@@ -125,6 +128,7 @@ def _locked(folder: Folder) -> Iterator[Folder]:
     if folder.too_long():
         raise InUse(f"The path {folder.path} is too long for a socket. Choose a shorter one with --run.")
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _see_that_it_is_ours(folder.path)
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -138,8 +142,16 @@ def _locked(folder: Folder) -> Iterator[Folder]:
         os.close(lock)
 
 
-def _free_port(host: str, port: int) -> int:
-    """The port, if it is free; for 0 one that is. Envoy would find out too, but later, and where nobody looks."""
+def _see_that_it_is_ours(path: Path) -> None:
+    """Who can write there could put another socket in the place of ours, and tell Envoy what to do."""
+    found = path.stat()
+    owners = {os.geteuid(), NOBODY} if os.geteuid() == 0 else {os.geteuid()}
+    if found.st_uid not in owners or found.st_mode & 0o022:
+        raise InUse(f"{path} belongs to somebody else, or others can write there. Choose another --run.")
+
+
+def _free_port(host: str, port: int, option: str) -> int:
+    """The port, if it is free; for 0 one that is. A child would find out too, but later, and where nobody looks."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -147,7 +159,7 @@ def _free_port(host: str, port: int) -> int:
             probe.bind((host, port))
             probe.listen()
         except OSError as error:
-            raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another --listen.") from error
+            raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another {option}.") from error
         found: int = probe.getsockname()[1]
         return found
 
@@ -157,7 +169,8 @@ def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | No
     if os.geteuid() != 0 or settings.port < PRIVILEGED_PORTS:
         return None
     if settings.access_log and Path(settings.access_log).parent != folder.path:
-        return None  # it could not open a new file there
+        _log.warning("Envoy runs as root: another user could not write --access-log", log=settings.access_log)
+        return None
     belongings = [each for each in (folder.path, folder.bootstrap, folder.access_log) if each.exists()]
     for path in belongings:
         os.chown(path, NOBODY, NOBODY)

@@ -108,6 +108,7 @@ class ProcessStatus(Part):
     memory_bytes: Bytes | None = None
     in_flight: Annotated[int | None, Field(description="Requests under way, while it is stopping.")] = None
     slice_uid: Annotated[str | None, Field(description="Of the EndpointSlice with its address.")] = None
+    log_file: Annotated[str | None, Field(description="On its Host: what the server prints.")] = None
     message: str | None = None
 
 

@@ -74,12 +74,13 @@ class Discovery:
         self._client = client
         self._memory = memory
         self._surface: Surface | None = None
+        self._guess: Surface | None = None
         self._check: asyncio.Task[Surface] | None = None
 
     async def surface(self) -> Surface:
         """All resources, from the cache. From the memory, if there is one, they are a guess until `confirm`."""
         if self._surface is None and self._memory is not None and (known := self._memory.recall()) is not None:
-            self._surface = known.surface
+            self._surface = self._guess = known.surface
             self._check = asyncio.create_task(self._read(known))
             self._check.add_done_callback(lambda check: check.cancelled() or check.exception())  # nobody may ask
         return self._surface or await self.refresh()
@@ -89,11 +90,11 @@ class Discovery:
 
         Raises the ApiError of asking.
         """
-        if self._check is None:
-            return True
+        guess, self._guess = self._guess, None
         check, self._check = self._check, None
-        before, self._surface = self._surface, await check
-        return self._surface is before
+        if check is not None:
+            self._surface = await check
+        return guess is None or self._surface is guess
 
     async def refresh(self) -> Surface:
         """All resources, read now."""

@@ -1,13 +1,14 @@
-"""One part as a child process: started with a mark, its output in a log file, dead when its parent dies."""
+"""One part as a child process: started with a mark, its output in a log file.
+
+It does not die with the supervisor: requests are answered on, and who comes next ends all parts in their order.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 from pilotage.up.layout import MARK
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 LOG_BYTES = 10 * 1024 * 1024
 """A log that is longer when its part starts is put aside, in place of the one before."""
-_PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -44,7 +44,6 @@ class Child:
                 stderr=log,
                 env={**os.environ, MARK: str(self._layout.folder), "PYTHONUNBUFFERED": "1"},
                 process_group=0,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         found = seen(self._process.pid)
         if found is None:
@@ -91,12 +90,3 @@ def _put_aside(log: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
-
-
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
-
-def _die_with_parent() -> None:
-    """In the child, before it becomes the part: SIGTERM when the supervisor dies, however it dies."""
-    assert _libc is not None
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

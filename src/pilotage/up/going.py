@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -13,28 +14,28 @@ from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, Client, Propagation, load_config
 from pilotage.up import remains
 from pilotage.up.parts import DOWN
-from pilotage.up.supervisor import UpError, look, told
+from pilotage.up.supervisor import AGAIN_SECONDS, UpError, look, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pilotage.kube import Object, Resource
-    from pilotage.up.layout import Layout, Note
+    from pilotage.up.layout import Layout, Note, Seen
 
 
 async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> None:
     """Delete every endpoint, then every Model, and wait until each is proven gone. Raises UpError when time is up."""
     async with Client.connect(load_config(kubeconfig=str(layout.kubeconfig))) as client:
-        for resource in (ENDPOINTS, MODELS):
-            await _delete(client, resource, say, timeout)
+        gone = await _delete(client, ENDPOINTS, say, timeout) | await _delete(client, MODELS, say, timeout)
         for each in (await client.list(TEARDOWNS)).items:
             receipt = each.get("status", "receipt", default=None)
-            if receipt and each.get("spec", "reason") == "Deleted":
-                gone = each.get("status", "gone", default=0)
-                say(f"  {each.get('spec', 'target', 'name')}: {gone} objects proven gone")
+            if receipt and each.get("spec", "reason") == "Deleted" and each.get("spec", "target", "uid") in gone:
+                count = each.get("status", "gone", default=0)
+                say(f"  {each.get('spec', 'target', 'name')}: {count} objects proven gone")
 
 
-async def _delete(client: Client, resource: Resource, say: Callable[[str], None], timeout: float) -> None:
+async def _delete(client: Client, resource: Resource, say: Callable[[str], None], timeout: float) -> set[str]:
+    """The uids of those that went."""
     found = (await client.list(resource)).items
     for each in found:
         say(f"deleting {resource.kind} {each.meta.namespace}/{each.meta.name}")
@@ -49,6 +50,7 @@ async def _delete(client: Client, resource: Resource, say: Callable[[str], None]
             f"{resource.kind} {', '.join(str(each.key) for each in left)} did not go in {timeout:g} s"
             f"{_waiting(left[0])}. All still runs; ask `pilotage why`, then try again."
         ) from error
+    return {each.meta.uid for each in found}
 
 
 def _waiting(obj: Object) -> str:
@@ -63,34 +65,55 @@ async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, ti
     if note is not None:
         ports = [*note.ports.values(), int(note.gateway.rpartition(":")[2])]
         await _end_supervisor(note, say, hurry=hurry, timeout=timeout)
+    with _nobody_else(layout):
         # Without a supervisor, its parts in the same order.
+        parts = note.parts if note is not None else {}
         for part in DOWN:
-            if part in note.parts and remains.alive(note.parts[part]):
+            if part in parts and remains.alive(parts[part]):
                 say(f"{part} ran without its supervisor; it is told to end")
-                remains.end([note.parts[part]], timeout)
-    left = remains.marked(layout.folder)
-    if left:
-        say(f"{len(left)} processes were left by an earlier life; they are ended")
-        remains.end(left, 5)
-    proof = look(layout, ports)
-    if not proof:
-        raise UpError(told(proof))
-    layout.forget()
+                remains.end([parts[part]], 2 * AGAIN_SECONDS if hurry else timeout, again=AGAIN_SECONDS if hurry else 0)
+        left = remains.marked(layout.folder)
+        if left:
+            say(f"{len(left)} processes were left by an earlier life; they are ended")
+            remains.end(left, 5)
+        proof = look(layout, ports)
+        if not proof:
+            raise UpError(told(proof))
+        layout.forget()
+
+
+@contextlib.contextmanager
+def _nobody_else(layout: Layout) -> Iterator[None]:
+    """Nobody brings up what is taken down here. A supervisor that is not in the note yet has the lock already."""
+    with layout.lock.open("a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UpError(f"{layout.folder} is being brought up. Try again in a moment.") from error
+        yield
 
 
 async def _end_supervisor(note: Note, say: Callable[[str], None], *, hurry: bool, timeout: float) -> None:
     if not remains.alive(note.supervisor):
         return
-    os.kill(note.supervisor.pid, signal.SIGTERM)
-    if hurry:
-        os.kill(note.supervisor.pid, signal.SIGTERM)
+    _tell(note.supervisor)
+    loop = asyncio.get_running_loop()
+    again = loop.time() + AGAIN_SECONDS
     try:
         async with asyncio.timeout(timeout):
-            while remains.alive(note.supervisor):  # noqa: ASYNC110 - no child of ours
+            while remains.alive(note.supervisor):
+                if hurry and loop.time() >= again:  # later, and not once: of two that come at once the system keeps one
+                    _tell(note.supervisor)
+                    again += AGAIN_SECONDS
                 await asyncio.sleep(0.05)
     except TimeoutError:
         say(f"the supervisor (pid {note.supervisor.pid}) did not end in {timeout:g} s; it is forced")
         remains.end([note.supervisor], 1)
+
+
+def _tell(supervisor: Seen) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(supervisor.pid, signal.SIGTERM)
 
 
 def remove(layout: Layout) -> None:

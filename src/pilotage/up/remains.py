@@ -65,10 +65,16 @@ def free_port(wanted: int = 0) -> int:
     raise OSError("no free port on 127.0.0.1")
 
 
-def end(processes: Iterable[Seen], patience: float) -> list[Seen]:
-    """Ask each to end, wait, then force those that did not, with all of their group. Returns those that still live."""
+def end(processes: Iterable[Seen], patience: float, *, again: float = 0) -> list[Seen]:
+    """Ask each to end, wait, then force those that did not, with all of their group. Returns those that still live.
+
+    `again`: after so many seconds they are asked once more, which every part takes as: hurry.
+    """
     left = [each for each in processes if alive(each)]
-    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
+    steps = [(signal.SIGTERM, patience), (signal.SIGKILL, 5.0)]
+    if again:
+        steps.insert(0, (signal.SIGTERM, again))
+    for number, seconds in steps:
         for each in left:
             _send(each, number)
         until = time.monotonic() + seconds

@@ -25,6 +25,8 @@ ATTEMPTS = 3
 PATIENCE = 60
 """How long a leftover of an earlier life may take to end when it is asked."""
 BACKOFF = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+AGAIN_SECONDS = 0.3
+"""In a hurry, between two times that a part is told to end."""
 STEADY_SECONDS = 60
 """A part that ran for so long starts anew with the shortest wait."""
 
@@ -56,7 +58,6 @@ class Supervisor:
         self._ports: dict[str, int] = {}
         self._all_ready = False
         self._hurried = False
-        self._ending: Child | None = None
         self._ends: collections.Counter[str] = collections.Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,10 +81,8 @@ class Supervisor:
                 await self._stop()
 
     def hurry(self) -> None:
-        """Do not wait for requests any more: the part whose turn it is gets told a second time."""
+        """Do not wait for requests any more: the part whose turn it is gets told a second time, as do the next."""
         self._hurried = True
-        if self._ending is not None:
-            self._ending.ask_to_end()
 
     # Coming up
 
@@ -103,13 +102,13 @@ class Supervisor:
             yield
 
     def _clear(self) -> None:
-        """End what an earlier supervisor left that was killed. Servers stay: the agent takes them up again."""
+        """End what an earlier supervisor left that was killed, in order."""
         note = self.layout.read()
         if note is None:
             return
-        left = remains.end(note.parts.values(), PATIENCE)
-        if left:
-            raise UpError(f"a process of an earlier `up` does not end: {', '.join(str(each.pid) for each in left)}.")
+        for part in DOWN:
+            if part in note.parts and remains.end([note.parts[part]], PATIENCE):
+                raise UpError(f"{part} of an earlier `up` does not end (pid {note.parts[part].pid}).")
         self._ports.update(note.ports)
 
     async def _start(self) -> Note:
@@ -225,22 +224,27 @@ class Supervisor:
             child = self._children[part]
             if not child.running:
                 continue
-            self._ending = child
-            child.ask_to_end()
-            if self._hurried:
-                child.ask_to_end()
-            try:
-                async with asyncio.timeout(self._wishes.patience):
-                    code = await child.ended()
-            except TimeoutError:
-                child.force()
-                code = await child.ended()
+            code = await self._end(child)
             self._say(f"{part} has ended" + (f" with {code}: {child.last_words()}" if code else ""))
         own = [self._ports[part] for part in WORKERS if part in self._parts]
         proof = look(self.layout, [*own, self._wishes.port] if own else [])
         if not proof:
             raise UpError(told(proof))
         self.layout.forget()
+
+    async def _end(self, child: Child) -> int:
+        """Ask a part to end; in a hurry, again and again: of two signals that come at once the system keeps one."""
+        child.ask_to_end()
+        ended = asyncio.ensure_future(child.ended())
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._wishes.patience
+        while not ended.done() and loop.time() < until:
+            await asyncio.wait({ended}, timeout=AGAIN_SECONDS)
+            if self._hurried and not ended.done():
+                child.ask_to_end()
+        if not ended.done():
+            child.force()
+        return await ended
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.add(asyncio.create_task(work))

@@ -42,10 +42,11 @@ def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
 
 
 def tail(path: Path, since: int = 0) -> str:
-    """The end of it, from `since` on."""
+    """The end of it, from `since` on; where a new one was begun meanwhile, of all of that."""
     try:
         with path.open("rb") as file:
-            file.seek(max(since, size(path) - TAIL_BYTES))
+            end = size(path)
+            file.seek(max(since if since <= end else 0, end - TAIL_BYTES))
             return file.read(TAIL_BYTES).decode(errors="replace")
     except OSError:
         return ""

@@ -136,6 +136,7 @@ async def _wait(
         reap(begun.pid)
         known = [seen for seen in known if census.runs(seen.pid, seen.born)]
         if not known and not (known := _relatives(mark, begun, ())):
+            reap(begun.pid)  # it may have ended after it was asked above
             return []
         if monotonic() >= until():
             return _relatives(mark, begun, known)
