@@ -359,6 +359,7 @@ async def test_a_namespace_in_deletion_takes_its_endpoints_along():
         record = place.records()[0]
         assert record["metadata"]["namespace"] == "pilotage-system"
         assert record["status"]["phase"] == "done"
+        assert any("no order was kept" in note for note in record["status"]["receipt"]["notes"])
 
 
 @virtual

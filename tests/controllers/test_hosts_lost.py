@@ -51,6 +51,7 @@ async def test_the_addresses_of_a_host_that_falls_silent_are_out_of_traffic_with
         assert "2 addresses were taken out of traffic." in said
         await place.until(lambda: place.condition("Available")["reason"] == "HostLost", 5.0)
         assert "hostprocess/chat-1-0 on host/gpu-1: Lost" in place.condition("Available")["message"]
+        assert (place.status()["phase"], place.condition("Degraded")["status"]) == ("Degraded", "True")
 
 
 @virtual

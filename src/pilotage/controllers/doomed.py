@@ -89,13 +89,15 @@ async def _part(client: Client, caches: Caches, spec: TeardownSpec, doomed: Doom
     return Seen(resource, obj, full) if ours else None
 
 
-def first_ledger(spec: TeardownSpec, parts: list[Seen], beside: Look, now: dt.datetime) -> Ledger:
+def first_ledger(
+    spec: TeardownSpec, parts: list[Seen], beside: Look, now: dt.datetime, *, remarks: tuple[str, ...] = ()
+) -> Ledger:
     """The ledger of a teardown that begins. What is `beside` the parts and points at one stays, and is named."""
     world = _world(parts, now, spec.target.namespace)
     named = _named(world)  # what is owned by something else here goes with it
     _add(world, beside.found)
     ledger = make_ledger(world, relate(world), named, _policy(spec.deletion, parts), who_keeps=_who_keeps)
-    return msgspec.structs.replace(ledger, remarks=(*ledger.remarks, *beside.problems))
+    return msgspec.structs.replace(ledger, remarks=(*ledger.remarks, *remarks, *beside.problems))
 
 
 def grown_ledger(ledger: Ledger, parts: list[Seen], now: dt.datetime, namespace: str) -> Ledger:

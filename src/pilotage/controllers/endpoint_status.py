@@ -196,6 +196,9 @@ def _degraded(findings: Findings) -> tuple[str, bool | None, str, str]:
     if failed is not None and failed.failed:
         stays = f" {_still(findings)}" if findings.serving is not None else ""
         return "Degraded", True, failed.reason, f"{failed.message}{stays}"
+    serving = findings.serving_is
+    if findings.serving is not None and serving is not None and not serving.available and serving.desired:
+        return "Degraded", True, serving.reason, serving.message
     return "Degraded", False, "AsExpected", ""
 
 

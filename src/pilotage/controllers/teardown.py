@@ -102,7 +102,7 @@ class TeardownController:
             if saved is None:
                 parts = await find_parts(self._client, self._caches, teardown.spec)
                 beside = await self._strangers.beside(teardown.spec.target.namespace)
-                ledger = first_ledger(teardown.spec, parts, beside, utc_now())
+                ledger = first_ledger(teardown.spec, parts, beside, utc_now(), remarks=_remarks(record, teardown))
                 record = await self._begin(record, teardown, ledger)
             else:
                 ledger = msgspec.convert(saved, Ledger)
@@ -293,6 +293,16 @@ def _conditions(record: Object) -> list[Json]:
 def _said(wait: Wait) -> str:
     """What is waited for, and who has to do something about it."""
     return f"{wait.text} ({wait.actor})"
+
+
+def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
+    """What could not be kept. A record is in another namespace only where that of its target was going already."""
+    namespace = teardown.spec.target.namespace
+    if record.meta.namespace == namespace:
+        return ()
+    return (
+        f"namespace/{namespace} was being deleted, which deletes all that is in it at once: no order was kept there",
+    )
 
 
 def _pause(decision: Decision) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import ipaddress
 import os
 import socket
 import ssl
@@ -166,7 +167,8 @@ class HttpTransport:
             port,
             ssl=self._context if secure else None,
             server_hostname=self._config.tls.server_name or host if secure else None,
-            happy_eyeballs_delay=0.25,
+            # Not where there is just one address: whoever is cancelled in a race of one would leave its socket open.
+            happy_eyeballs_delay=None if _is_ip(host) else 0.25,
         )
         _notice_dead_peers(transport)
         return connection
@@ -240,6 +242,15 @@ async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:
     head = await connection.send(request, None)
     if head.status != 200:
         raise TransportError(str(head.status), sent=False)
+
+
+def _is_ip(host: str) -> bool:
+    """Whether it is an address and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _address(url: SplitResult) -> tuple[str, int]:
