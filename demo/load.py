@@ -27,7 +27,7 @@ class Load:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=60)
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=300)
         )
         self._tasks = [asyncio.create_task(self._client(number)) for number in range(self._clients)]
         return self
