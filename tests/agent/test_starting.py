@@ -166,7 +166,7 @@ async def test_what_the_server_sees_of_the_agents_environment(town, monkeypatch)
     monkeypatch.setenv("LLAMA_ARG_CTX_SIZE", "1")
     monkeypatch.setenv("LLAMA_API_KEY", "secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("KUBECONFIG", "/root/.kube/config")
+    monkeypatch.setenv("KUBECONFIG", str(town.folder / "kubeconfig"))
     show = "import json, os; open(os.environ['OUT'], 'w').write(json.dumps(dict(os.environ)))\n"
     out = town.folder / "environment"
     runtime = python_server(show + PLAIN) | {"env": [{"name": "OUT", "value": str(out)}]}

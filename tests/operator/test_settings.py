@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from pilotage.cli.operator import operator
-from pilotage.operator.settings import Settings, SettingsError, load_settings, variable_name
+from pilotage.operator.settings import Settings, load_settings, variable_name
 from pilotage.runtime import Address
+from pilotage.runtime.settings import SettingsError
 from tests.cli.running import run
 
 LEVELS = st.none() | st.sampled_from(["debug", "info", "warning", "error"])

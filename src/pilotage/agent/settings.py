@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pilotage.runtime.settings import SettingsBase, load, parse_address
+from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,11 +43,6 @@ def _is_name(text: str) -> str:
 def _is_address(text: str) -> str:
     if text:
         ip_address(text)
-    return text
-
-
-def _is_place(text: str) -> str:
-    parse_address(text)
     return text
 
 
@@ -101,7 +96,7 @@ class Settings(SettingsBase):
     ] = None
     metrics_address: Annotated[
         str,
-        AfterValidator(_is_place),
+        AfterValidator(is_place),
         Field(description="Where /metrics, /healthz and /readyz are served, as HOST:PORT; empty for nowhere."),
     ] = "127.0.0.1:8082"
     log_level: Annotated[

@@ -137,7 +137,7 @@ def _in_background(wishes: Wishes) -> None:
         if note is not None and note.supervisor.pid == child.pid and note.ready:
             _announce(layout, note, wishes.host)
             return
-        time.sleep(0.05)
+        time.sleep(0.05)  # another process writes the note, and nothing here is told
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
     raise click.ClickException(lines[-1].removeprefix("Error: ") if lines else f"it ended with {child.returncode}.")
 

@@ -9,21 +9,21 @@
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlencode
 
 from pilotage import __version__
 from pilotage.kube.exchange import Changed, Exchange
+from pilotage.kube.guard import is_gone, is_shown
 from pilotage.kube.names import ACCOUNTS, PODS, ObjectKey, Resource
 from pilotage.kube.options import MOST_RECENT, Propagation, ReadVersion, delete_options
 from pilotage.kube.patches import Patch, apply_patch
+from pilotage.kube.paths import check_uid, object_path, with_query
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
 from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
 from pilotage.kube.wire import Json, Object, ObjectList, decode_list, encode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
 
     from pilotage.kube.config import ClusterConfig
     from pilotage.kube.guard import WriteGuard
@@ -123,7 +123,7 @@ class Client:
         """One object, or Absent."""
         if version.match == "Exact":
             raise ValueError(f"{key}: a get cannot be had at exactly one version (the server would ignore it); list")
-        target = _target(_path(resource, key, subresource), version.query())
+        target = with_query(object_path(resource, key, subresource), version.query())
         request = Request("GET", target, accept=_METADATA if metadata_only else _JSON)
         return await self._exchange.call(request, _decoder(resource))
 
@@ -170,7 +170,7 @@ class Client:
         query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(chunk) if chunk else ""}
         paging = version.query()
         while True:
-            target = _target(resource.path(namespace), query | paging)
+            target = with_query(resource.path(namespace), query | paging)
             page = await self._exchange.call(Request("GET", target, accept=accept), decode_list)
             yield page
             if not page.continue_token:
@@ -199,7 +199,7 @@ class Client:
             "timeoutSeconds": str(seconds),
         }
         accept = _METADATA if metadata_only else _JSON
-        request = Request("GET", _target(resource.path(namespace), query), accept=accept)
+        request = Request("GET", with_query(resource.path(namespace), query), accept=accept)
         return Watch(lambda: self._exchange.open(request), f"WATCH {resource.path(namespace)}", idle_seconds_max)
 
     async def get_path(self, path: str, *, accept: str = _JSON) -> bytes:
@@ -219,7 +219,7 @@ class Client:
             "tailLines": "" if tail_lines is None else str(tail_lines),
             "previous": "true" if previous else "",
         }
-        target = _target(_path(PODS, key, "log"), query)
+        target = with_query(object_path(PODS, key, "log"), query)
         return await self._exchange.call(Request("GET", target, accept="*/*"), bytes)
 
     async def log_lines(
@@ -238,7 +238,7 @@ class Client:
             "previous": "true" if previous else "",
             "follow": "true" if follow else "",
         }
-        request = Request("GET", _target(_path(PODS, key, "log"), query), accept="*/*")
+        request = Request("GET", with_query(object_path(PODS, key, "log"), query), accept="*/*")
         async for line in self._exchange.lines(request):
             yield line
 
@@ -264,8 +264,8 @@ class Client:
             raise ValueError(f"{key}: only its metadata was read; a replace would erase the rest of it")
         if not meta.get("resourceVersion"):
             raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
-        path = _path(resource, key, subresource)
-        shows_it = _shows_it(subresource, dry_run=dry_run)
+        path = object_path(resource, key, subresource)
+        shows_it = is_shown(subresource, dry_run=dry_run)
         return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run, shows_it=shows_it)
 
     async def patch(
@@ -284,9 +284,9 @@ class Client:
             "dryRun": "All" if dry_run else "",
             "force": "true" if force else "",
         }
-        target = _target(_path(resource, key, subresource), query)
+        target = with_query(object_path(resource, key, subresource), query)
         request = Request("PATCH", target, body=patch.body, content_type=patch.content_type)
-        return await self._write(resource, key, request, shows_it=_shows_it(subresource, dry_run=dry_run))
+        return await self._write(resource, key, request, shows_it=is_shown(subresource, dry_run=dry_run))
 
     async def apply(
         self,
@@ -312,14 +312,14 @@ class Client:
 
     async def evict(self, key: ObjectKey, *, uid: str, grace_seconds: int | None = None) -> None:
         """Ask for a pod's eviction. Throttled, with cause DisruptionBudget, while a budget does not allow it."""
-        _check_uid(PODS, key, uid)
+        check_uid(PODS, key, uid)
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": key.namespace, "name": key.name},
             "deleteOptions": delete_options(uid=uid, grace_seconds=grace_seconds),
         }
-        request = Request("POST", _path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
+        request = Request("POST", object_path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
         await self._write(PODS, key, request, shows_it=False)
 
     async def token(self, account: ObjectKey, seconds: int) -> str:
@@ -329,7 +329,7 @@ class Client:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
-        request = Request("POST", _path(ACCOUNTS, account, "token"), body=encode(body), content_type=_JSON)
+        request = Request("POST", object_path(ACCOUNTS, account, "token"), body=encode(body), content_type=_JSON)
         answer = await self._write(ACCOUNTS, account, request, shows_it=False)
         return str(answer.get("status", "token"))
 
@@ -349,7 +349,7 @@ class Client:
         Returns the object if it stays for now (finalizers, a grace period), None if it is gone. Absent if it was gone.
         A dry run returns the same, as it would be.
         """
-        _check_uid(resource, key, uid)
+        check_uid(resource, key, uid)
         options = delete_options(
             uid=uid,
             propagation=propagation,
@@ -357,9 +357,9 @@ class Client:
             grace_seconds=grace_seconds,
             dry_run=dry_run,
         )
-        request = Request("DELETE", _path(resource, key), body=encode(options), content_type=_JSON)
+        request = Request("DELETE", object_path(resource, key), body=encode(options), content_type=_JSON)
         answer = await self._write(resource, key, request, shows_it=not dry_run)
-        return None if _is_gone(answer, request.method) else answer
+        return None if is_gone(answer, request.method) else answer
 
     async def delete_collection(
         self,
@@ -372,7 +372,7 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete all that match, as the server finds them: no uid can be said. Prefer `delete` for what you know."""
-        target = _target(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
+        target = with_query(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
         options = delete_options(propagation=propagation, dry_run=dry_run)
         request = Request("DELETE", target, body=encode(options), content_type=_JSON)
         await self._write(resource, ObjectKey(namespace, ""), request, shows_it=False)
@@ -383,7 +383,7 @@ class Client:
         self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool, shows_it: bool
     ) -> Object:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
-        target = _target(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
+        target = with_query(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
         request = Request(method, target, body=encode(whole), content_type=_JSON)
         return await self._write(resource, key, request, shows_it=shows_it)
 
@@ -396,52 +396,12 @@ class Client:
         written: Object | None = None
         try:
             answer = await self._exchange.call(request, _decoder(resource), guard.allowed)
-            if shows_it and not _is_gone(answer, request.method):
+            if shows_it and not is_gone(answer, request.method):
                 written = answer
         finally:
             guard.after(resource, key, written)
         return answer
 
 
-def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
-    """The path of one object; ValueError for a key that is not whole: it would be the path of a collection."""
-    if not key.name or (resource.namespaced and not key.namespace):
-        raise ValueError(f"{resource.kind} {str(key)!r}: a name is needed, and a namespace where the kind has one")
-    return resource.path(key.namespace, key.name, subresource)
-
-
-def _check_uid(resource: Resource, key: ObjectKey, uid: str) -> None:
-    if not uid:
-        raise ValueError(f"{resource.kind} {key}: a delete without a uid could take somebody else's object")
-
-
-def _target(path: str, query: Mapping[str, str]) -> str:
-    used = tuple((name, value) for name, value in query.items() if value)
-    return f"{path}?{_encoded(used)}" if used else path
-
-
-@lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    return urlencode(query)
-
-
 def _decoder(resource: Resource) -> Callable[[bytes], Object]:
     return lambda raw: Object.decode(raw, resource.api_version, resource.kind)
-
-
-def _shows_it(subresource: str, *, dry_run: bool) -> bool:
-    """Whether a write is answered with the object itself as it is now, and not with a Scale, or with what would be."""
-    return not dry_run and subresource in ("", "status")
-
-
-def _is_gone(answer: Object, method: str) -> bool:
-    """Whether the answer to a write proves that the object is no more.
-
-    A delete of most kinds is answered with a Status then, that of some (Pods, Services, ServiceAccounts) with the last
-    state of the object. What stays is marked as being deleted, and waits for something: finalizers, which a Namespace
-    has in its spec too, or a grace period.
-    """
-    meta = answer.meta
-    if not meta.terminating:
-        return method == "DELETE"
-    return not (meta.finalizers or meta.deletion_grace_period_seconds or answer.get("spec", "finalizers"))

@@ -15,7 +15,8 @@ from pilotage.kinds import powers
 from pilotage.kinds.crds import crds
 from pilotage.kinds.names import HOST_LEASES
 from pilotage.operator import rbac
-from pilotage.operator.settings import Settings, SettingsError, load_settings, variable_name
+from pilotage.operator.settings import Settings, load_settings, variable_name
+from pilotage.runtime.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -44,6 +44,12 @@ def parse_address(text: str) -> Address | None:
     return Address(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104 - who writes no host means all
 
 
+def is_place(text: str) -> str:
+    """The same, if `parse_address` understands it: to validate a field with."""
+    parse_address(text)
+    return text
+
+
 def flag_name(field: str) -> str:
     """``cache_root`` on the command line."""
     return f"--{field.replace('_', '-')}"
@@ -76,9 +82,9 @@ def load(
         first = error.errors()[0]
         place = places.get(str(first["loc"][0]) if first["loc"] else "", "")
         why = str(first.get("ctx", {}).get("error") or first["msg"]).removesuffix(".")
-        shown = first["input"] if isinstance(first["input"], str) else repr(first["input"])
+        shown = f"'{first['input']}'" if isinstance(first["input"], str) else repr(first["input"])
         raise SettingsError(
-            f"{place}: '{shown}' cannot be used: {why[:1].lower()}{why[1:]}." if place else f"{why}."
+            f"{place}: {shown} cannot be used: {why[:1].lower()}{why[1:]}." if place else f"{why}."
         ) from error
 
 
