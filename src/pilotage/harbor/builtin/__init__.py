@@ -31,6 +31,7 @@ def builtin_kinds() -> tuple[Kind, ...]:
         events,
         networking,
         node,
+        nodes,
         pods,
         policy,
         rbac,
@@ -39,7 +40,7 @@ def builtin_kinds() -> tuple[Kind, ...]:
     )
 
     families = (
-        core, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
+        core, nodes, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
         coordination, admission, crds, apiservices, certificates, node,
     )  # fmt: skip
     return tuple(each for family in families for each in family.kinds())
