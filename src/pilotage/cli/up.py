@@ -88,6 +88,8 @@ def _in_foreground(wishes: Wishes) -> None:
         asyncio.run(_run(wishes))
     except UpError as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:  # such as a disk that is full; all parts have ended by now
+        raise click.ClickException(f"{error}.") from error
 
 
 async def _run(wishes: Wishes) -> None:
