@@ -3,24 +3,25 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-contract test-on-cluster test-simulated lint bench conformance kube manifests lock clean
+.PHONY: demo test test-operator test-engine test-rest lint bench conformance kube manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
 
 test: $(VENV)/dev ## run every test, in three parts side by side, on real control planes, built if need be
-	$(MAKE) --no-print-directory -j3 test-contract test-on-cluster test-simulated
+	$(MAKE) --no-print-directory -j3 test-operator test-engine test-rest
 
-test-contract: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m "not cluster" --ignore tests/sim --ignore tests/agent --ignore tests/gateway
-	$(PYTHON) -m pytest -q -m cluster tests/contract tests/cli tests/field
+OPERATOR := $(addprefix tests/,controllers kinds models operator serving traffic)
+ENGINE   := $(addprefix tests/,kube runtime sim teardown)
 
-test-on-cluster: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m cluster $(patsubst %,--ignore tests/%,agent cli contract controlplane field harbor sim teardown/why)
+test-operator: $(VENV)/dev
+	$(PYTHON) -m pytest -q $(OPERATOR)
 
-test-simulated: $(VENV)/dev
-	$(PYTHON) -m pytest -q -m "not cluster" tests/sim tests/agent tests/gateway
-	$(PYTHON) -m pytest -q -m cluster tests/agent tests/controlplane tests/harbor tests/sim tests/teardown/why
+test-engine: $(VENV)/dev
+	$(PYTHON) -m pytest -q $(ENGINE)
+
+test-rest: $(VENV)/dev
+	$(PYTHON) -m pytest -q $(addprefix --ignore ,$(OPERATOR) $(ENGINE))
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .

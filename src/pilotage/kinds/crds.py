@@ -9,7 +9,10 @@ that one that was valid once can still be changed elsewhere, and lose its finali
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from pilotage.kinds.crds_rules import RULES
 from pilotage.kinds.crds_schema import structural
@@ -149,8 +152,17 @@ DEFINITIONS = (
 
 
 def crds() -> list[Json]:
-    """The CustomResourceDefinitions of all our kinds, by name."""
-    return sorted((_crd(each) for each in DEFINITIONS), key=lambda crd: str(crd["metadata"]["name"]))
+    """The CustomResourceDefinitions of all our kinds, by name. They are the caller's: change them as you like."""
+    made: list[Json] = msgspec.json.decode(_encoded())
+    return made
+
+
+@cache
+def _encoded() -> bytes:
+    """Made once: it takes as long as many requests do."""
+    return msgspec.json.encode(
+        sorted((_crd(each) for each in DEFINITIONS), key=lambda crd: str(crd["metadata"]["name"]))
+    )
 
 
 def _crd(definition: Definition) -> Json:

@@ -57,7 +57,9 @@ def virtual(test: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
 class NumberedTask(asyncio.Task[R]):
     """A task whose hash is its number, so that a set of tasks has the same order in every run."""
 
-    _number = -1
+    def __init__(self, coro: Coroutine[Any, Any, R], number: int, **options: Any) -> None:  # noqa: ANN401 - asyncio's
+        self._number = number  # first: asyncio puts the task into a set, and all with one hash would make that slow
+        super().__init__(coro, **options)
 
     def __hash__(self) -> int:
         return self._number
@@ -88,9 +90,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         coro: Coroutine[Any, Any, R],
         **options: Any,  # noqa: ANN401 - asyncio's
     ) -> NumberedTask[R]:
-        task = NumberedTask(coro, loop=loop, **options)
-        task._number = next(self._numbers)
-        return task
+        return NumberedTask(coro, next(self._numbers), loop=loop, **options)
 
     def _wait(self, select: Select, timeout: float | None) -> Events:
         # The pipe by which signals wake the loop is always registered, and means nothing.

@@ -6,7 +6,10 @@ values. Its defaults must be valid, and its rules must compile.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pilotage.harbor.schema import rules
 from pilotage.harbor.schema.causes import NO_FIELD, child, forbidden, invalid, key, required
@@ -60,6 +63,13 @@ _ROOT_FIELDS = (
 def structural_problems(schema: Json, path: str, *, has_status: bool = False) -> list[Cause]:
     """What is wrong with an openAPIV3Schema. `path` is the field that holds it; `has_status` says that the status is a
     subresource, so that less is allowed at the root."""
+    return list(_problems(msgspec.json.encode(schema), path, has_status))
+
+
+@lru_cache(maxsize=64)
+def _problems(encoded: bytes, path: str, has_status: bool) -> tuple[Cause, ...]:
+    """Remembered, because the same definitions come again and again: with each start of whoever installs them."""
+    schema: Json = msgspec.json.decode(encoded)
     causes: list[Cause] = []
     if has_status:
         causes += _root_problems(schema, path)
@@ -73,7 +83,7 @@ def structural_problems(schema: Json, path: str, *, has_status: bool = False) ->
     causes += [*shape, *vocabulary]
     if not shape:
         causes += rules.rule_problems(schema, path)
-    return causes
+    return tuple(causes)
 
 
 def _root_problems(schema: Json, path: str) -> Iterator[Cause]:
