@@ -14,6 +14,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 POLL_SECONDS = 0.05
+POLL_SECONDS_MAX = 0.2
 
 
 class ApiError(Exception):
@@ -74,11 +75,12 @@ class Access(ABC):
 
 def wait_for(what: str, condition: Callable[[], T | None], timeout: float = 60) -> T:
     """Ask again and again until the answer is true, and return it. Raises `TimeoutError`, which names `what`."""
-    deadline = time.monotonic() + timeout
+    deadline, pause = time.monotonic() + timeout, POLL_SECONDS
     while not (answer := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {timeout:.0f} s still no {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause)
+        pause = min(POLL_SECONDS_MAX, pause * 1.1)  # who asks often gets in the way of those it waits for
     return answer
 
 

@@ -17,6 +17,9 @@ from controlplane import Access, Cluster, NoControlPlane, RemoteCluster, assets
 from controlplane.background import BackgroundBuild
 from controlplane.build import NoGo, check_go
 
+# gRPC would stop its threads at each fork, and sometimes ends the new process while it does: nobody here needs that.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 pytest_plugins = ("tests.support.tools", "tests.support.edge", "tests.support.kserve")
 
 REMOTE = os.environ.get("PILOTAGE_TEST_KUBECONFIG")

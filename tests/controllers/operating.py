@@ -154,12 +154,13 @@ class Place:
         )
 
     def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
-        deadline = time.monotonic() + seconds
+        deadline, pause = time.monotonic() + seconds, 0.05
         while not condition():
             if time.monotonic() > deadline:
                 states = {name: _short(each) for name, each in self.endpoints().items()}
                 raise AssertionError(f"still not so: {json.dumps(states)}\n{[*map(_short, self.records())]}"[:6000])
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(0.2, pause * 1.1)  # who asks often gets in the way of those it waits for
 
 
 def out_of_order(cluster: Cluster, mark: int, namespace: str) -> list[str]:
