@@ -17,6 +17,7 @@ from pilotage.kube import EVENTS, ObjectKey, merge_patch
 from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.servers import PLAIN, SICKLY
+from tests.agent.test_host import host
 from tests.agent.test_starting import quiet
 from tests.agent.town import HASTY, NAMESPACE, process_body, python_server
 from tests.support.kinds import delete
@@ -95,6 +96,7 @@ async def test_a_server_that_stays_sick_is_started_again(town):
 async def test_a_healthy_server_costs_no_write(town):
     await town.start()
     await town.serving()
+    await town.until(lambda: host(town)["status"]["processes"] == 1)  # said a little later
     assert await quiet(town, 1.0) == []
     assert town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= 4
     assert town.metric('pilotage_agent_processes{phase="Running"}') == 1
