@@ -35,14 +35,16 @@ def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from pilotage.kube import ApiError, ConfigError
-
         try:
             return command(*args, **kwargs)
-        except ConfigError as error:
-            raise BadConfig(str(error)) from error
-        except ApiError as error:
-            raise NoAnswer(_with_advice(error)) from error
+        except Exception as error:
+            from pilotage.kube import ApiError, ConfigError  # not before: most commands end well
+
+            if isinstance(error, ConfigError):
+                raise BadConfig(str(error)) from error
+            if isinstance(error, ApiError):
+                raise NoAnswer(_with_advice(error)) from error
+            raise
 
     return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +51,8 @@ def plan(
     prepared = run_briefly(_prepare(asked, kubeconfig, context))
     unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
     if output == "json":
+        import json
+
         click.echo(json.dumps(plan_to_json(prepared), indent=2))
     elif not unclear:
         click.echo("\n".join(plan_lines(prepared)))

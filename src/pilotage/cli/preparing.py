@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 import click
-import msgspec
 
 from pilotage.cli.connecting import files_option
 from pilotage.cli.importing import import_meanwhile
@@ -162,6 +160,8 @@ async def foresee(
     absent: list[Name],
 ) -> Prepared:
     """What `plan` makes of a world, with all the answers it asks for, and what will stand in its way."""
+    import msgspec
+
     from pilotage.teardown.asking import settle
     from pilotage.teardown.hazards import predict
     from pilotage.teardown.relations import relate
@@ -240,6 +240,8 @@ async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list
 
 async def _written(connection: Connection, asked: Asked, here: str) -> tuple[list[Name], list[Name]]:
     """The same of what stands in manifests."""
+    import asyncio
+
     from pilotage.teardown.dump import manifests
     from pilotage.teardown.targets import served_kind
     from pilotage.teardown.words import TargetError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -51,6 +50,8 @@ def tree(
     from pilotage.teardown.tree import render, to_json
 
     if output == "json":
+        import json
+
         told = [to_json(each) for each in trees]
         click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Literal
 
@@ -85,6 +84,8 @@ def why(
     from pilotage.teardown.why.render import exit_code, to_json
 
     if output == "json":
+        import json
+
         told = [to_json(each) for each in explanations]
         click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
     else:
@@ -181,6 +182,8 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
 
 def _tell(result: FixResult, as_json: bool) -> None:
     if as_json:
+        import json
+
         told = {
             "fix": result.proposal.remedy.code,
             "subject": str(result.proposal.subject),

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pilotage.kube.credentials import Credentials, FixedCredentials, Impersonating, TokenFile, basic, bearer
-from pilotage.kube.exec_plugin import ExecPlugin
-from pilotage.kube.exec_run import API_VERSIONS, ExecSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.kube.config_error import ConfigError
+    from pilotage.kube.exec_run import ExecSettings
     from pilotage.kube.kubeconfig import Entry
     from pilotage.kube.kubeconfig_file import Exec, User
 
@@ -44,6 +43,8 @@ def credentials_of(user: Entry[User], *, cluster_info: Mapping[str, Any], env: M
             "was removed from Kubernetes. Use exec with the plugin of your provider, such as kubelogin.",
         )
     if value.exec is not None and not _has_another_proof(value):
+        from pilotage.kube.exec_plugin import ExecPlugin  # few users have one
+
         return ExecPlugin(_exec_settings(user, value.exec, cluster_info), env=env)
     if value.username or value.password:
         if value.token or value.token_file:
@@ -92,6 +93,8 @@ def _has_another_proof(user: User) -> bool:
 
 
 def _exec_settings(user: Entry[User], exec_: Exec, cluster_info: Mapping[str, Any]) -> ExecSettings:
+    from pilotage.kube.exec_run import API_VERSIONS, ExecSettings
+
     def wrong(field: str, problem: str) -> ConfigError:
         return user.error(f"exec.{field}", problem)
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from pilotage.kube.config_error import ConfigError
 from pilotage.kube.kubeconfig_file import Cluster, Context, KubeconfigFile, User, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[Value]):
+class Entry(msgspec.Struct, Generic[Value], frozen=True):
     """A named cluster, user or context, and the file it came from."""
 
     kind: str
@@ -65,8 +65,7 @@ class Entry(Generic[Value]):
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """A context and what it refers to."""
 
     context: Entry[Context]

@@ -7,15 +7,12 @@ in any case, with ``.group`` or ``.version.group`` behind it where it must be to
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, NamedTuple
-
-from pilotage.kube import LabelSelector, SelectorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pilotage.kube import Surface
+    from pilotage.kube import LabelSelector, Surface
     from pilotage.teardown.world import Item, KindReading, Name
 
 NEAR_MAX = 3
@@ -73,6 +70,8 @@ def no_names(kinds: list[str]) -> str:
 
 def missing_name(name: Name, names: Iterable[str]) -> str:
     """That there is no such object, and what there is of a similar name."""
+    import difflib  # most names mean something
+
     text = f"There is no {name}."
     near = difflib.get_close_matches(name.name, list(names), NEAR_MAX)
     if near:
@@ -95,6 +94,8 @@ def unknown_kind(word: str, surface: Surface) -> str:
 
 def near_kinds(word: str, names: Iterable[list[str]]) -> list[str]:
     """The kinds whose names are similar to a word."""
+    import difflib
+
     known = sorted({name for each in names for name in each})
     return difflib.get_close_matches(word.partition(".")[0].lower(), known, NEAR_MAX)
 
@@ -106,6 +107,8 @@ def listed(names: Sequence[str]) -> str:
 
 def parse_selector(selector: str) -> LabelSelector:
     """A selector as it is typed. TargetError where it is none."""
+    from pilotage.kube import LabelSelector, SelectorError
+
     try:
         return LabelSelector.parse(selector)
     except SelectorError as error:
