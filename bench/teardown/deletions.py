@@ -19,8 +19,8 @@ from pilotage.kube import Client, load_config
 
 ADMINISTRATORS = ("system:masters",)
 SLOW_ENDPOINTS_MAX = 100
-ROUNDS_OF_SMALL = 5
 SMALL_ENDPOINTS_MAX = 10
+ROUNDS_OF_SMALL, ROUNDS_OF_MANY, ROUNDS_OF_VERY_MANY = 9, 5, 2
 SETTLE_SECONDS = 2.0
 """After they are ready: controllers still write statuses and events."""
 NAMESPACES = "/api/v1/namespaces"
@@ -45,17 +45,47 @@ def run(cluster: Cluster, sizes: Sequence[int], only: Sequence[str], *, slow: bo
     outcome = Outcome([], [])
     chosen = list(_available([each for each in CONTESTANTS if not only or each.name in only], outcome.notes))
     for endpoints in sizes:
-        for contestant in chosen:
-            if contestant.slow and endpoints > SLOW_ENDPOINTS_MAX and not slow:
-                outcome.notes.append(f"{contestant.name} was not asked to delete {endpoints:,}: --slow does")
-                continue
-            rounds = ROUNDS_OF_SMALL if endpoints <= SMALL_ENDPOINTS_MAX else 1
-            try:
-                outcome.deletions.append(_measure(cluster, contestant, endpoints, rounds))
-            except (CommandFailed, TimeoutError) as error:  # the others are worth measuring still
-                outcome.notes.append(f"{contestant.name} failed with {endpoints:,}: {error}")
-                say(outcome.notes[-1])
+        able = [each for each in chosen if slow or not each.slow or endpoints <= SLOW_ENDPOINTS_MAX]
+        outcome.notes += [
+            f"{each.name} was not asked for {endpoints:,}: --slow does" for each in chosen if each not in able
+        ]
+        outcome.deletions += _in_turn(cluster, able, endpoints, outcome.notes)
     return outcome
+
+
+def _in_turn(cluster: Cluster, contestants: Sequence[Contestant], endpoints: int, notes: list[str]) -> list[Deletion]:
+    """Rounds in which each has its turn, so that what else the machine does is everybody's."""
+    kubeconfigs = {each.name: cluster.user(_user(each), ADMINISTRATORS) for each in contestants}
+    results: dict[str, list[tuple[float, float, float, float]]] = {each.name: [] for each in contestants}
+    going = {each.name: _rounds(each, endpoints) for each in contestants}
+    for turn in range(1, max(going.values(), default=0) + 1):
+        for each in contestants:
+            if turn > going[each.name]:
+                continue
+            try:
+                results[each.name].append(_once(cluster, each, kubeconfigs[each.name], endpoints, turn))
+            except (CommandFailed, TimeoutError) as error:  # the others are worth measuring still
+                going[each.name] = 0
+                notes.append(f"{each.name} failed with {endpoints:,}: {error}")
+                say(notes[-1])
+    return [_median(name, endpoints, found) for name, found in results.items() if found]
+
+
+def _rounds(contestant: Contestant, endpoints: int) -> int:
+    if endpoints <= SMALL_ENDPOINTS_MAX:
+        return ROUNDS_OF_SMALL
+    if contestant.slow:
+        return 1
+    return ROUNDS_OF_MANY if endpoints <= SLOW_ENDPOINTS_MAX else ROUNDS_OF_VERY_MANY
+
+
+def _user(contestant: Contestant) -> str:
+    return f"bench-{contestant.name.replace(' ', '')}"
+
+
+def _median(contestant: str, endpoints: int, results: Sequence[tuple[float, float, float, float]]) -> Deletion:
+    seconds, cpu, requests, remaining = (statistics.median(each) for each in zip(*results, strict=True))
+    return Deletion(contestant, endpoints, seconds, cpu, requests / endpoints, remaining, len(results))
 
 
 def _available(contestants: Iterable[Contestant], notes: list[str]) -> Iterator[Contestant]:
@@ -69,19 +99,12 @@ def _available(contestants: Iterable[Contestant], notes: list[str]) -> Iterator[
             yield each
 
 
-def _measure(cluster: Cluster, contestant: Contestant, endpoints: int, rounds: int) -> Deletion:
-    kubeconfig = cluster.user(f"bench-{contestant.name.replace(' ', '')}", ADMINISTRATORS)
-    results = [_once(cluster, contestant, kubeconfig, endpoints, each) for each in range(1, rounds + 1)]
-    seconds, cpu, requests, remaining = (statistics.median(each) for each in zip(*results, strict=True))
-    return Deletion(contestant.name, endpoints, seconds, cpu, requests / endpoints, remaining, rounds)
-
-
 def _once(
-    cluster: Cluster, contestant: Contestant, kubeconfig: Path, endpoints: int, number: int
+    cluster: Cluster, contestant: Contestant, kubeconfig: Path, endpoints: int, turn: int
 ) -> tuple[float, float, float, float]:
     """Seconds, those of its CPU, requests, and objects that were left."""
-    user = f"bench-{contestant.name.replace(' ', '')}"
-    namespace = f"{user}-{endpoints}-{number}"
+    user = _user(contestant)
+    namespace = f"{user}-{endpoints}-{turn}"
     cluster.request("POST", NAMESPACES, {"metadata": {"name": namespace}})
     cluster.wait_for_service_account(namespace)
     folder = cluster.folder / namespace
@@ -133,11 +156,14 @@ class Outcome:
 
     def __str__(self) -> str:
         title = "Deletion of endpoints: ConfigMap, Deployment (one pod), Service, HPA and Ingress each"
-        rows = [["endpoints", "", "seconds", "× floor", "× kubectl", "CPU s", "requests each", "left at exit"]]
+        rows = [
+            ["endpoints", "", "rounds", "seconds", "× floor", "× kubectl", "CPU s", "requests each", "left at exit"]
+        ]
         rows += [
             [
                 f"{each.endpoints:,}",
                 each.contestant,
+                str(each.rounds),
                 number(each.seconds),
                 ratio(each.seconds, self._seconds(FLOOR, each.endpoints)),
                 ratio(each.seconds, self._seconds(KUBECTL, each.endpoints)),
@@ -147,8 +173,7 @@ class Outcome:
             ]
             for each in self.deletions
         ]
-        medians = f"medians of {ROUNDS_OF_SMALL} rounds up to {SMALL_ENDPOINTS_MAX} endpoints, above that one round"
-        return "\n".join([title, "=" * len(title), *columns(rows), medians, *self.notes])
+        return "\n".join([title, "=" * len(title), *columns(rows), "medians of rounds in turn", *self.notes])
 
     def _seconds(self, contestant: str, endpoints: int) -> float | None:
         found = [
