@@ -6,6 +6,10 @@ wrk) in front of the same servers. `python -m bench.gateway` measures this alone
 A change is proven when Envoy has acknowledged it; the time is that from the moment the control plane hears of it.
 Stale are requests that were sent after that and still reached the old server. Throughput is that of one core: requests
 by the CPU time of the proxy's process, so that what else runs on the machine does not count.
+
+nginx is measured in two ways. As Debian has it, it opens a connection to the server for each request, as the gateway
+does, and the goal is decided beside that. With kept connections it has much less to do, and in front of a llama-server
+loses requests; that ratio is told, too.
 """
 
 import asyncio
@@ -46,7 +50,8 @@ TOKENS = 100
 STREAMS = 4
 MS = 1e3
 MIB = 1024 * 1024
-NGINX = "nginx"
+NGINX = "nginx, as Debian has it: a connection for each request"
+NGINX_KEPT = "nginx with kept connections"
 
 
 def run(_: Run | None = None) -> Section:
@@ -152,7 +157,7 @@ async def _many(section: Section, folder: Path) -> None:
 async def _beside_nginx(section: Section, folder: Path) -> None:
     """Both proxies in front of the same servers: CPU for a request, and the delay of a token."""
     streaming = await serve("", TOKENS)
-    server_port, proxy_port, stream_port = [await _free_port() for _ in range(3)]
+    server_port, proxy_port, kept_port, stream_port = [await _free_port() for _ in range(4)]
     async with staged(folder) as stage:
         await stage.slice("chat-1", server_port)
         await stage.slice("tokens-1", port_of(streaming))
@@ -160,14 +165,16 @@ async def _beside_nginx(section: Section, folder: Path) -> None:
         await stage.route("tokens", {"tokens-1": 100})
         with (
             nginx_server(server_port) as server,
-            nginx_proxy(proxy_port, server_port) as proxy,
-            nginx_proxy(stream_port, port_of(streaming)),
+            nginx_proxy(proxy_port, server_port, kept=False) as proxy,
+            nginx_proxy(kept_port, server_port, kept=True) as kept,
+            nginx_proxy(stream_port, port_of(streaming), kept=False),
         ):
             async with playing(stage):
                 assert stage.envoy.pid is not None
                 contestants = {
                     PILOTAGE: (f"http://127.0.0.1:{stage.port}", psutil.Process(stage.envoy.pid)),
                     NGINX: (f"http://127.0.0.1:{proxy_port}", proxy),
+                    NGINX_KEPT: (f"http://127.0.0.1:{kept_port}", kept),
                 }
                 await asyncio.to_thread(_throughput, section, contestants, server)
                 say("gateway: the delay of a token")
@@ -198,10 +205,17 @@ def _throughput(section: Section, contestants: Contestants, server: psutil.Proce
     url, process = contestants[PILOTAGE]
     by_model = _per_core("by model", f"{url}/v1/chat/completions", process)
     section.add("requests/s of one core, by path", "/s", by_path)
-    section.add("requests/s of one core, by model", "/s", {PILOTAGE: by_model, NGINX: by_path[NGINX]})
+    section.add("requests/s of one core, by model", "/s", {**by_path, PILOTAGE: by_model})
+    per_request = {name: 1e6 / rate for name, rate in by_path.items()}
+    section.add("CPU of a request, by path", "µs", per_request)
+    section.add("CPU of a request, by model", "µs", {**per_request, PILOTAGE: 1e6 / by_model})
     section.add("RSS", "MiB", {name: each.memory_info().rss / MIB for name, (_, each) in contestants.items()})
     for what, rate in (("by path", by_path[PILOTAGE]), ("by model", by_model)):
-        section.goals.append(Goal(f"nginx's throughput, in times of ours {what}", by_path[NGINX] / rate, 3.0, ""))
+        section.goals.append(Goal(f"throughput of {NGINX}, in times of ours {what}", by_path[NGINX] / rate, 3.0, ""))
+        section.notes.append(
+            f"throughput of {NGINX_KEPT}, in times of ours {what}: {by_path[NGINX_KEPT] / rate:.1f} (no goal: it does "
+            "less, and loses requests where a server closes a connection without a word)"
+        )
 
 
 def _per_core(name: str, url: str, process: psutil.Process) -> float:

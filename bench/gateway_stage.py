@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 from pilotage.gateway import envoy
-from pilotage.gateway.child import Child
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.settings import Folder, Settings
@@ -43,7 +42,7 @@ class Stage:
             run=str(folder), port=port, metrics_port=None, access_log=str(self.folder.access_log), log_level="error"
         )
         self.control = Control(settings, world.client("gateway"))
-        self.envoy = Child("envoy", envoy.command(envoy.find(), self.folder), env={"PATH": os.environ["PATH"]})
+        self.envoy = envoy.child(envoy.find(), self.folder, env={"PATH": os.environ["PATH"]})
         self._acknowledged = 0.0
         self._heard = 0.0
         told, touch = self.control.program.on_change, self.control.program.touch

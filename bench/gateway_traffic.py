@@ -28,12 +28,10 @@ http {{
 """
 _PROXY = """
   log_format line escape=json '{{"time":"$time_iso8601","path":"$uri","status":$status,"server":"$upstream_addr"}}';
-  upstream servers {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000; }}
+  upstream servers {{ server 127.0.0.1:{upstream}; {keep} }}
   server {{
     listen 127.0.0.1:{port};
-    location /endpoints/chat/ {{
-      proxy_pass http://servers/; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
-    }}
+    location /endpoints/chat/ {{ proxy_pass http://servers/; proxy_buffering off; {reuse} }}
   }}
 """
 _SERVER = """
@@ -154,9 +152,15 @@ def nginx_server(port: int) -> Iterator[psutil.Process]:
 
 
 @contextlib.contextmanager
-def nginx_proxy(port: int, upstream: int) -> Iterator[psutil.Process]:
-    """nginx as the gateway is: connections kept, nothing buffered, a line for each request."""
-    content = _PROXY.format(port=port, upstream=upstream)
+def nginx_proxy(port: int, upstream: int, *, kept: bool) -> Iterator[psutil.Process]:
+    """nginx as the gateway is: nothing buffered, a line for each request.
+
+    To a server it opens a connection for each request, as the gateway does and as it does unless it is told otherwise;
+    `kept`: it uses them again. In front of a llama-server that loses requests: see docs/gateway.md.
+    """
+    keep = "keepalive 64; keepalive_requests 1000000;" if kept else ""
+    reuse = 'proxy_http_version 1.1; proxy_set_header Connection "";' if kept else ""
+    content = _PROXY.format(port=port, upstream=upstream, keep=keep, reuse=reuse)
     with _nginx(content, "{folder}/access.log line") as process:
         yield process
 

@@ -75,6 +75,20 @@ def test_the_first_gets_a_name_in_whatever_order_they_are_seen(order):
     ]
 
 
+def test_a_name_that_another_namespace_has_is_said_with_the_path_that_is_left():
+    first, second = route("chat"), route("chat", created="2026-01-02T00:00:00Z")
+    elsewhere = second._replace(key=ObjectKey("other", "chat"))
+    taken = "path /endpoints/chat leads to GatewayRoute ns/chat, which was there first"
+    assert [(each.prefixes, each.conflicts) for each in claims([elsewhere, first])] == [
+        (("/endpoints/ns/chat", "/endpoints/chat"), ()),
+        (("/endpoints/other/chat",), (f"{taken} (this one is at /endpoints/other/chat)",)),
+    ]
+    beside = second._replace(key=ObjectKey("ns", "chat-too"))
+    _, refused = claims([first, beside])
+    assert (refused.prefixes, len(refused.conflicts)) == ((), 2)
+    assert "this one is at" not in " ".join(refused.conflicts)
+
+
 def test_versions_are_made_of_content_alone():
     routes = [route("a", ("a-1", 100), models=("a",)), route("b", ("b-1", 50), ("b-2", 50), host="b.example.com")]
     hosts = up("a-1", "b-1", "b-2")

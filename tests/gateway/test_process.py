@@ -12,18 +12,24 @@ import urllib.request
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import psutil
 import pytest
 import pytest_asyncio
+import structlog
 
+from pilotage.gateway import envoy, keeper
 from pilotage.gateway.accesslog import put_aside, rotate
 from pilotage.gateway.admin import Admin, Slow
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.keeper import NOBODY
-from pilotage.gateway.settings import Folder
+from pilotage.gateway.settings import Folder, Settings
 from pilotage.kinds.crds import crds
 from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Client, load_config
+from pilotage.up import parts
+from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
+from pilotage.up.parts import GATEWAY, Wishes
 from tests.gateway.town import Server, Town, free_port
 from tests.harbor.server.test_run import harbor
 from tests.kinds.objects import install
@@ -31,6 +37,8 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECONDS_MAX = 20
+ENVOY, CONTROL = "--drain-time-s", "pilotage.gateway.control"
+"""Words by which the children are known."""
 
 
 class Process(Town):
@@ -69,23 +77,20 @@ def folder():
         yield Path(made)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def running(api, folder):
-    port, metrics = free_port(), free_port()
-    command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), "--run", str(folder / "run")]
-    command += ["--listen", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}"]
+@contextlib.asynccontextmanager
+async def started(api, command, port, run, log):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
     async with Client.connect(load_config(kubeconfig=str(api))) as user, aiohttp.ClientSession() as http:
         await install(user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
-        with (folder / "log").open("w") as log:
+        with log.open("w") as said:
             process = subprocess.Popen(  # noqa: ASYNC220 - it does not wait
-                command, stdout=subprocess.PIPE, stderr=log, env=environment
+                command, stdout=subprocess.PIPE, stderr=said, env=environment
             )
+        made = Process(user, http, port, run, process)
         try:
-            line = await asyncio.to_thread(process.stdout.readline)
-            assert line.decode().strip() == f"gateway: http://127.0.0.1:{port}", (folder / "log").read_text()
-            made = Process(user, http, port, folder / "run", process)
-            made.metrics = f"http://127.0.0.1:{metrics}"
+            async with asyncio.timeout(SECONDS_MAX):
+                line = await asyncio.to_thread(process.stdout.readline)
+            assert line.decode().strip() == f"gateway: http://127.0.0.1:{port}", log.read_text()
             yield made
         finally:
             process.kill()
@@ -93,6 +98,87 @@ async def running(api, folder):
             process.stdout.close()
             for each in made.servers:
                 await each.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def running(api, folder):
+    port, metrics, run = free_port(), free_port(), folder / "run"
+    command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), "--run", str(run)]
+    command += ["--listen", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}"]
+    async with started(api, command, port, run, folder / "log") as made:
+        made.metrics = f"http://127.0.0.1:{metrics}"
+        yield made
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run Envoy as another user")
+async def test_envoy_is_nobody_where_nobody_gets_to_its_program_or_to_its_folder(api, folder):
+    """As `pilotage up` starts it: all is in a folder of root alone, here of a long name, and so is the program."""
+    folder.chmod(0o700)
+    (folder / "envoy").symlink_to(find())
+    layout = Layout(folder / ("d" * SOCKETS_PATH_MAX))
+    layout.make()
+    layout.access(GATEWAY).symlink_to(api)
+    layout.shorten()
+    port = free_port()
+    wishes = Wishes(layout.folder, port, envoy=folder / "envoy")
+    command = parts.command(GATEWAY, wishes, layout, {GATEWAY: free_port()})
+    async with contextlib.AsyncExitStack() as around:
+        around.callback(layout.forget)
+        running = await around.enter_async_context(started(api, command, port, layout.of(GATEWAY), folder / "log"))
+        ns = await running.namespace()
+        await running.server(ns, "z-1")
+        await running.route(ns, "zed", {"z-1": 100}, models=["zed"])
+        proxy, control = running.child(ENVOY), running.child(CONTROL)
+        assert (proxy.uids().real, proxy.uids().effective, proxy.gids().real) == (NOBODY, NOBODY, NOBODY)
+        assert proxy.cmdline()[0] == str(folder / "envoy")
+        assert await running.ask("zed") == (200, {"server": "z-1"})
+
+        control.kill()
+        assert await running.ask("zed") == (200, {"server": "z-1"})
+        await eventually(lambda: another(running, CONTROL, control.pid), SECONDS_MAX)
+        await running.route(ns, "zee", {"z-1": 100}, models=["zee"])
+        assert await running.ask("zee") == (200, {"server": "z-1"})
+
+        files = {each.name: each.lstat() for each in layout.of(GATEWAY).iterdir()}
+        assert {name for name, found in files.items() if found.st_mode & 0o077} == {"access.log", "envoy.json"}
+        assert {name: files[name].st_uid for name in ("ads.sock", "admin.sock", "access.log")} == dict.fromkeys(
+            ("ads.sock", "admin.sock", "access.log"), NOBODY
+        )
+        assert layout.of(GATEWAY).stat().st_mode & 0o777 == 0o700
+
+        log = running.folder.access_log
+        assert await rotate(log, Admin(layout.gateway / "admin.sock"), bytes_max=1)
+        assert await running.ask("zed") == (200, {"server": "z-1"})
+        assert await eventually(lambda: logged(log, "zed"), SECONDS_MAX)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run Envoy as another user")
+async def test_what_needs_root_is_said(folder):
+    run = Folder(folder / "run")
+    run.path.mkdir(mode=0o700)
+    precious = folder / "precious"
+    precious.write_text("of root")
+    run.bootstrap.symlink_to(precious)  # as one could who was nobody here before
+    run.access_log.symlink_to(precious)
+    envoy.write_bootstrap(run)
+    wrapper = folder / "envoy"
+    wrapper.write_text(f"#!{folder / 'sh'}\n")
+    wrapper.chmod(0o755)
+    given = Settings(str(run.path), access_log=str(run.access_log))
+    cases = [
+        (find(), given, None),
+        (find(), msgspec.structs.replace(given, port=1023), "a port below 1024 needs that"),
+        (find(), msgspec.structs.replace(given, access_log=str(folder / "a.log")), "could not write --access-log"),
+        (wrapper, given, "another user cannot run it"),
+    ]
+    for program, settings, why in cases:
+        with structlog.testing.capture_logs() as said:
+            user = keeper._unprivileged(program, run, settings)
+        assert user == (NOBODY if why is None else None), why
+        assert [each["log_level"] for each in said] == ["warning"] * (why is not None)
+        assert why is None or why in said[0]["event"]
+        assert (precious.read_text(), precious.stat().st_uid) == ("of root", 0)
+    assert run.path.stat().st_uid == 0, "what cannot be used was given back"
 
 
 async def test_a_life_of_the_command(running):
@@ -109,13 +195,13 @@ async def test_a_life_of_the_command(running):
     assert "pilotage_gateway_envoy_up 1.0" in shown
 
     # Root gives Envoy to nobody.
-    proxy, control = running.child("envoy.json"), running.child("pilotage.gateway.control")
+    proxy, control = running.child(ENVOY), running.child(CONTROL)
     assert proxy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
 
     # The control plane is killed: traffic goes on, it comes back, and takes changes again.
     control.kill()
     assert await running.ask("aye") == (200, {"server": "a-1"})
-    await eventually(lambda: another(running, "pilotage.gateway.control", control.pid), SECONDS_MAX)
+    await eventually(lambda: another(running, CONTROL, control.pid), SECONDS_MAX)
     await running.route(ns, "bee", {"a-1": 100}, models=["bee"])
     assert await running.ask("bee") == (200, {"server": "a-1"})
 
@@ -192,7 +278,7 @@ async def test_what_is_taken_is_said_in_one_sentence_and_nothing_outlives_the_co
     named = await asyncio.to_thread(said, *other[:3], "somewhere:8080")
     assert (named[0], "'somewhere' is no IP address" in named[1]) == (2, True)
 
-    proxy, control = running.child("envoy.json"), running.child("pilotage.gateway.control")
+    proxy, control = running.child(ENVOY), running.child(CONTROL)
     running.process.kill()
     _, alive = await asyncio.to_thread(psutil.wait_procs, [proxy, control], SECONDS_MAX)
     assert alive == []
@@ -207,6 +293,8 @@ async def test_envoy_is_found_by_setting_on_path_and_in_the_wheel(tmp_path, monk
     mine.chmod(0o755)
     assert find() == mine
     assert find(str(wheel)) == wheel
+    mine.write_text(f"#!{sys.executable}\nfrom envoy._main import main\nmain()\n")
+    assert find() == wheel, "a script that only starts the wheel's is no program that another user could run"
     with pytest.raises(NoEnvoy, match="--envoy"):
         find("/nowhere/envoy")
 

@@ -93,6 +93,34 @@ async def test_the_list_of_models_is_what_is_served_now(town, ns):
     assert len(mine(await town.get("/v1/models"))) == 48
 
 
+async def test_a_model_can_be_asked_for_by_its_name(town, ns):
+    long = "long/" + "é:" * 500
+    odd = ["plain.v1_x-2", "org/known:latest", "café & 50% (a+b)?", long]
+    await town.route(ns, "asked", {}, models=odd)
+    written = {
+        "plain.v1_x-2": ["plain.v1_x-2", "pl%61in%2Ev1_x-2?limit=1"],
+        "org/known:latest": ["org/known:latest", "org%2Fknown%3Alatest", "org%2Fknown:latest", "org/known%3Alatest"],
+        "café & 50% (a+b)?": ["caf%C3%A9%20&%2050%25%20(a+b)%3F", "caf%C3%A9%20%26%2050%25%20(a%2Bb)%3F"],
+        long: ["long/" + "%C3%A9:" * 500, "long%2F" + "%C3%A9%3A" * 500],
+    }
+    for model, paths in written.items():
+        for path in paths:
+            async with town.http.get(_raw(town, f"/v1/models/{path}")) as answer:
+                assert answer.content_type == "application/json"
+                said = answer.status, await answer.json()
+            assert said == (200, {"id": model, "object": "model", "created": 0, "owned_by": ns}), path
+    for path in ("plainXv1_x-2", "org/known", "org/known:latest/more", "PLAIN.v1_x-2", "", "caf%C3%A9"):
+        async with town.http.get(_raw(town, f"/v1/models/{path}")) as answer:
+            assert code((answer.status, await answer.json())) == (404, "model_not_found"), path
+    # What is not asked for its name is looked at as before.
+    assert code(await town.post("/v1/models/org/known:latest", {"model": "org/known:latest"})) == (
+        503,
+        "endpoint_detached",
+    )
+    await town.delete_route(ns, "asked")
+    assert code(await town.get("/v1/models/plain.v1_x-2")) == (404, "model_not_found")
+
+
 async def test_weights_divide_the_requests(town, ns):
     one, two = await town.server(ns, "w-1"), await town.server(ns, "w-2")
     await town.route(ns, "weighted", {"w-1": 75, "w-2": 25})
@@ -208,6 +236,10 @@ async def test_the_oldest_route_wins_a_name_and_the_other_says_so(town):
     assert (condition["type"], condition["status"]) == ("Conflicted", "True")
     assert f"model contested leads to GatewayRoute {first}/same" in condition["message"]
     assert "host contested.example.com/" in condition["message"]
+    assert (
+        f"path /endpoints/same leads to GatewayRoute {first}/same, which was there first "
+        f"(this one is at /endpoints/{second}/same)" in condition["message"]
+    )
     assert await town.ask("contested") == (200, {"server": "n-1"})
     assert await town.ask("own") == (200, {"server": "n-2"})
     assert await town.get("/endpoints/same/") == (200, {"server": "n-1"})

@@ -16,7 +16,6 @@ import msgspec
 from aiohttp import web
 
 from pilotage.gateway import envoy
-from pilotage.gateway.child import Child
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.settings import Folder, Settings
@@ -107,7 +106,7 @@ class Town:
         self._running: asyncio.Task[None] | None = None
         env = {"PATH": os.environ["PATH"]}
         self.control = self._control()
-        self.envoy = Child("envoy", envoy.command(envoy.find(), self.folder), env=env)
+        self.envoy = envoy.child(envoy.find(), self.folder, env=env)
         self._keeping: asyncio.Task[None] | None = None
 
     @property

@@ -12,9 +12,11 @@ from demo.tiny_gguf import write
 @pytest.fixture
 def machine(tmp_path):
     said = []
-    made = Machine(tmp_path, said.append)
-    write(tmp_path / "v1.gguf", sentence="I am the first version.", endless=True)
-    write(tmp_path / "v2.gguf", sentence="I am the second one.", endless=True)
+    folder = tmp_path / "a-name-that-leaves-no-room-for-the-path-of-a-socket"
+    folder.mkdir()
+    made = Machine(folder, said.append)
+    write(folder / "v1.gguf", sentence="I am the first version.", endless=True)
+    write(folder / "v2.gguf", sentence="I am the second one.", endless=True)
     try:
         yield made
     finally:

@@ -6,10 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import psutil
 
 from pilotage.cli.up import _announce
+from pilotage.gateway.keeper import NOBODY
 from pilotage.up import remains
 from pilotage.up.layout import Layout, Note
 from tests.support.waiting import soon
@@ -33,6 +36,12 @@ def servers(machine):
     return found
 
 
+def envoys(machine):
+    """The Envoys that run for a machine."""
+    found = [psutil.Process(each.pid) for each in remains.marked(machine.data)]
+    return [each for each in found if each.cmdline()[0].endswith("/envoy")]
+
+
 def kill(layout, part):
     """Kill a part, and wait until it runs again."""
     before = layout.read().parts[part]
@@ -46,18 +55,26 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine):
     assert f"{machine.data} is up already. Take it down first: pilotage down" in said
     log = Layout(machine.data).logs / "up.log"
     assert "gateway is ready" in log.read_text(), "who comes second writes over nothing"
-    assert "envoy" in {psutil.Process(each.pid).name() for each in remains.marked(machine.data)}
+    (envoy,) = envoys(machine)
+    assert envoy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
     deploy(machine)
     assert machine.ask("assistant").startswith("I am the first version.")
     assert may_list_endpoints(machine) == {"agent": False, "gateway": False, "operator": True}
     assert "No process is left" in machine.run("pilotage down --now")
+    assert '"model":"assistant"' in (machine.data / "gateway" / "access.log").read_text(), "the log of requests stays"
     assert "agent has ended with 4:" in log.read_text(), "its exit code says that it was hurried"
     assert servers(machine) == []
     assert remains.marked(machine.data) == []
 
-    bring_up(machine)
-    soon(lambda: machine.answers("assistant"), "the endpoint serves again")
-    said = machine.run("pilotage down --purge")
+    # Who takes it down may have another folder for temporary things than who brought it up.
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+        machine.env["TMPDIR"] = temporary
+        bring_up(machine)
+        soon(lambda: machine.answers("assistant"), "the endpoint serves again")
+        assert len([*Path(temporary).iterdir()]) == 1
+        machine.env["TMPDIR"] = str(machine.folder)
+        said = machine.run("pilotage down --purge")
+        assert [*Path(temporary).iterdir()] == []
     assert "deleting ServingEndpoint default/assistant" in said
     assert not machine.data.exists()
     assert remains.listening([machine.port]) == []

@@ -109,7 +109,7 @@ class Ads:
         finally:
             os.umask(before)
         if owner is not None:
-            os.chown(socket, owner, owner)
+            os.chown(socket, owner, owner, follow_symlinks=False)  # the folder is the owner's
         try:
             yield
         finally:

@@ -56,12 +56,14 @@ def detached(route: Route) -> Json:
     )
 
 
+def model(name: str, namespace: str) -> Json:
+    """The answer to GET /v1/models/NAME. `created` is 0: a time would change the answer, and nobody needs it."""
+    return {"id": name, "object": "model", "created": 0, "owned_by": namespace}
+
+
 def models(served: Iterable[tuple[str, str]]) -> Json:
-    """The answer to GET /v1/models. `created` is 0: a time would change the answer, and nobody needs it."""
-    return {
-        "object": "list",
-        "data": [{"id": model, "object": "model", "created": 0, "owned_by": namespace} for model, namespace in served],
-    }
+    """The answer to GET /v1/models."""
+    return {"object": "list", "data": [model(name, namespace) for name, namespace in served]}
 
 
 def encoded(body: Json) -> str:

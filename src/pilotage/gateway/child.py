@@ -26,6 +26,7 @@ KILL_SECONDS = 2.0
 _LAUNCHER = """
 import ctypes, os, signal, sys
 parent, user, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+program = os.open(command[0], os.O_RDONLY) if user else -1
 if user:
     os.setgroups([])
     os.setgid(int(user))
@@ -36,24 +37,45 @@ if hasattr(libc, "prctl"):
     libc.prctl(38, 1, 0, 0, 0)
 if os.getppid() != parent:
     sys.exit("the one that started this has ended")
-os.execv(command[0], command)
+try:
+    os.execv(command[0], command)
+except PermissionError:
+    if program < 0:
+        raise
+    os.execve(program, command, os.environ)
 """
 """What a new process does before it becomes the program: it changes its user, asks to be killed when its parent ends
 (PR_SET_PDEATHSIG, which a change of user would undo), and gives up the way to more privileges (PR_SET_NO_NEW_PRIVS).
+
+Another user may not get to where the program is, below /root for instance. So it is opened before, and what is open is
+run where its path leads nowhere.
 
 A program of its own: code that runs between fork and exec may find the locks of other threads held for ever.
 """
 
 
+def launched(command: Sequence[str], user: int | None) -> list[str]:
+    """The command line that becomes this one, as a user (None: who we are), and that ends with this process."""
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    return [*launcher, "" if user is None else str(user), *command]
+
+
 class Child:
-    """One program, kept running by `run` until `stop`."""
+    """One program, kept running by `run` until `stop`. `stdin` is a file."""
 
     def __init__(
-        self, name: str, command: Sequence[str], *, env: Mapping[str, str], user: int | None = None, cwd: str = "/"
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        user: int | None = None,
+        cwd: str = "/",
+        stdin: str = os.devnull,
     ) -> None:
         self.name = name
         self.starts = 0
-        self._command, self._env, self._user, self._cwd = command, env, user, cwd
+        self._command, self._env, self._user, self._cwd, self._stdin = command, env, user, cwd, stdin
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
 
@@ -99,14 +121,14 @@ class Child:
 
     async def _start(self) -> asyncio.subprocess.Process:
         """In a session of its own: Ctrl-C in a terminal is for us, and we say to others what it means."""
-        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
-        user = "" if self._user is None else str(self._user)
-        return await asyncio.create_subprocess_exec(
-            *launcher,
-            user,
-            *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
-            env=dict(self._env),
-            cwd=self._cwd,
-            start_new_session=True,
-        )
+        stdin = os.open(self._stdin, os.O_RDONLY)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *launched(self._command, self._user),
+                stdin=stdin,
+                env=dict(self._env),
+                cwd=self._cwd,
+                start_new_session=True,
+            )
+        finally:
+            os.close(stdin)

@@ -39,21 +39,18 @@ def claims(routes: Iterable[Route]) -> list[Claim]:
     made: list[Claim] = []
     for route in sorted(routes, key=lambda each: each.age):
         models = {each: take("model", each, route) for each in route.models}
-        # A name alone may be another namespace's: that is no conflict, the longer path is there for it.
-        paths = {
-            f"/endpoints/{route.key.namespace}/{route.endpoint}": True,
-            f"/endpoints/{route.endpoint}": False,
-        }
-        refused_paths = {each: take("path", each, route) for each in paths}
+        long, short = f"/endpoints/{route.key.namespace}/{route.endpoint}", f"/endpoints/{route.endpoint}"
+        paths = {each: take("path", each, route) for each in (long, short)}
+        if paths[short] and not paths[long]:
+            paths[short] += f" (this one is at {long})"
         host = take("host", f"{route.host}{route.path}", route) if route.host else ""
-        said = [*models.values(), *(refused_paths[each] for each, contested in paths.items() if contested), host]
         made.append(
             Claim(
                 route,
                 tuple(each for each, why in models.items() if not why),
-                tuple(each for each, why in refused_paths.items() if not why),
+                tuple(each for each, why in paths.items() if not why),
                 "" if host else route.host,
-                tuple(filter(None, said)),
+                tuple(filter(None, [*models.values(), *paths.values(), host])),
             )
         )
     return made

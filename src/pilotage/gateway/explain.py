@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.gateway import resources
+from pilotage.gateway.child import launched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +24,12 @@ SECONDS_MAX = 10.0
 _MARKS = ("Proto constraint validation failed", "error initializing")
 
 
-async def explain(envoy: Path, route: Route) -> str:
-    """Envoy's text; empty where it has nothing against the route alone, or cannot be asked."""
+async def explain(envoy: Path, route: Route, user: int | None = None) -> str:
+    """Envoy's text; empty where it has nothing against the route alone, or cannot be asked. `user`: whom it runs as."""
     config = msgspec.json.encode(_alone(route)).decode()
+    command = [str(envoy), "--mode", "validate", "--log-level", "critical", "--config-yaml", config]
     process = await asyncio.create_subprocess_exec(
-        str(envoy),
-        *("--mode", "validate", "--log-level", "critical", "--config-yaml", config),
+        *launched(command, user),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

@@ -26,7 +26,7 @@ import structlog
 from pilotage.gateway import envoy
 from pilotage.gateway.accesslog import LOOK_SECONDS, rotate
 from pilotage.gateway.admin import Admin, Silent
-from pilotage.gateway.child import Child
+from pilotage.gateway.child import Child, launched
 from pilotage.gateway.settings import Folder
 from pilotage.runtime.process import on_signals
 
@@ -70,7 +70,7 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
         settings = msgspec.structs.replace(settings, user=_unprivileged(program, folder, settings))
         admin = Admin(folder.admin)
         env = {name: os.environ[name] for name in _SECRET_FREE if name in os.environ}
-        proxy = Child("envoy", envoy.command(program, folder), env=env, user=settings.user)
+        proxy = envoy.child(program, folder, env=env, user=settings.user)
         control = Child("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
         tasks = [asyncio.create_task(each) for each in (control.run(), proxy.run())]
         tasks.append(asyncio.create_task(_announce(settings, proxy, on_ready)))
@@ -129,7 +129,7 @@ def _locked(folder: Folder) -> Iterator[Folder]:
         raise InUse(f"The path {folder.path} is too long for a socket. Choose a shorter one with --run.")
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     _see_that_it_is_ours(folder.path)
-    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,33 +166,49 @@ def _free_port(host: str, port: int, option: str) -> int:
 
 def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | None:
     """Whom Envoy should run as: nobody, where we are root and that can be; else who we are (None)."""
-    if os.geteuid() != 0 or settings.port < PRIVILEGED_PORTS:
+    if os.geteuid() != 0:
+        return None
+    if settings.port < PRIVILEGED_PORTS:
+        _log.warning("Envoy runs as root: a port below 1024 needs that", port=settings.port)
         return None
     if settings.access_log and Path(settings.access_log).parent != folder.path:
         _log.warning("Envoy runs as root: another user could not write --access-log", log=settings.access_log)
         return None
-    belongings = [each for each in (folder.path, folder.bootstrap, folder.access_log) if each.exists()]
-    for path in belongings:
-        os.chown(path, NOBODY, NOBODY)
-    try:
-        tried = subprocess.run(
-            [*envoy.command(program, folder), "--mode", "validate"],
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=(),
-            env={},
-            capture_output=True,
-            timeout=VALIDATE_SECONDS_MAX,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        tried = None
-    if tried is not None and tried.returncode == 0:
+    _give(folder, NOBODY)
+    why = _refusal(program, folder, NOBODY)
+    if why is None:
         return NOBODY
-    for path in belongings:
-        os.chown(path, 0, 0)
-    _log.warning("Envoy runs as root: another user cannot reach its program or --run", run=str(folder.path))
+    _give(folder, 0)
+    _log.warning("Envoy runs as root: another user cannot run it", program=str(program), why=why)
     return None
+
+
+def _give(folder: Folder, user: int) -> None:
+    """What Envoy writes to. Never where a link leads: whom the folder belonged to may have put one there."""
+    for path in (folder.path.resolve(), folder.access_log):
+        with contextlib.suppress(FileNotFoundError):
+            os.chown(path, user, user, follow_symlinks=False)
+
+
+def _refusal(program: Path, folder: Folder, user: int) -> str | None:
+    """Why Envoy cannot start as a user; None where it can."""
+    try:
+        with folder.bootstrap.open("rb") as stdin:
+            tried = subprocess.run(
+                launched([*envoy.command(program), "--mode", "validate"], user),
+                stdin=stdin,
+                cwd=folder.path,
+                env={},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=VALIDATE_SECONDS_MAX,
+                check=False,
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    lines = tried.stderr.strip().splitlines()
+    return None if tried.returncode == 0 else lines[-1] if lines else f"it ended with {tried.returncode}"
 
 
 def _reachable(host: str) -> str:

@@ -14,6 +14,7 @@ Every setting that differs from Envoy's default is here because the default does
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from pilotage.gateway import answers
 from pilotage.gateway.answers import METADATA, encoded, local_replies
@@ -40,6 +41,10 @@ IDLE_SECONDS_MAX = 3
 PLENTY = 1_000_000
 DIRECT_BYTES_MAX = 4 * 1024 * 1024
 
+_MODELS = "/v1/models"
+_GET: Json = {"name": ":method", "string_match": {"exact": "GET"}}
+_LEFT_PLAIN = ("", "/", "!'()*", ":@!$&'()*+,;=", "/:@!$&'()*+,;=")
+"""What clients do not escape in a path, beside letters, digits and ``-._~``, which Envoy makes plain by itself."""
 _NOBODY: Json = {"address_prefix": "::", "prefix_len": 128}
 """No client has this address. An empty list would mean the default: all private addresses."""
 _TYPES = "type.googleapis.com/"
@@ -190,19 +195,45 @@ def route_configuration() -> Json:
 
 def model_list(served: Sequence[tuple[str, str]]) -> Json:
     """GET /v1/models: of models, each with the namespace that serves it."""
-    match = {"path": "/v1/models", "headers": [{"name": ":method", "string_match": {"exact": "GET"}}]}
-    return _answering(match, 200, encoded(answers.models(served)))
+    return _answering({"path": _MODELS, "headers": [_GET]}, 200, encoded(answers.models(served)))
+
+
+def model_info(model: str, namespace: str) -> list[Json]:
+    """GET /v1/models/NAME: of one model, which a namespace serves. After `body_routes`, which take all but GET.
+
+    A route for each way in which clients write the name: what a path may have as it is, some escape and some do not. No
+    pattern: Envoy refuses those of more than a hundred steps.
+    """
+    written = sorted({quote(model, safe=each) for each in _LEFT_PLAIN})
+    body = encoded(answers.model(model, namespace))
+    return [_answering({"path": f"{_MODELS}/{each}"}, 200, body) for each in written]
+
+
+def body_routes() -> list[Json]:
+    """What is said to requests whose body names no model, or none that is served; the second one has it looked at.
+
+    Before it was, a request matches no route by its model. So it is compared with all routes down to that one, and
+    what is not for such requests comes after it.
+    """
+    no_model = {"filter": METADATA, "path": [{"key": "lacks"}], "value": {"string_match": {"exact": "model"}}}
+    not_get = {**_GET, "invert_match": True}
+    return [
+        _answering({"prefix": "/v1/", "dynamic_metadata": [no_model]}, 400, encoded(answers.NO_MODEL)),
+        _unknown_model({"prefix": "/v1/", "headers": [not_get]}) | _with_model_finder(),
+    ]
 
 
 def last_routes() -> list[Json]:
-    """What is said to requests that lead nowhere. The order counts."""
-    no_model = {"filter": METADATA, "path": [{"key": "lacks"}], "value": {"string_match": {"exact": "model"}}}
+    """What is said to the rest, which leads nowhere. The order counts."""
     return [
-        _answering({"prefix": "/v1/", "dynamic_metadata": [no_model]}, 400, encoded(answers.NO_MODEL)),
-        # The one that requests match before their body was looked at: it is what turns that on.
-        _answering({"prefix": "/v1/"}, 404, encoded(answers.UNKNOWN_MODEL)) | _with_model_finder(),
+        _unknown_model({"prefix": f"{_MODELS}/"}),
+        _unknown_model({"prefix": "/v1/"}) | _with_model_finder(),
         unknown_path(),
     ]
+
+
+def _unknown_model(match: Json) -> Json:
+    return _answering(match, 404, encoded(answers.UNKNOWN_MODEL))
 
 
 def unknown_path() -> Json:

@@ -43,6 +43,11 @@ class Folder:
         self.lock = self.path / "lock"
         self.access_log = self.path / "access.log"
 
+    def log_of_envoy(self, access_log: str) -> str:
+        """How Envoy, which works in this folder, calls the access log."""
+        path = Path(access_log)
+        return path.name if path.parent == self.path else access_log
+
     def too_long(self) -> bool:
         """Whether a socket cannot be made in it."""
         return len(os.fsencode(self.admin)) > SOCKET_PATH_MAX

@@ -120,7 +120,7 @@ def _routes(made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
         by_model += [_model_route(route, model, weights) for model in each.models]
         served += [(model, route.key.namespace) for model in each.models]
     virtual_hosts = [
-        _virtual_host(host, host) + b"".join(packed for *_, packed in sorted(by_host[host])) + _fixed_routes()[-1]
+        _virtual_host(host, host) + b"".join(packed for *_, packed in sorted(by_host[host])) + _last_routes()[-1]
         for host in sorted(by_host)
     ]
     everything = (
@@ -128,7 +128,9 @@ def _routes(made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
         _model_list(tuple(sorted(served))),
         *by_model,
         *(packed for *_, packed in sorted(by_path)),
-        *_fixed_routes(),
+        *_body_routes(),
+        *(_model_info(*each) for each in sorted(served)),
+        *_last_routes(),
     )
     virtual_hosts.append(b"".join(everything))
     packed = _configuration() + b"".join(_framed(_VIRTUAL_HOSTS, each) for each in virtual_hosts)
@@ -208,8 +210,18 @@ def _model_list(served: tuple[tuple[str, str], ...]) -> bytes:
     return _route(resources.model_list(served))
 
 
+@lru_cache(maxsize=10_000)
+def _model_info(model: str, namespace: str) -> bytes:
+    return b"".join(map(_route, resources.model_info(model, namespace)))
+
+
 @lru_cache(maxsize=1)
-def _fixed_routes() -> tuple[bytes, ...]:
+def _body_routes() -> tuple[bytes, ...]:
+    return tuple(map(_route, resources.body_routes()))
+
+
+@lru_cache(maxsize=1)
+def _last_routes() -> tuple[bytes, ...]:
     return tuple(map(_route, resources.last_routes()))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import shutil
+import secrets
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
 
 MARK = "PILOTAGE_UP"
 """A variable in the environment of every process that belongs to a folder: the folder."""
-
-
 SOCKETS_PATH_MAX = 80
 """In bytes. Systems end at 104 or 108, with the name of the socket."""
+_SHORTCUT = "shortcut"
+"""The file with the path of the folder in which `Layout.shorten` made a way."""
 
 
 class Seen(NamedTuple):
@@ -71,13 +70,11 @@ class Layout(NamedTuple):
         return self.folder / "up.lock"
 
     @property
-    def sockets(self) -> Path:
-        """Of the gateway. The path of a socket must be short: where the folder's own is long, it is beside it."""
-        own = self.folder / "gateway"
-        if len(os.fsencode(own)) <= SOCKETS_PATH_MAX:
-            return own
-        mark = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
-        return Path(tempfile.gettempdir(), f"pilotage-{mark}")
+    def gateway(self) -> Path:
+        """The gateway's own folder: its sockets, and the log of requests. `shorten` may have made another way to it."""
+        own = self.of("gateway")
+        shortcut = self._shortcut()
+        return own if shortcut is None else shortcut / own.name
 
     def of(self, part: str) -> Path:
         """The folder of a part."""
@@ -90,6 +87,38 @@ class Layout(NamedTuple):
     def token(self, part: str) -> Path:
         """What its kubeconfig names; changed from time to time."""
         return self.folder / "access" / f"{part}.token"
+
+    def shorten(self) -> None:
+        """Where the path of the gateway's folder is too long for sockets, make a short way to it. Raises OSError.
+
+        It is written down before it is made: who takes all this down may have another folder for such things.
+        """
+        self._forget_shortcut()
+        own = self.of("gateway")
+        if _fits(own):
+            return
+        bases = (Path(tempfile.gettempdir()), Path("/tmp"))  # noqa: S108 - for a folder of a name that nobody can know
+        name = f"pilotage-{secrets.token_hex(6)}"
+        shortcut = next((base / name for base in bases if _fits(base / name / own.name)), bases[0] / name)
+        own.mkdir(mode=0o700, exist_ok=True)
+        write_private(self.folder / _SHORTCUT, str(shortcut))
+        shortcut.mkdir(mode=0o700)
+        (shortcut / own.name).symlink_to(own)
+
+    def _shortcut(self) -> Path | None:
+        """The folder with the short way in it, if there is one."""
+        try:
+            return Path((self.folder / _SHORTCUT).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def _forget_shortcut(self) -> None:
+        shortcut = self._shortcut()
+        if shortcut is not None:
+            with contextlib.suppress(OSError):  # it may be gone; whatever else is in it is not ours
+                (shortcut / self.of("gateway").name).unlink(missing_ok=True)
+                shortcut.rmdir()
+            (self.folder / _SHORTCUT).unlink()
 
     def make(self) -> None:
         """The folders, for nobody else's eyes. Raises OSError."""
@@ -111,9 +140,14 @@ class Layout(NamedTuple):
 
     def forget(self) -> None:
         """Nothing runs any more."""
-        shutil.rmtree(self.sockets, ignore_errors=True)
+        self._forget_shortcut()
         with contextlib.suppress(FileNotFoundError):
             (self.folder / "up.json").unlink()
+
+
+def _fits(folder: Path) -> bool:
+    """Whether there can be sockets in it."""
+    return len(os.fsencode(folder)) <= SOCKETS_PATH_MAX
 
 
 def write_private(path: Path, text: str) -> None:

@@ -49,8 +49,7 @@ def _arguments(part: str, wishes: Wishes, layout: Layout, ports: Mapping[str, in
         return [*shared, "--cache-root", str(layout.models), *roots, "--gateway-url", gateway]
     if part == GATEWAY:
         envoy = ["--envoy", str(wishes.envoy)] if wishes.envoy else []
-        listen, log = f"127.0.0.1:{wishes.port}", layout.logs / "requests.log"
-        return [*shared, "--listen", listen, "--run", str(layout.sockets), "--access-log", str(log), *envoy]
+        return [*shared, "--listen", f"127.0.0.1:{wishes.port}", "--run", str(layout.gateway), *envoy]
     llama = ["--llama-server", str(wishes.llama_server)] if wishes.llama_server else []
     return [
         *shared,

@@ -14,7 +14,7 @@ from pilotage.kube import ApiError, Client, load_config
 from pilotage.up import access, remains
 from pilotage.up.children import Child
 from pilotage.up.layout import Layout, Note, Seen
-from pilotage.up.parts import DOWN, HARBOR, WORKERS, Wishes, command
+from pilotage.up.parts import DOWN, GATEWAY, HARBOR, WORKERS, Wishes, command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -143,6 +143,8 @@ class Supervisor:
         self._spawn(self._keep(part))
 
     def _command(self, part: str) -> list[str]:
+        if part == GATEWAY:
+            self.layout.shorten()  # each time: what cleans temporary folders may have taken the way
         return command(part, self._wishes, self.layout, self._ports)
 
     def _note(self) -> Note:
