@@ -11,8 +11,8 @@ demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy unde
 test: $(VENV)/dev ## run every test, in three parts side by side, on real control planes, built if need be
 	$(MAKE) --no-print-directory -j3 test-operator test-engine test-rest
 
-OPERATOR := $(addprefix tests/,agent controllers gateway kinds models operator serving traffic)
-ENGINE   := $(addprefix tests/,kube runtime sim teardown)
+OPERATOR := $(addprefix tests/,agent controllers kinds models operator serving traffic)
+ENGINE   := $(addprefix tests/,runtime sim teardown)
 
 test-operator: $(VENV)/dev
 	$(PYTHON) -m pytest -q $(OPERATOR)

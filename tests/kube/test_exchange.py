@@ -259,13 +259,22 @@ async def one_seat_for(user: str, admin: Client, observed: Observed, client: Cli
 async def seat_taken(config: ClusterConfig, transport: Transport) -> AsyncIterator[None]:
     """While it lasts, a request is under way whose body does not come: it has the seat, and keeps it."""
     url = urlsplit(config.server)
-    _, writer = await asyncio.open_connection(url.hostname, url.port, ssl=config.tls.ssl_context())
-    writer.write(
-        b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\n"
-        b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
-    )
+
+    async def ask() -> tuple[asyncio.StreamWriter, asyncio.Task[bytes]]:
+        reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=config.tls.ssl_context())
+        writer.write(
+            b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\n"
+            b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+        )
+        return writer, asyncio.create_task(reader.read(1))
+
+    writer, answer = await ask()
 
     async def is_taken() -> bool:
+        nonlocal writer, answer
+        if answer.done():  # refused: the server has not heard yet what the user may do
+            writer.transport.abort()
+            writer, answer = await ask()
         response = await transport.send(Request("GET", "/version"))
         response.close()
         return response.status == 429
@@ -274,6 +283,7 @@ async def seat_taken(config: ClusterConfig, transport: Transport) -> AsyncIterat
         await eventually(is_taken)
         yield
     finally:
+        answer.cancel()
         writer.transport.abort()
 
 
