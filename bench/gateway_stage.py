@@ -110,7 +110,6 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
 @contextlib.asynccontextmanager
 async def playing(stage: Stage) -> AsyncIterator[float]:
     """Envoy runs, then the control plane; yields the seconds from its first offer until Envoy had all routes."""
-    envoy.write_bootstrap(stage.folder)
     keeping = asyncio.create_task(stage.envoy.run())
     await until(stage.folder.admin.exists)
     running = asyncio.create_task(stage.control.run())

@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from pilotage.gateway import envoy, keeper
+from pilotage.gateway import keeper
 from pilotage.gateway.accesslog import put_aside, rotate
 from pilotage.gateway.admin import Admin, Slow
 from pilotage.gateway.envoy import NoEnvoy, drain, find
@@ -140,7 +140,7 @@ async def test_envoy_is_nobody_where_nobody_gets_to_its_program_or_to_its_folder
         assert await running.ask("zee") == (200, {"server": "z-1"})
 
         files = {each.name: each.lstat() for each in layout.of(GATEWAY).iterdir()}
-        assert {name for name, found in files.items() if found.st_mode & 0o077} == {"access.log", "envoy.json"}
+        assert {name for name, found in files.items() if found.st_mode & 0o077} == {"access.log"}
         assert {name: files[name].st_uid for name in ("ads.sock", "admin.sock", "access.log")} == dict.fromkeys(
             ("ads.sock", "admin.sock", "access.log"), NOBODY
         )
@@ -158,9 +158,6 @@ async def test_what_needs_root_is_said(folder):
     run.path.mkdir(mode=0o700)
     precious = folder / "precious"
     precious.write_text("of root")
-    run.bootstrap.symlink_to(precious)  # as one could who was nobody here before
-    run.access_log.symlink_to(precious)
-    envoy.write_bootstrap(run)
     wrapper = folder / "envoy"
     wrapper.write_text(f"#!{folder / 'sh'}\n")
     wrapper.chmod(0o755)
@@ -170,15 +167,23 @@ async def test_what_needs_root_is_said(folder):
         (find(), msgspec.structs.replace(given, port=1023), "a port below 1024 needs that"),
         (find(), msgspec.structs.replace(given, access_log=str(folder / "a.log")), "could not write --access-log"),
         (wrapper, given, "another user cannot run it"),
+        (folder / "absent", given, "another user cannot run it"),
     ]
     for program, settings, why in cases:
+        # As one could who was nobody here before.
+        os.chown(run.path, NOBODY, NOBODY)
+        run.access_log.unlink(missing_ok=True)
+        run.access_log.symlink_to(precious)
+        (run.path / "hard").hardlink_to(precious)
+        keeper._take(run)
         with structlog.testing.capture_logs() as said:
             user = keeper._unprivileged(program, run, settings)
         assert user == (NOBODY if why is None else None), why
+        assert run.path.stat().st_uid == (user or 0)
+        assert list(run.path.iterdir()) == []
         assert [each["log_level"] for each in said] == ["warning"] * (why is not None)
         assert why is None or why in said[0]["event"]
         assert (precious.read_text(), precious.stat().st_uid) == ("of root", 0)
-    assert run.path.stat().st_uid == 0, "what cannot be used was given back"
 
 
 async def test_a_life_of_the_command(running):
@@ -234,7 +239,6 @@ async def test_a_life_of_the_command(running):
     assert sorted(each.name for each in running.folder.path.iterdir()) == [
         "access.log",
         "access.log.1",
-        "envoy.json",
         "lock",
     ]
 

@@ -115,7 +115,6 @@ class Town:
 
     async def start(self, *, wait: bool = True) -> None:
         self.folder.path.mkdir(parents=True, exist_ok=True)
-        envoy.write_bootstrap(self.folder)
         self._keeping = asyncio.create_task(self.envoy.run())
         await self.start_control(wait=wait)
 

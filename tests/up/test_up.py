@@ -39,7 +39,7 @@ def servers(machine):
 def envoys(machine):
     """The Envoys that run for a machine."""
     found = [psutil.Process(each.pid) for each in remains.marked(machine.data)]
-    return [each for each in found if each.cmdline()[0].endswith("/envoy")]
+    return [each for each in found if "".join(each.cmdline()[:1]).endswith("/envoy")]
 
 
 def kill(layout, part):
@@ -71,10 +71,10 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine):
         machine.env["TMPDIR"] = temporary
         bring_up(machine)
         soon(lambda: machine.answers("assistant"), "the endpoint serves again")
-        assert len([*Path(temporary).iterdir()]) == 1
+        assert len([*Path(temporary).glob("pilotage-*")]) == 1
         machine.env["TMPDIR"] = str(machine.folder)
         said = machine.run("pilotage down --purge")
-        assert [*Path(temporary).iterdir()] == []
+        assert [*Path(temporary).glob("pilotage-*")] == []
     assert "deleting ServingEndpoint default/assistant" in said
     assert not machine.data.exists()
     assert remains.listening([machine.port]) == []

@@ -76,13 +76,13 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="pilotage")
 def pilotage() -> None:
     """Model serving on Kubernetes whose departures are as safe as its arrivals."""
-    gc.enable()  # what a command imports is there by now: see `main`
+    gc.enable()  # see `main`
 
 
 def main() -> None:
     """The console script. All is done when a command ends: taking the interpreter apart would only take time."""
     code: object = 1
-    gc.disable()  # until a command begins: what is imported stays, and there is no use in looking through it
+    gc.disable()  # until a command begins: what is imported up to then stays, and need not be looked through
     # Until a command says what Ctrl-C means for it, it just ends: there is nothing to put in order.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

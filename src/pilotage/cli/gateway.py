@@ -110,7 +110,7 @@ def gateway(
 
     \b
     POST /v1/chat/completions …     by the "model" in the body
-    GET  /v1/models                 what is served
+    GET  /v1/models                 what is served; one of them: /v1/models/NAME
     ANY  /endpoints/NAME/…          by the name of an endpoint; also /endpoints/NAMESPACE/NAME/…
     and by host, where a route has one.
 

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from typing import IO, TYPE_CHECKING
 
 import structlog
 
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _log = structlog.get_logger(__name__)
 
@@ -60,8 +61,18 @@ def launched(command: Sequence[str], user: int | None) -> list[str]:
     return [*launcher, "" if user is None else str(user), *command]
 
 
+@contextlib.contextmanager
+def readable(content: bytes) -> Iterator[IO[bytes]]:
+    """A file without a name, for another user to read as standard input: nobody can put another one in its place."""
+    with tempfile.TemporaryFile() as file:
+        os.fchmod(file.fileno(), 0o444)
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
 class Child:
-    """One program, kept running by `run` until `stop`. `stdin` is a file."""
+    """One program, kept running by `run` until `stop`. `stdin` is what it reads."""
 
     def __init__(
         self,
@@ -71,7 +82,7 @@ class Child:
         env: Mapping[str, str],
         user: int | None = None,
         cwd: str = "/",
-        stdin: str = os.devnull,
+        stdin: bytes = b"",
     ) -> None:
         self.name = name
         self.starts = 0
@@ -121,8 +132,7 @@ class Child:
 
     async def _start(self) -> asyncio.subprocess.Process:
         """In a session of its own: Ctrl-C in a terminal is for us, and we say to others what it means."""
-        stdin = os.open(self._stdin, os.O_RDONLY)
-        try:
+        with readable(self._stdin) as stdin:
             return await asyncio.create_subprocess_exec(
                 *launched(self._command, self._user),
                 stdin=stdin,
@@ -130,5 +140,3 @@ class Child:
                 cwd=self._cwd,
                 start_new_session=True,
             )
-        finally:
-            os.close(stdin)

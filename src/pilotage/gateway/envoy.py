@@ -126,17 +126,14 @@ def bootstrap(folder: Folder) -> Json:
     }
 
 
-def write_bootstrap(folder: Folder) -> None:
-    """Into its file: a new one, for the folder may be that of a user who could have put a link there."""
-    folder.bootstrap.unlink(missing_ok=True)
-    with os.fdopen(os.open(folder.bootstrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(bootstrap(folder))))
-        os.fchmod(file.fileno(), 0o644)
-
-
 def child(program: Path, folder: Folder, *, env: Mapping[str, str], user: int | None = None) -> Child:
-    """Envoy, to be kept running; its bootstrap has been written."""
-    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=str(folder.bootstrap))
+    """Envoy, to be kept running."""
+    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=written_bootstrap(folder))
+
+
+def written_bootstrap(folder: Folder) -> bytes:
+    """As Envoy reads it."""
+    return msgspec.json.encode(bootstrap(folder))
 
 
 def command(program: Path) -> list[str]:

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ import structlog
 from pilotage.gateway import envoy
 from pilotage.gateway.accesslog import LOOK_SECONDS, rotate
 from pilotage.gateway.admin import Admin, Silent
-from pilotage.gateway.child import Child, launched
+from pilotage.gateway.child import Child, launched, readable
 from pilotage.gateway.settings import Folder
 from pilotage.runtime.process import on_signals
 
@@ -63,10 +64,10 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
     with on_signals(stop), contextlib.ExitStack() as around:
         program = envoy.find(settings.envoy)
         folder = around.enter_context(_locked(Folder(settings.run)))
+        _take(folder)
         settings = msgspec.structs.replace(settings, port=_free_port(settings.host, settings.port, "--listen"))
         if settings.metrics_port:
             _free_port(settings.metrics_host, settings.metrics_port, "--metrics-address")
-        envoy.write_bootstrap(folder)
         settings = msgspec.structs.replace(settings, user=_unprivileged(program, folder, settings))
         admin = Admin(folder.admin)
         env = {name: os.environ[name] for name in _SECRET_FREE if name in os.environ}
@@ -169,31 +170,54 @@ def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | No
     if os.geteuid() != 0:
         return None
     if settings.port < PRIVILEGED_PORTS:
-        _log.warning("Envoy runs as root: a port below 1024 needs that", port=settings.port)
+        _log.warning(
+            "Envoy runs as root: a port below 1024 needs that. Another --listen avoids it.", port=settings.port
+        )
         return None
     if settings.access_log and Path(settings.access_log).parent != folder.path:
-        _log.warning("Envoy runs as root: another user could not write --access-log", log=settings.access_log)
+        _log.warning(
+            "Envoy runs as root: another user could not write --access-log. Without that option it can.",
+            log=settings.access_log,
+        )
         return None
-    _give(folder, NOBODY)
-    why = _refusal(program, folder, NOBODY)
+    try:
+        _give(folder, NOBODY)
+        why = _refusal(program, folder, NOBODY)
+    except OSError as error:
+        why = str(error)
     if why is None:
         return NOBODY
-    _give(folder, 0)
-    _log.warning("Envoy runs as root: another user cannot run it", program=str(program), why=why)
+    _take(folder)
+    _log.warning(
+        "Envoy runs as root: another user cannot run it. Another --envoy may help.", program=str(program), why=why
+    )
     return None
 
 
+def _take(folder: Folder) -> None:
+    """Make it root's, where we are root, without what somebody may have put there while it was nobody's: links."""
+    if os.geteuid() != 0:
+        return
+    os.chown(folder.path.resolve(), 0, 0)  # first: from here on nobody changes anything there
+    for each in list(os.scandir(folder.path)):
+        found = each.stat(follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            os.chown(each.path, 0, 0, follow_symlinks=False)
+        elif not stat.S_ISDIR(found.st_mode):
+            os.unlink(each.path)  # noqa: PTH108 - sockets of one that was killed, too
+
+
 def _give(folder: Folder, user: int) -> None:
-    """What Envoy writes to. Never where a link leads: whom the folder belonged to may have put one there."""
-    for path in (folder.path.resolve(), folder.access_log):
-        with contextlib.suppress(FileNotFoundError):
-            os.chown(path, user, user, follow_symlinks=False)
+    """To Envoy what it writes to. It has been taken before, so there are no links in it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.chown(folder.access_log, user, user, follow_symlinks=False)
+    os.chown(folder.path.resolve(), user, user)
 
 
 def _refusal(program: Path, folder: Folder, user: int) -> str | None:
     """Why Envoy cannot start as a user; None where it can."""
-    try:
-        with folder.bootstrap.open("rb") as stdin:
+    with readable(envoy.written_bootstrap(folder)) as stdin:
+        try:
             tried = subprocess.run(
                 launched([*envoy.command(program), "--mode", "validate"], user),
                 stdin=stdin,
@@ -205,8 +229,8 @@ def _refusal(program: Path, folder: Folder, user: int) -> str | None:
                 timeout=VALIDATE_SECONDS_MAX,
                 check=False,
             )
-    except (OSError, subprocess.SubprocessError) as error:
-        return str(error)
+        except subprocess.TimeoutExpired:
+            return f"it took longer than {VALIDATE_SECONDS_MAX:.0f} s to look at its settings"
     lines = tried.stderr.strip().splitlines()
     return None if tried.returncode == 0 else lines[-1] if lines else f"it ended with {tried.returncode}"
 

@@ -39,7 +39,6 @@ class Folder:
         self.path = Path(path).absolute()
         self.ads = self.path / "ads.sock"
         self.admin = self.path / "admin.sock"
-        self.bootstrap = self.path / "envoy.json"
         self.lock = self.path / "lock"
         self.access_log = self.path / "access.log"
 

@@ -49,7 +49,8 @@ def _arguments(part: str, wishes: Wishes, layout: Layout, ports: Mapping[str, in
         return [*shared, "--cache-root", str(layout.models), *roots, "--gateway-url", gateway]
     if part == GATEWAY:
         envoy = ["--envoy", str(wishes.envoy)] if wishes.envoy else []
-        return [*shared, "--listen", f"127.0.0.1:{wishes.port}", "--run", str(layout.gateway), *envoy]
+        where = ["--run", str(layout.gateway), "--access-log", str(layout.gateway / "access.log")]
+        return [*shared, "--listen", f"127.0.0.1:{wishes.port}", *where, *envoy]
     llama = ["--llama-server", str(wishes.llama_server)] if wishes.llama_server else []
     return [
         *shared,
