@@ -311,7 +311,8 @@ def test_a_server_that_falls_silent_is_noticed(own_cluster: Cluster, namespace: 
     async def scenario() -> None:
         async with Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))) as client:
             version = (await client.list(CONFIG_MAPS, namespace)).resource_version
-            async with client.watch(CONFIG_MAPS, namespace, resource_version=version) as watch:
+            mine = "metadata.name=a"  # a new namespace is given a ConfigMap by others, at some time
+            async with client.watch(CONFIG_MAPS, namespace, resource_version=version, fields=mine) as watch:
                 await client.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
                 assert (await anext(watch)).object.meta.name == "a"
                 own_cluster.pause_apiserver()
