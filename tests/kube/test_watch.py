@@ -296,10 +296,14 @@ async def test_an_event_may_be_larger_than_any_chunk(client: Client, namespace: 
     assert len(event.object.raw) > 1_200_000
 
 
+MINE = "metadata.name=a"
+"""A new namespace is given a ConfigMap by others, too, at some time."""
+
+
 async def test_a_cut_connection_is_noticed(config: ClusterConfig, namespace: str) -> None:
     async with TcpProxy(config.server) as proxy, Client.connect(proxy.config(config)) as client:
         version = (await client.list(CONFIG_MAPS, namespace)).resource_version
-        async with client.watch(CONFIG_MAPS, namespace, resource_version=version) as watch:
+        async with client.watch(CONFIG_MAPS, namespace, resource_version=version, fields=MINE) as watch:
             await client.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
             assert (await anext(watch)).object.meta.name == "a"
             proxy.cut()
@@ -311,8 +315,7 @@ def test_a_server_that_falls_silent_is_noticed(own_cluster: Cluster, namespace: 
     async def scenario() -> None:
         async with Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))) as client:
             version = (await client.list(CONFIG_MAPS, namespace)).resource_version
-            mine = "metadata.name=a"  # a new namespace is given a ConfigMap by others, at some time
-            async with client.watch(CONFIG_MAPS, namespace, resource_version=version, fields=mine) as watch:
+            async with client.watch(CONFIG_MAPS, namespace, resource_version=version, fields=MINE) as watch:
                 await client.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
                 assert (await anext(watch)).object.meta.name == "a"
                 own_cluster.pause_apiserver()
