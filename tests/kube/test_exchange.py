@@ -272,9 +272,13 @@ async def seat_taken(config: ClusterConfig, transport: Transport) -> AsyncIterat
 
     async def is_taken() -> bool:
         nonlocal writer, answer
-        if answer.done():  # refused: the server has not heard yet what the user may do
+        # Refused where a request of ours had the seat just then, or the server has not heard what the user may do.
+        if answer.done():
             writer.transport.abort()
             writer, answer = await ask()
+        await asyncio.wait({answer}, timeout=0.2)
+        if answer.done():
+            return False
         response = await transport.send(Request("GET", "/version"))
         response.close()
         return response.status == 429
