@@ -58,11 +58,13 @@ class Children:
         return {name: process.poll() for name, process in self._running.items()}
 
     def signal(self, name: str, number: int) -> None:
-        """Send a signal to one and to what it started; nothing happens where it is gone."""
+        """Send a signal to one and to what it started; nothing happens where it is gone. After SIGSTOP it stands."""
         process = self._running[name]
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
+                if number == signal.SIGSTOP and hasattr(os, "waitid"):  # its threads stop one by one, and later
+                    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self, *names: str) -> None:
         """Kill with SIGKILL, which also ends a stopped process, and wait until they are gone."""

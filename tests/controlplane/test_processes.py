@@ -79,6 +79,33 @@ def test_a_process_can_be_stopped_and_ended_alone() -> None:
         assert not supervisor.is_running("frozen")
 
 
+THREADS = """
+import hashlib, threading
+def work():
+    while True:
+        hashlib.sha256(bytes(1 << 22)).digest()
+for _ in range(16):
+    threading.Thread(target=work).start()
+"""
+
+
+def states(pid: int) -> set[str]:
+    """What the threads of a process do: R runs, S sleeps, T is stopped."""
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
+
+
+def test_a_process_that_was_told_to_stop_stands_with_all_its_threads_each_time() -> None:
+    with Supervisor() as supervisor:
+        busy = supervisor.start("busy", [sys.executable, "-c", THREADS], env=ENV)
+        wait_for("its threads", lambda: len(list(Path(f"/proc/{busy}/task").iterdir())) == 17)
+        for _ in range(10):
+            supervisor.signal("busy", signal.SIGSTOP)
+            assert states(busy) == {"T"}
+            supervisor.signal("busy", signal.SIGCONT)
+            wait_for("it to go on", lambda: states(busy) != {"T"})
+
+
 def test_the_exit_code_tells_how_a_process_ended() -> None:
     with Supervisor() as supervisor:
         supervisor.start("failing", ["sh", "-c", "exit 3"], env=ENV)
