@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
+from unittest.mock import Mock
 
 import aiohttp
 import msgspec
@@ -21,6 +23,7 @@ import structlog
 from pilotage.gateway import keeper
 from pilotage.gateway.accesslog import put_aside, rotate
 from pilotage.gateway.admin import Admin, Slow
+from pilotage.gateway.child import Child
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.keeper import NOBODY
 from pilotage.gateway.settings import Folder, Settings
@@ -184,6 +187,23 @@ async def test_what_needs_root_is_said(folder):
         assert [each["log_level"] for each in said] == ["warning"] * (why is not None)
         assert why is None or why in said[0]["event"]
         assert (precious.read_text(), precious.stat().st_uid) == ("of root", 0)
+
+
+async def test_a_disk_that_is_full_keeps_no_program_from_coming_back(monkeypatch, tmp_path):
+    told = tmp_path / "told"
+    child = Child("reader", ["/bin/sh", "-c", f"cat /dev/fd/0 >> {told}"], env={}, stdin=b"words;")
+    running = asyncio.create_task(child.run())
+
+    async def has(text):
+        return told.exists() and told.read_text().startswith(text)
+
+    await eventually(lambda: has("words;"), SECONDS_MAX)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("tempfile.TemporaryFile", Mock(side_effect=full))
+    again = child.starts + 2
+    await eventually(lambda: has("words;" * again), SECONDS_MAX)
+    await child.stop()
+    await running
 
 
 async def test_a_life_of_the_command(running):

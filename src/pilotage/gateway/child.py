@@ -97,10 +97,14 @@ class Child:
 
     async def run(self) -> None:
         """Start it, and again whenever it ends; returns after `stop`. OSError if it cannot be started at all."""
+        with readable(self._stdin) as stdin:  # once: a disk that is full later keeps nobody from coming back
+            await self._keep(stdin)
+
+    async def _keep(self, stdin: IO[bytes]) -> None:
         restarts = 0
         while not self._stopping.is_set():
             began = monotonic()
-            self._process = await self._start()
+            self._process = await self._start(stdin)
             self.starts += 1
             code = await self._process.wait()
             self._process = None
@@ -130,13 +134,13 @@ class Child:
                 process.kill()
             await process.wait()
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self, stdin: IO[bytes]) -> asyncio.subprocess.Process:
         """In a session of its own: Ctrl-C in a terminal is for us, and we say to others what it means."""
-        with readable(self._stdin) as stdin:
-            return await asyncio.create_subprocess_exec(
-                *launched(self._command, self._user),
-                stdin=stdin,
-                env=dict(self._env),
-                cwd=self._cwd,
-                start_new_session=True,
-            )
+        stdin.seek(0)  # where a system has one position for all who have it open
+        return await asyncio.create_subprocess_exec(
+            *launched(self._command, self._user),
+            stdin=stdin,
+            env=dict(self._env),
+            cwd=self._cwd,
+            start_new_session=True,
+        )

@@ -14,13 +14,13 @@ Every setting that differs from Envoy's default is here because the default does
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from pilotage.gateway import answers
+from pilotage.gateway import answers, finder
 from pilotage.gateway.answers import METADATA, encoded, local_replies
+from pilotage.gateway.own_routes import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pilotage.gateway.inputs import Hosts, Route
     from pilotage.kube import Json
@@ -41,14 +41,9 @@ IDLE_SECONDS_MAX = 3
 PLENTY = 1_000_000
 DIRECT_BYTES_MAX = 4 * 1024 * 1024
 
-_MODELS = "/v1/models"
-_GET: Json = {"name": ":method", "string_match": {"exact": "GET"}}
-_LEFT_PLAIN = ("", "/", "!'()*", ":@!$&'()*+,;=", "/:@!$&'()*+,;=")
-"""What clients do not escape in a path, beside letters, digits and ``-._~``, which Envoy makes plain by itself."""
 _NOBODY: Json = {"address_prefix": "::", "prefix_len": 128}
 """No client has this address. An empty list would mean the default: all private addresses."""
 _TYPES = "type.googleapis.com/"
-_JSON_TO_METADATA = "envoy.filters.http.json_to_metadata"
 _ADS: Json = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
 
 
@@ -71,7 +66,7 @@ def listener(address: str, port: int, access_log: str) -> Json:
         "access_log": [_access_log(access_log)] if access_log else [],
         "http_filters": [
             # Off, but where a route asks for it: it holds a whole body back, and those below a path are passed on.
-            {"name": _JSON_TO_METADATA, "typed_config": _model_finder(), "disabled": True},
+            {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {
@@ -193,57 +188,9 @@ def route_configuration() -> Json:
     }
 
 
-def model_list(served: Sequence[tuple[str, str]]) -> Json:
-    """GET /v1/models: of models, each with the namespace that serves it."""
-    return _answering({"path": _MODELS, "headers": [_GET]}, 200, encoded(answers.models(served)))
-
-
-def model_info(model: str, namespace: str) -> list[Json]:
-    """GET /v1/models/NAME: of one model, which a namespace serves. After `body_routes`, which take all but GET.
-
-    A route for each way in which clients write the name: what a path may have as it is, some escape and some do not. No
-    pattern: Envoy refuses those of more than a hundred steps.
-    """
-    written = sorted({quote(model, safe=each) for each in _LEFT_PLAIN})
-    body = encoded(answers.model(model, namespace))
-    return [_answering({"path": f"{_MODELS}/{each}"}, 200, body) for each in written]
-
-
-def body_routes() -> list[Json]:
-    """What is said to requests whose body names no model, or none that is served; the second one has it looked at.
-
-    Before it was, a request matches no route by its model. So it is compared with all routes down to that one, and
-    what is not for such requests comes after it.
-    """
-    no_model = {"filter": METADATA, "path": [{"key": "lacks"}], "value": {"string_match": {"exact": "model"}}}
-    not_get = {**_GET, "invert_match": True}
-    return [
-        _answering({"prefix": "/v1/", "dynamic_metadata": [no_model]}, 400, encoded(answers.NO_MODEL)),
-        _unknown_model({"prefix": "/v1/", "headers": [not_get]}) | _with_model_finder(),
-    ]
-
-
-def last_routes() -> list[Json]:
-    """What is said to the rest, which leads nowhere. The order counts."""
-    return [
-        _unknown_model({"prefix": f"{_MODELS}/"}),
-        _unknown_model({"prefix": "/v1/"}) | _with_model_finder(),
-        unknown_path(),
-    ]
-
-
-def _unknown_model(match: Json) -> Json:
-    return _answering(match, 404, encoded(answers.UNKNOWN_MODEL))
-
-
-def unknown_path() -> Json:
-    """What is said to all the rest."""
-    return _answering({"prefix": "/"}, 404, encoded(answers.UNKNOWN_PATH))
-
-
 def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: object) -> Json:
     if not shares:
-        return _answering(match, 503, encoded(answers.detached(route)))
+        return answering(match, 503, encoded(answers.detached(route)))
     clusters = [{"name": name, "weight": weight} for name, weight in shares.items()]
     return {
         "match": match,
@@ -253,42 +200,6 @@ def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: 
             "timeout": "0s",
             "idle_timeout": f"{SILENCE_SECONDS_MAX}s",
             **action,
-        },
-    }
-
-
-def _answering(match: Json, status: int, body: str) -> Json:
-    kind = {
-        "header": {"key": "content-type", "value": "application/json"},
-        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-    }
-    return {
-        "match": match,
-        "direct_response": {"status": status, "body": {"inline_string": body}},
-        "response_headers_to_add": [kind],
-    }
-
-
-def _with_model_finder() -> Json:
-    on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
-    return {"typed_per_filter_config": {_JSON_TO_METADATA: on}}
-
-
-def _model_finder() -> Json:
-    """Puts the `model` of a JSON body where routes can match it. What is nested deeper does not count."""
-    lacks = {"metadata_namespace": METADATA, "key": "lacks", "value": "model"}
-    return {
-        "@type": f"{_TYPES}envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
-        "request_rules": {
-            "rules": [
-                {
-                    "selectors": [{"key": "model"}],
-                    "on_present": {"metadata_namespace": METADATA, "key": "model"},
-                    "on_missing": lacks,
-                    "on_error": lacks,
-                }
-            ],
-            "allow_content_types_regex": {"regex": r"(?i)application/([-.a-z0-9]+\+)?json(\s*;.*)?"},
         },
     }
 

@@ -25,7 +25,7 @@ from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # 
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 from google.protobuf import any_pb2, json_format
 
-from pilotage.gateway import resources
+from pilotage.gateway import own_routes, resources
 from pilotage.gateway.claims import Claim, claims
 from pilotage.gateway.inputs import Hosts, Route, Service, shares
 
@@ -207,22 +207,22 @@ def _host_route(route: Route, weights: Weights) -> bytes:
 
 @lru_cache(maxsize=8)
 def _model_list(served: tuple[tuple[str, str], ...]) -> bytes:
-    return _route(resources.model_list(served))
+    return _route(own_routes.model_list(served))
 
 
 @lru_cache(maxsize=10_000)
 def _model_info(model: str, namespace: str) -> bytes:
-    return b"".join(map(_route, resources.model_info(model, namespace)))
+    return b"".join(map(_route, own_routes.model_info(model, namespace)))
 
 
 @lru_cache(maxsize=1)
 def _body_routes() -> tuple[bytes, ...]:
-    return tuple(map(_route, resources.body_routes()))
+    return tuple(map(_route, own_routes.body_routes()))
 
 
 @lru_cache(maxsize=1)
 def _last_routes() -> tuple[bytes, ...]:
-    return tuple(map(_route, resources.last_routes()))
+    return tuple(map(_route, own_routes.last_routes()))
 
 
 @lru_cache(maxsize=1_000)

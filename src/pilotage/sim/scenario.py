@@ -8,6 +8,7 @@ by itself, also when everything goes wrong that a plan can hold: faults are fini
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ FAULT_SECONDS_MAX = 120.0
 """A fault that has not happened by then will not: an earlier one has changed the story."""
 
 
-class Scenario:
+class Scenario(ABC):
     """One telling of a story, in one world."""
 
     lies: ClassVar[bool] = True
@@ -35,16 +36,16 @@ class Scenario:
         self.running: Mapping[str, Process] = {}
         """The processes, by name, once they run."""
 
+    @abstractmethod
     def processes(self) -> Mapping[str, Main]:
         """Those to whom the faults are done."""
-        raise NotImplementedError
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> None:  # noqa: B027 - a story may begin with nothing
         """What is there before the processes start."""
 
+    @abstractmethod
     async def play(self) -> None:
         """What happens while they run."""
-        raise NotImplementedError
 
     def problems(self) -> list[str]:
         """What is wrong at the end, in sentences."""

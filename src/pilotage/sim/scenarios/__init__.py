@@ -1,5 +1,6 @@
 """The stories that are played under faults, each in its own file: of `pilotage.runtime` itself, and of teardowns."""
 
+from pilotage.sim.scenario import Scenario
 from pilotage.sim.scenarios.controller import ControllerScenario
 from pilotage.sim.scenarios.endpoint import EndpointLife
 from pilotage.sim.scenarios.informer import InformerScenario
@@ -26,7 +27,7 @@ TEARDOWNS = {
     "teardown-operator": OperatorTeardown,
     "teardown-definition": DefinitionTeardown,
 }
-SCENARIOS = {
+SCENARIOS: dict[str, type[Scenario]] = {
     "endpoint": EndpointLife,
     "informer": InformerScenario,
     "leader": LeaderScenario,

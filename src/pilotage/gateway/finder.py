@@ -1,0 +1,38 @@
+"""Finds the model in a request's body, for the routes: Envoy's own filter for JSON, as plain dicts. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.gateway.answers import METADATA
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+
+NAME = "envoy.filters.http.json_to_metadata"
+_TYPES = "type.googleapis.com/"
+
+
+def with_finder() -> Json:
+    """For a route: requests that match it are looked at, and then matched again."""
+    on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
+    return {"typed_per_filter_config": {NAME: on}}
+
+
+def finder() -> Json:
+    """Puts the `model` of a JSON body where routes can match it. What is nested deeper does not count."""
+    lacks = {"metadata_namespace": METADATA, "key": "lacks", "value": "model"}
+    return {
+        "@type": f"{_TYPES}envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata",
+        "request_rules": {
+            "rules": [
+                {
+                    "selectors": [{"key": "model"}],
+                    "on_present": {"metadata_namespace": METADATA, "key": "model"},
+                    "on_missing": lacks,
+                    "on_error": lacks,
+                }
+            ],
+            "allow_content_types_regex": {"regex": r"(?i)application/([-.a-z0-9]+\+)?json(\s*;.*)?"},
+        },
+    }
