@@ -157,6 +157,7 @@ async def test_a_log_comes_line_by_line_however_it_is_cut():
     transport = ScriptedTransport(MemoryResponse([b"one\ntw", b"o\n", b"three"]))
     lines = [line async for line in Client(transport).log_lines(ObjectKey("n", "p"), follow=True)]
     assert lines == [b"one", b"two", b"three"]
+    assert [request.target for request in transport.requests] == ["/api/v1/namespaces/n/pods/p/log?follow=true"]
 
 
 async def test_a_log_that_breaks_off_is_not_taken_for_its_end():

@@ -20,7 +20,7 @@ from pilotage.harbor.core import Core
 from pilotage.harbor.patching import PatchError, json_patch
 from pilotage.harbor.patching.json_patch import COPIED_BYTES_MAX
 from pilotage.harbor.schema import cel, from_openapi, validate
-from pilotage.harbor.schema.cel_library import _find, _find_all
+from pilotage.harbor.schema.cel_text import find, find_all
 from pilotage.harbor.schema.decode import quantity_problem
 from pilotage.harbor.schema.formats import FORMATS, is_duration
 from pilotage.harbor.schema.patterns import compile_pattern
@@ -85,9 +85,9 @@ def test_a_pattern_cannot_keep_the_server_busy():
 
 def test_nor_can_one_in_a_rule():
     text = "a" * 40 + "!"
-    assert (_find(text, "^(a+)+$"), _find("xay", "a")) == ("", "a")
-    assert _find_all(text, "^(a+)+$") == []
-    assert (_find_all("a1b22", "[0-9]+"), _find_all("a1b22", "[0-9]+", 1)) == (["1", "22"], ["1"])
+    assert (find(text, "^(a+)+$"), find("xay", "a")) == ("", "a")
+    assert find_all(text, "^(a+)+$") == []
+    assert (find_all("a1b22", "[0-9]+"), find_all("a1b22", "[0-9]+", 1)) == (["1", "22"], ["1"])
 
 
 def test_what_go_has_and_python_has_not():

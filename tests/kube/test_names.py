@@ -3,6 +3,7 @@
 import pytest
 
 from pilotage.kube import LEASES, PODS, ObjectKey, ObjectRef, Resource
+from pilotage.kube.names import is_address
 
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
@@ -29,6 +30,11 @@ def test_a_name_that_would_lead_elsewhere_is_refused(name: str) -> None:
         PODS.path("ns", name)
     with pytest.raises(ValueError, match="cannot be the name of an object or a namespace"):
         PODS.path(name)
+
+
+def test_an_address_is_told_from_a_name() -> None:
+    assert all(map(is_address, ["10.0.0.1", "::1", "fe80::1%eth0"]))
+    assert not any(map(is_address, ["", "localhost", "10.0.0", "10.0.0.1:80", "[::1]", "10.0.0.0/8"]))
 
 
 def test_how_they_are_written() -> None:

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from pilotage.teardown.decision import Cause, Decision, Wait
-from pilotage.teardown.drive import Outcome
 from pilotage.teardown.ledger import Disposition, Ledger, extend, merge
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.prove import Proof, Read
 from pilotage.teardown.receipt import ObjectRecord, ReadRecord, ReceiptError, begin, conclude, load, save
+from pilotage.teardown.telling import Outcome
 from tests.teardown.building import GONE, NOW, UNTIL, entry, ledger, seconds, uid
 
 INGRESS = entry("Ingress", unverified="no proxy was asked")

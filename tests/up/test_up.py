@@ -22,6 +22,15 @@ def bring_up(machine):
     machine.run(f"pilotage up --detach --port {machine.port} --file-roots {machine.folder}")
 
 
+def begin_to_bring_up(machine):
+    """Bring up, as far as its first part runs; returns who waits for the rest, too."""
+    command = [sys.executable, "-m", "pilotage", "up", "--detach", "--port", str(machine.port)]
+    command += ["--file-roots", str(machine.folder)]
+    waiting = subprocess.Popen(command, env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    soon(lambda: Layout(machine.data).read(), "the first part runs")
+    return waiting
+
+
 def deploy(machine, name="assistant", model="v1"):
     machine.run(f"pilotage deploy {name} --model file://{machine.folder}/{model}.gguf --on local --route Gateway")
 
@@ -94,9 +103,11 @@ def may_list_endpoints(machine):
 
 
 def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_supervisor_left(machine):
-    bring_up(machine)
-    deploy(machine)
     layout = Layout(machine.data)
+    with begin_to_bring_up(machine) as waiting:
+        waiting.send_signal(signal.SIGINT)
+    soon(lambda: layout.read().ready, "it comes up, though nobody waits any more")
+    deploy(machine)
     for part in ("operator", "agent", "gateway", "harbor"):
         (server,) = servers(machine)
         kill(layout, part)
@@ -107,6 +118,19 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     machine.run("pilotage down --now")
     assert servers(machine) == []
     assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
+
+
+def test_who_waits_is_told_when_the_supervisor_dies_though_a_part_lives_on(machine):
+    layout = Layout(machine.data)
+    with begin_to_bring_up(machine) as waiting:
+        note = layout.read()
+        os.kill(note.supervisor.pid, signal.SIGKILL)
+        try:
+            said, _ = waiting.communicate(timeout=20)
+        finally:
+            waiting.kill()
+    assert (waiting.returncode, said) == (1, "Error: it ended with -9.\n")
+    assert remains.alive(note.parts["harbor"])
 
 
 def test_a_port_that_is_taken_is_said_and_nothing_is_left(machine):

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pilotage.cli.connecting import Connection
     from pilotage.cli.progress import Progress
-    from pilotage.teardown.drive import Outcome
     from pilotage.teardown.ledger import Ledger
     from pilotage.teardown.receipt import Receipt
+    from pilotage.teardown.telling import Outcome
     from pilotage.teardown.world import World
 
 INTERRUPTED = 130

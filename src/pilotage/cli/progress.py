@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from pilotage.teardown.decision import Cause, Decision, Sight, Wait
-    from pilotage.teardown.drive import Step
     from pilotage.teardown.ledger import Entry, Ledger
+    from pilotage.teardown.telling import Step
 
 ROWS_MAX = 12
 """So many unfinished objects are shown at once; the others are counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ def _default() -> Path:
 @click.option("--llama-server", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
 @click.option("--envoy", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
 @click.option("-d", "--detach", is_flag=True, help="Come back when everything is ready, and leave it running.")
+@click.option("--ready-fd", type=int, default=None, hidden=True)
 @one_sentence
 def up(
     *,
@@ -64,6 +66,7 @@ def up(
     llama_server: Path | None,
     envoy: Path | None,
     detach: bool,
+    ready_fd: int | None,
 ) -> None:
     """Run the whole system on this machine: API server, controllers, agent and gateway.
 
@@ -76,27 +79,34 @@ def up(
     if detach:
         _in_background(wishes)
     else:
-        _in_foreground(wishes)
+        _in_foreground(wishes, ready_fd)
 
 
-def _in_foreground(wishes: Wishes) -> None:
+def _in_foreground(wishes: Wishes, ready_fd: int | None) -> None:
+    """Until it is told to end. `ready_fd` is where `_in_background` listens."""
     import asyncio
 
     from pilotage.up.supervisor import UpError
 
     try:
-        asyncio.run(_run(wishes))
+        asyncio.run(_run(wishes, ready_fd))
     except UpError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:  # such as a disk that is full; all parts have ended by now
         raise click.ClickException(f"{error}.") from error
 
 
-async def _run(wishes: Wishes) -> None:
+async def _run(wishes: Wishes, ready_fd: int | None) -> None:
     import asyncio
 
     from pilotage.runtime.process import on_signals
     from pilotage.up.supervisor import Supervisor
+
+    def ready(note: Note) -> None:
+        _announce(supervisor.layout, note, wishes.host)
+        if ready_fd is not None:
+            with contextlib.suppress(BrokenPipeError), os.fdopen(ready_fd, "wb", buffering=0) as pipe:
+                pipe.write(b"\n")  # whoever waited may have been interrupted: it stays up
 
     supervisor = Supervisor(wishes, click.echo)
     told = asyncio.Event()
@@ -107,14 +117,13 @@ async def _run(wishes: Wishes) -> None:
         told.set()
 
     with on_signals(end):
-        await supervisor.run(told, lambda note: _announce(supervisor.layout, note, wishes.host))
+        await supervisor.run(told, ready)
 
 
 def _in_background(wishes: Wishes) -> None:
     """The same command again, without a terminal; its words go to a log until it is ready."""
     import subprocess
     import sys
-    import time
 
     from pilotage.up.layout import Layout
 
@@ -127,19 +136,25 @@ def _in_background(wishes: Wishes) -> None:
     words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
     with log.open("ab") as output:  # it may be that of another one, which runs
         begun = output.tell()
-        child = subprocess.Popen(
-            [sys.executable, "-m", "pilotage", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    while child.poll() is None:
-        note = layout.read()
-        if note is not None and note.supervisor.pid == child.pid and note.ready:
-            _announce(layout, note, wishes.host)
-            return
-        time.sleep(0.05)  # another process writes the note, and nothing here is told
+        reader, writer = os.pipe()
+        try:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "pilotage", *words, "--ready-fd", str(writer)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[writer],
+                start_new_session=True,
+            )
+        finally:
+            os.close(writer)  # now the child alone has it: if it ends, so does the pipe
+    with os.fdopen(reader, "rb") as pipe:
+        ready = pipe.read(1)
+    note = layout.read() if ready else None
+    if note is not None:
+        _announce(layout, note, wishes.host)
+        return
+    child.wait()
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
     raise click.ClickException(lines[-1].removeprefix("Error: ") if lines else f"it ended with {child.returncode}.")
 

@@ -20,12 +20,12 @@ from pilotage.runtime.clock import utc_now
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.decide import decide, is_over
 from pilotage.teardown.decision import Act, Cause, Wait
-from pilotage.teardown.drive import Outcome
 from pilotage.teardown.frame import Frame
 from pilotage.teardown.ledger import Disposition
 from pilotage.teardown.phases import Phase, is_built_in
 from pilotage.teardown.prove import DEFINITIONS, Read, prove
 from pilotage.teardown.sights import Sights
+from pilotage.teardown.telling import Outcome
 from pilotage.traffic.contract import Expectation
 from pilotage.traffic.contract import Proof as RouteProof
 from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME

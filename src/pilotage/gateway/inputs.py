@@ -6,12 +6,12 @@ none); the rest is Envoy's to judge.
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pilotage.kube import ObjectKey, Resource
+from pilotage.kube.names import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -124,7 +124,7 @@ def read_hosts(slices: Iterable[Object]) -> Hosts:
                 continue
             draining = ready is False
             for address in endpoint.addresses:
-                if _is_address(address):
+                if is_address(address):
                     found[address, port] = found.get((address, port), True) and draining
     return tuple(Host(address, port, draining) for (address, port), draining in sorted(found.items()))
 
@@ -159,14 +159,6 @@ def _port(ports: Iterable[_Port]) -> int | None:
     if len(numbered) == 1:
         return numbered[0].port
     return next((each.port for each in numbered if each.name == HTTP), None)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 class _Backend(msgspec.Struct):

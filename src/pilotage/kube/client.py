@@ -1,6 +1,6 @@
 """The client: every verb of the Kubernetes API, with nothing left implicit that a teardown depends on.
 
-- Reads say which version they accept (`MOST_RECENT`, `ANY`, `not_older_than`, `exactly`).
+- Reads say which version they accept (`MOST_RECENT`, `ANY`, `not_older_than`, `exactly`): see `reading`.
 - Deletes say the uid they mean and how they propagate. There is no default for either.
 - `replace` takes a whole dict with a resourceVersion; a partly decoded or metadata-only object is refused.
 - Errors are those of `pilotage.kube.errors`; a write without an answer is `Uncertain`.
@@ -12,31 +12,25 @@ import copy
 from typing import TYPE_CHECKING, Self
 
 from pilotage import __version__
-from pilotage.kube.exchange import Changed, Exchange
+from pilotage.kube.exchange import Exchange
 from pilotage.kube.guard import is_gone, is_shown
 from pilotage.kube.names import ACCOUNTS, PODS, ObjectKey, Resource
-from pilotage.kube.options import MOST_RECENT, Propagation, ReadVersion, delete_options
+from pilotage.kube.options import Propagation, delete_options
 from pilotage.kube.patches import Patch, apply_patch
 from pilotage.kube.paths import check_uid, object_path, with_query
+from pilotage.kube.reading import JSON, Reader, decoder
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
-from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
-from pilotage.kube.wire import Json, Object, ObjectList, decode_list, encode
+from pilotage.kube.wire import Json, Object, encode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from pilotage.kube.config import ClusterConfig
     from pilotage.kube.guard import WriteGuard
     from pilotage.kube.ratelimit import TokenBucket
 
-CHUNK = 500
 
-_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_JSON = "application/json"
-
-
-class Client:
+class Client(Reader):
     """One cluster, spoken to as one user. Cheap to copy; copies share connections and limits."""
 
     def __init__(
@@ -52,7 +46,7 @@ class Client:
 
         `timeout`, in seconds, is for one request and its whole answer; a watch has a bound of its own.
         """
-        self._exchange = Exchange(transport, limiter, f"{name}/{__version__}", timeout)
+        super().__init__(Exchange(transport, limiter, f"{name}/{__version__}", timeout))
         self._guard: WriteGuard | None = None
         self.namespace = namespace
         self.name = name
@@ -108,141 +102,6 @@ class Client:
         client = copy.copy(self)
         client._exchange = self._exchange.through(wrap)
         return client
-
-    # Reading
-
-    async def get(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        *,
-        version: ReadVersion = MOST_RECENT,
-        metadata_only: bool = False,
-        subresource: str = "",
-    ) -> Object:
-        """One object, or Absent."""
-        if version.match == "Exact":
-            raise ValueError(f"{key}: a get cannot be had at exactly one version (the server would ignore it); list")
-        target = with_query(object_path(resource, key, subresource), version.query())
-        request = Request("GET", target, accept=_METADATA if metadata_only else _JSON)
-        return await self._exchange.call(request, _decoder(resource))
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        version: ReadVersion = MOST_RECENT,
-        metadata_only: bool = False,
-        chunk: int = CHUNK,
-    ) -> ObjectList:
-        """All objects of one namespace, or of all, read in chunks of one consistent version."""
-        items: list[Object] = []
-        resource_version = ""
-        async for page in self.pages(
-            resource,
-            namespace,
-            labels=labels,
-            fields=fields,
-            version=version,
-            metadata_only=metadata_only,
-            chunk=chunk,
-        ):
-            items += page.items
-            resource_version = page.resource_version
-        return ObjectList(resource_version, items)
-
-    async def pages(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        version: ReadVersion = MOST_RECENT,
-        metadata_only: bool = False,
-        chunk: int = CHUNK,
-    ) -> AsyncIterator[ObjectList]:
-        """The list, chunk by chunk. Expired in the middle of it means: start again (the version was compacted)."""
-        accept = _METADATA_LIST if metadata_only else _JSON
-        query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(chunk) if chunk else ""}
-        paging = version.query()
-        while True:
-            target = with_query(resource.path(namespace), query | paging)
-            page = await self._exchange.call(Request("GET", target, accept=accept), decode_list)
-            yield page
-            if not page.continue_token:
-                return
-            paging = {"continue": page.continue_token}
-
-    def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        labels: str = "",
-        fields: str = "",
-        metadata_only: bool = False,
-        seconds: int = 300,
-        idle_seconds_max: float = IDLE_SECONDS_MAX,
-    ) -> Watch:
-        """The changes after a version, for some seconds (the server ends it then). Use it with ``async with``."""
-        query = {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-            "labelSelector": labels,
-            "fieldSelector": fields,
-            "timeoutSeconds": str(seconds),
-        }
-        accept = _METADATA if metadata_only else _JSON
-        request = Request("GET", with_query(resource.path(namespace), query), accept=accept)
-        return Watch(lambda: self._exchange.open(request), f"WATCH {resource.path(namespace)}", idle_seconds_max)
-
-    async def get_path(self, path: str, *, accept: str = _JSON) -> bytes:
-        """Any path of the server: /version, /readyz, /openapi/v3, discovery."""
-        return await self._exchange.call(Request("GET", path, accept=accept), bytes)
-
-    async def get_changed(self, path: str, etag: str, *, accept: str = _JSON) -> Changed:
-        """The same, unless it is still what it was when the server gave it this ETag."""
-        return await self._exchange.changed(Request("GET", path, accept=accept, if_none_match=etag))
-
-    async def logs(
-        self, key: ObjectKey, *, container: str = "", tail_lines: int | None = None, previous: bool = False
-    ) -> bytes:
-        """A pod's log so far."""
-        query = {
-            "container": container,
-            "tailLines": "" if tail_lines is None else str(tail_lines),
-            "previous": "true" if previous else "",
-        }
-        target = with_query(object_path(PODS, key, "log"), query)
-        return await self._exchange.call(Request("GET", target, accept="*/*"), bytes)
-
-    async def log_lines(
-        self,
-        key: ObjectKey,
-        *,
-        container: str = "",
-        tail_lines: int | None = None,
-        previous: bool = False,
-        follow: bool = False,
-    ) -> AsyncIterator[bytes]:
-        """A pod's log, line by line as it comes. `follow`: until the container ends, and not just what there is."""
-        query = {
-            "container": container,
-            "tailLines": "" if tail_lines is None else str(tail_lines),
-            "previous": "true" if previous else "",
-            "follow": "true" if follow else "",
-        }
-        request = Request("GET", with_query(object_path(PODS, key, "log"), query), accept="*/*")
-        async for line in self._exchange.lines(request):
-            yield line
-
-    # Writing
 
     async def create(self, resource: Resource, body: Json, *, namespace: str = "", dry_run: bool = False) -> Object:
         """A new object, in the body's namespace unless one is given.
@@ -319,7 +178,7 @@ class Client:
             "metadata": {"namespace": key.namespace, "name": key.name},
             "deleteOptions": delete_options(uid=uid, grace_seconds=grace_seconds),
         }
-        request = Request("POST", object_path(PODS, key, "eviction"), body=encode(body), content_type=_JSON)
+        request = Request("POST", object_path(PODS, key, "eviction"), body=encode(body), content_type=JSON)
         await self._write(PODS, key, request, shows_it=False)
 
     async def token(self, account: ObjectKey, seconds: int) -> str:
@@ -329,7 +188,7 @@ class Client:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
-        request = Request("POST", object_path(ACCOUNTS, account, "token"), body=encode(body), content_type=_JSON)
+        request = Request("POST", object_path(ACCOUNTS, account, "token"), body=encode(body), content_type=JSON)
         answer = await self._write(ACCOUNTS, account, request, shows_it=False)
         return str(answer.get("status", "token"))
 
@@ -357,7 +216,7 @@ class Client:
             grace_seconds=grace_seconds,
             dry_run=dry_run,
         )
-        request = Request("DELETE", object_path(resource, key), body=encode(options), content_type=_JSON)
+        request = Request("DELETE", object_path(resource, key), body=encode(options), content_type=JSON)
         answer = await self._write(resource, key, request, shows_it=not dry_run)
         return None if is_gone(answer, request.method) else answer
 
@@ -374,34 +233,28 @@ class Client:
         """Delete all that match, as the server finds them: no uid can be said. Prefer `delete` for what you know."""
         target = with_query(resource.path(namespace), {"labelSelector": labels, "fieldSelector": fields})
         options = delete_options(propagation=propagation, dry_run=dry_run)
-        request = Request("DELETE", target, body=encode(options), content_type=_JSON)
+        request = Request("DELETE", target, body=encode(options), content_type=JSON)
         await self._write(resource, ObjectKey(namespace, ""), request, shows_it=False)
-
-    # How it is done
 
     async def _write_object(
         self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool, shows_it: bool
     ) -> Object:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
         target = with_query(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
-        request = Request(method, target, body=encode(whole), content_type=_JSON)
+        request = Request(method, target, body=encode(whole), content_type=JSON)
         return await self._write(resource, key, request, shows_it=shows_it)
 
     async def _write(self, resource: Resource, key: ObjectKey, request: Request, *, shows_it: bool) -> Object:
         """Send a write past the guard. `shows_it`: the answer is the object as it is now, if there still is one."""
         guard = self._guard
         if guard is None:
-            return await self._exchange.call(request, _decoder(resource))
+            return await self._exchange.call(request, decoder(resource))
         guard.before(resource, key)
         written: Object | None = None
         try:
-            answer = await self._exchange.call(request, _decoder(resource), guard.allowed)
+            answer = await self._exchange.call(request, decoder(resource), guard.allowed)
             if shows_it and not is_gone(answer, request.method):
                 written = answer
         finally:
             guard.after(resource, key, written)
         return answer
-
-
-def _decoder(resource: Resource) -> Callable[[bytes], Object]:
-    return lambda raw: Object.decode(raw, resource.api_version, resource.kind)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import ipaddress
 import os
 import socket
 import ssl
@@ -20,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pilotage.kube.config import CredentialsError
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import Head, encode_request
+from pilotage.kube.names import is_address
 from pilotage.kube.pool import Pool
 from pilotage.kube.proxies import proxy_for
 from pilotage.kube.transport import Request, Response, TransportError
@@ -168,7 +168,7 @@ class HttpTransport:
             ssl=self._context if secure else None,
             server_hostname=self._config.tls.server_name or host if secure else None,
             # Not where there is just one address: whoever is cancelled in a race of one would leave its socket open.
-            happy_eyeballs_delay=None if _is_ip(host) else 0.25,
+            happy_eyeballs_delay=None if is_address(host) else 0.25,
         )
         _notice_dead_peers(transport)
         return connection
@@ -242,15 +242,6 @@ async def _ask_for_tunnel(connection: Connection, request: bytes) -> None:
     head = await connection.send(request, None)
     if head.status != 200:
         raise TransportError(str(head.status), sent=False)
-
-
-def _is_ip(host: str) -> bool:
-    """Whether it is an address and not a name."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _address(url: SplitResult) -> tuple[str, int]:

@@ -74,6 +74,17 @@ class Resource(NamedTuple):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+def is_address(host: str) -> bool:
+    """Whether it is an IP address and not a name."""
+    from ipaddress import ip_address  # most who import this module ask no such thing, and it takes its time
+
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _segment(name: str) -> str:
     """A name as a part of a path. The server would take some apart again, however quoted, and read another path."""
     if "/" in name or name in (".", ".."):

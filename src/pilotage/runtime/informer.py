@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import ApiError, Client, Expired, KindNotServed, Object, ObjectKey, ObjectList, Resource, WatchEvent
-from pilotage.kube.client import CHUNK
+from pilotage.kube.reading import CHUNK
 from pilotage.kube.selectors import LabelSelector
 from pilotage.kube.watch import IDLE_SECONDS_MAX
 from pilotage.runtime.clock import monotonic

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from pathlib import Path
 
-    from pilotage.teardown.drive import Outcome
     from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.telling import Outcome
 
 FORMAT = "pilotage.dev/receipt-v1"
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pilotage.sim.process import Main
     from pilotage.sim.world import World as SimulatedWorld
     from pilotage.teardown.decision import Decision
-    from pilotage.teardown.drive import Outcome
     from pilotage.teardown.receipt import Receipt
+    from pilotage.teardown.telling import Outcome
     from pilotage.teardown.world import Item, World
 
 SUBJECT = "subject"
