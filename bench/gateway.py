@@ -45,13 +45,15 @@ CHANGES = 500
 CLIENTS = 4
 ENDPOINTS = 300
 ROUNDS = 3
-WRK_SECONDS = 3
+WRK_ROUNDS = 7
+WRK_SECONDS = 2
 TOKENS = 100
 STREAMS = 4
 MS = 1e3
 MIB = 1024 * 1024
 NGINX = "nginx, as Debian has it: a connection for each request"
 NGINX_KEPT = "nginx with kept connections"
+BY_MODEL = "pilotage, by model"
 
 
 def run(_: Run | None = None) -> Section:
@@ -199,11 +201,11 @@ def _throughput(section: Section, contestants: Contestants, server: psutil.Proce
     for _, process in contestants.values():
         pin(process.pid, 0)
     pin(server.pid, 1)
-    by_path = {
-        name: _per_core(name, f"{url}/endpoints/chat/v1/x", process) for name, (url, process) in contestants.items()
-    }
+    ways = {name: (f"{url}/endpoints/chat/v1/x", process) for name, (url, process) in contestants.items()}
     url, process = contestants[PILOTAGE]
-    by_model = _per_core("by model", f"{url}/v1/chat/completions", process)
+    rates = _per_core({**ways, BY_MODEL: (f"{url}/v1/chat/completions", process)})
+    by_model = rates.pop(BY_MODEL)
+    by_path = rates
     section.add("requests/s of one core, by path", "/s", by_path)
     section.add("requests/s of one core, by model", "/s", {**by_path, PILOTAGE: by_model})
     per_request = {name: 1e6 / rate for name, rate in by_path.items()}
@@ -218,16 +220,17 @@ def _throughput(section: Section, contestants: Contestants, server: psutil.Proce
         )
 
 
-def _per_core(name: str, url: str, process: psutil.Process) -> float:
-    """Requests by second of CPU: the median of some rounds."""
-    rates = []
-    for number in range(1, ROUNDS + 1):
-        say(f"gateway: throughput, {name}, round {number} of {ROUNDS}")
+def _per_core(ways: Contestants) -> dict[str, float]:
+    """Requests by second of CPU: the medians of some rounds, in each of which all take turns."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(1, WRK_ROUNDS + 1):
+        say(f"gateway: throughput, round {number} of {WRK_ROUNDS}")
         steadiness.sample()
-        before = cpu_of(process)
-        requests, _ = wrk(url, 1, WRK_SECONDS, posting(BODY))
-        rates.append(requests / (cpu_of(process) - before))
-    return statistics.median(rates)
+        for name, (url, process) in ways.items():
+            before = cpu_of(process)
+            requests, _ = wrk(url, 1, WRK_SECONDS, posting(BODY))
+            found[name].append(requests / (cpu_of(process) - before))
+    return {name: statistics.median(rates) for name, rates in found.items()}
 
 
 async def _free_port() -> int:
