@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-operator test-engine test-rest lint bench conformance kube manifests lock clean
+.PHONY: demo test test-operator test-engine test-rest lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
@@ -36,6 +36,9 @@ conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the r
 
 kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
 	$(PYTHON) -m controlplane build
+
+field: $(VENV)/dev ## build the controllers of others that some tests run beside: Contour, KServe's manager, Helm
+	$(PYTHON) -m field contour kserve helm
 
 manifests: $(VENV)/dev ## write deploy/crds and deploy/chart from the code
 	$(PYTHON) -m deploy

@@ -18,6 +18,9 @@ from controlplane.processes import tail
 
 PROGRESS_SECONDS = 30
 
+_FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false")
+"""What debuggers need is not made: the linker drops it anyway, and without it a tenth of the work is saved."""
+
 Say = Callable[[str], None]
 
 
@@ -77,7 +80,7 @@ def _build_one(binary: Binary, folder: Path, scratch: Path, env: Mapping[str, st
     start = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            ["go", *binary.verb, "-trimpath", f"-ldflags={binary.ldflags}", "-o", str(target), binary.package],
+            ["go", *binary.verb, *_FLAGS, f"-ldflags={binary.ldflags}", "-o", str(target), binary.package],
             cwd=binary.module,
             env={**env, "CGO_ENABLED": "0", "GOTMPDIR": str(scratch)},
             stdin=subprocess.DEVNULL,

@@ -297,7 +297,7 @@ async def test_a_thousand_requests_at_a_time_are_not_too_many(town, ns):
 
 
 async def test_slices_of_a_real_cluster_are_understood(town, ns):
-    """Several ports: the one called http. No address at all, unset conditions, an address that is none."""
+    """Several ports: the one called http; and unset conditions."""
     server = await town.server(ns, "p-1")
     body = {
         "metadata": {"name": "pee", "namespace": ns, "labels": {"kubernetes.io/service-name": "pee"}},

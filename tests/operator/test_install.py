@@ -84,14 +84,8 @@ def test_what_is_committed_is_current():
 
 
 @pytest.fixture(scope="module")
-def helm():
-    try:
-        path = field.built("helm")
-    except field.NoGo as error:
-        pytest.skip(str(error))
-    if path is None:
-        pytest.skip("no Helm is built here; `python -m field helm` builds it")
-    return path
+def helm(tools):
+    return field.built("helm")
 
 
 @pytest.mark.parametrize(

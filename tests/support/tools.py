@@ -1,7 +1,8 @@
-"""The programs of others that fixtures start: built in the background where they are not there yet.
+"""The programs of others that fixtures start. `make field` builds them; under CI, the session does.
 
-Tests that use such a fixture run last of all. The build begins with the session, after the control plane's; the session
-waits for it before the first such test, outside the time that any test has.
+It takes nearly as long as to build the control plane and run all other tests, so it is not asked of everybody who wants
+to run the tests once. Tests that use such a fixture run last of all. Under CI the build begins with the session, after
+the control plane's; the session waits for it before the first such test, outside the time that any test has.
 """
 
 from collections.abc import Generator
@@ -13,7 +14,7 @@ from controlplane import NoControlPlane
 from controlplane.background import BackgroundBuild
 from tests.conftest import REMOTE, UNDER_CI
 
-PROGRAMS = {"edge": "contour", "kserve": "kserve"}
+PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm"}
 """By fixture."""
 
 
@@ -25,10 +26,12 @@ class Tools:
     """Why one of them cannot be had."""
 
     def prepare(self, names: set[str]) -> None:
-        """Begin the build of those that are not there."""
+        """Those that are not there are missing; under CI their build begins."""
         try:
             lacking = sorted(name for name in names if field.built(name) is None)
-            if lacking:
+            if lacking and not UNDER_CI:
+                self.missing = f"{' and '.join(lacking)} not built here: `make field` builds what is missing, once"
+            elif lacking:
                 self.build = BackgroundBuild(" and ".join(lacking), ["field", "--last", *lacking])
         except field.FieldError as error:
             self.missing = str(error)
