@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.gateway import resources
+from pilotage.gateway import own_routes, resources
 from pilotage.gateway.child import launched
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _alone(route: Route) -> Json:
     shares = dict.fromkeys(route.clusters(), 1)
     routes = resources.path_routes(route, f"/endpoints/{route.endpoint}", shares)
     routes += [resources.model_route(route, each, shares) for each in route.models]
+    routes += [each for model in route.models for each in own_routes.model_info(model, route.key.namespace)]
     routes += [resources.host_route(route, shares)] if route.host else []
     host = resources.virtual_host("alone", route.host or "*") | {"routes": routes}
     listener = resources.listener("127.0.0.1", 0, "")
