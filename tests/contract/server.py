@@ -12,11 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from msgspec.structs import replace
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -57,6 +58,7 @@ def kubernetes() -> Iterator[Place]:
     with Cluster(
         components=("kube-controller-manager",),
         flags={"kube-controller-manager": [f"--controllers={','.join(CONTROLLERS)}", "--concurrent-gc-syncs=20"]},
+        cores=1,
     ) as cluster:
         yield Place("kubernetes", cluster.kubeconfig, cluster.folder / "kubectl", patience=60)
 

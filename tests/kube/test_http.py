@@ -7,11 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from controlplane import Cluster
 from pilotage.kube import (

@@ -2,9 +2,9 @@
 
 import asyncio
 import base64
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pilotage.kube import Client, Unavailable
 

@@ -6,9 +6,10 @@ It passes bytes on, so TLS goes through it untouched: certificates for 127.0.0.1
 import asyncio
 import base64
 import contextlib
-from dataclasses import replace
 from typing import Self
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from pilotage.kube import ClusterConfig
 from tests.support.raw_server import http

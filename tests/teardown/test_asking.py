@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from controlplane import Access, Cluster
 from pilotage.kube import (
@@ -184,7 +185,7 @@ async def test_a_refusal_is_an_answer_in_the_servers_words(
         given = world.answers[question]
         assert (given.allowed, given.error_class) == (False, ErrorClass.FORBIDDEN)
         assert 'User "nobody" cannot' in given.message
-    assert world.answers[mine] == world.answers[mine]._replace(allowed=False, error_class=None)
+    assert world.answers[mine] == replace(world.answers[mine], allowed=False, error_class=None)
     await client.patch(CONFIG_MAPS, made.key, merge_patch({"metadata": {"finalizers": None}}))
 
 

@@ -12,7 +12,7 @@ from pilotage.kube.transport import Request, Response
 from pilotage.runtime.clock import monotonic
 from pilotage.sim.loop import virtual
 from pilotage.teardown import gather as gathering
-from pilotage.teardown.gather import ANSWER_SECONDS_MAX, AT_ONCE, STARTS_MAX, gather
+from pilotage.teardown.gather import ANSWER_SECONDS_MAX, AT_ONCE, MADE, STARTS_MAX, gather
 from pilotage.teardown.world import GroupKind, KindReading, Name, State, World
 from tests.support import kinds
 from tests.support.kinds import CONFIG_MAPS, config_map, existing, served
@@ -90,6 +90,8 @@ async def test_each_kind_is_read_once_and_what_has_no_objects_not_at_all(client:
     paths = [str(request).removeprefix("GET ") for request in seen.requests]
     assert len(paths) == len(set(paths))
     assert len(paths) == len(world.kinds) + 2  # discovery
+    first = {path.partition("?")[0].rpartition("/")[2] for path in paths[2 : 2 + len(MADE)]}
+    assert first >= {"pods", "replicasets", "endpointslices", "endpoints"}  # the proof lists them again
     assert {"Pod", "Deployment", "Ingress", "Node", "CustomResourceDefinition"} <= {each.kind for each in world.kinds}
     assert world.kinds[GroupKind("autoscaling", "HorizontalPodAutoscaler")].resource.version == "v2"
     kinds_read = {each.kind for each in world.kinds}

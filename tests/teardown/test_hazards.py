@@ -18,7 +18,7 @@ from pilotage.teardown.hazards.permissions import EVERYTHING
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.plan import make_ledger
 from pilotage.teardown.policy import Policy
-from pilotage.teardown.questions import Answer, DryRunDelete, MayI
+from pilotage.teardown.questions import Answer, DryRunDelete, FullObject, MayI
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.world import KindReading, World
 from tests.support.kinds import CONFIG_MAPS, SERVICES, config_map, existing
@@ -415,6 +415,14 @@ def test_a_pod_on_a_lost_node_is_never_confirmed_to_have_ended():
     assert codes(predicted(on_node("Unknown"), "pod/p")) == {"pod-on-lost-node": True}
     assert codes(predicted(on_node(None), "pod/p")) == {"pod-on-lost-node": True}
     assert predicted(on_node("True"), "pod/p") == []
+
+
+def test_no_pod_is_asked_for_its_node_where_no_node_was_read():
+    owner = made("apps/v1", "ReplicaSet", "web")
+    pod = made("v1", "Pod", "p", {"ownerReferences": owned_by("ReplicaSet", "web")}, spec={"nodeName": "n1"})
+    world = world_of([owner, pod], live=True, full=False)
+    assert predicted(world, "replicaset/web") == []
+    assert FullObject("pod/p") not in world.wanted
 
 
 def test_a_volume_that_is_retained_stays_when_its_claim_goes():

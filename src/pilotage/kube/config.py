@@ -13,10 +13,11 @@ from __future__ import annotations
 import base64
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from pilotage.kube.config_error import ConfigError, CredentialsError
 from pilotage.kube.credentials import Credentials, FixedCredentials, TokenFile
@@ -38,8 +39,7 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterConfig:
+class ClusterConfig(msgspec.Struct, frozen=True):
     """Where a cluster is, and how to talk to it.
 
     `server` is a URL without a trailing slash; `namespace` is the one meant when none is given; `context` and `source`
@@ -50,9 +50,12 @@ class ClusterConfig:
     tls: TlsSettings
     credentials: Credentials
     namespace: str
-    proxy_url: str | None = field(repr=False)  # may hold a password
+    proxy_url: str | None
     context: str | None
     source: str
+
+    def __repr__(self) -> str:
+        return f"ClusterConfig({self.server}, {self.tls}, of {self.source})"  # a proxy's URL may hold a password
 
 
 def load_config(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -35,7 +35,7 @@ _AGGREGATED = (
 )
 
 
-class ApiResource(NamedTuple):
+class ApiResource(msgspec.Struct, frozen=True, array_like=True):
     """One resource with all its names, verbs and subresources. `preferred`: its version is the group's first choice."""
 
     resource: Resource
@@ -52,7 +52,7 @@ class ApiResource(NamedTuple):
         return name.lower() in names
 
 
-class Surface(NamedTuple):
+class Surface(msgspec.Struct, frozen=True, array_like=True):
     """What one discovery found, and what could not be read, with why.
 
     In the server's order of preference: group by group, and of each group the preferred version first.
@@ -161,7 +161,7 @@ async def as_served(discovery: Discovery, read: Callable[[], Awaitable[T]]) -> T
     return await read()
 
 
-class _Root(NamedTuple):
+class _Root(msgspec.Struct, frozen=True):
     """One of the two answers, with its ETag. No surface: it is still what it was."""
 
     surface: Surface | None

@@ -7,7 +7,9 @@ ask for none). What does not parse is `BadAnswer`; nothing is guessed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ class BadAnswer(Exception):
     """What came is no HTTP answer."""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """Status and headers; the names in lower case, and of a repeated one the last."""
 
     status: int

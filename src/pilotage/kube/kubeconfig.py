@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
@@ -65,7 +65,7 @@ class Entry(msgspec.Struct, Generic[Value], frozen=True):
             ) from error
 
 
-class Selection(NamedTuple):
+class Selection(msgspec.Struct, frozen=True):
     """A context and what it refers to."""
 
     context: Entry[Context]

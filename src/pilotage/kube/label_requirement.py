@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 Labels = Mapping[str, str]
 
@@ -31,8 +32,7 @@ UNARY = (Operator.EXISTS, Operator.DOES_NOT_EXIST)
 INTEGER = (Operator.GREATER_THAN, Operator.LESS_THAN)
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on one label. Raises `SelectorError` if the key, or the values for this operator, are invalid."""
 
     key: str
@@ -55,7 +55,7 @@ class Requirement:
             raise SelectorError(f"{self.operator.value!r} takes {wanted}, not {n}")
         if self.operator in INTEGER and int64(self.values[0]) is None:
             raise SelectorError(f"{self.operator.value!r} compares integers, and {self.values[0]!r} is none")
-        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+        msgspec.structs.force_setattr(self, "values", tuple(sorted(set(self.values))))
 
     def __str__(self) -> str:
         match self.operator:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from pilotage.kube.wire import Json
 
 
-class ReadVersion(NamedTuple):
+class ReadVersion(msgspec.Struct, frozen=True):
     """Which state a read accepts: the `resourceVersion` and `resourceVersionMatch` parameters."""
 
     resource_version: str

@@ -7,7 +7,9 @@ reads it; whatever is not is left to the library: None here means "read it with 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 _LINE = re.compile(
     r"""(?P<indent>\ *) (?P<item>-\ )?
@@ -25,7 +27,7 @@ class NotPlain(Exception):
     """There is something in it that is for a real parser."""
 
 
-class _Line(NamedTuple):
+class _Line(msgspec.Struct, frozen=True):
     indent: int
     item: bool
     key: str

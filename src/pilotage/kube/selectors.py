@@ -4,10 +4,12 @@ A selector is a list of requirements, all of which must hold; an empty one selec
 print in a canonical order (`parse(str(selector)) == selector`), and refuse what the API server would refuse.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
+
+import msgspec
 
 from pilotage.kube.label_requirement import (
     INTEGER,
@@ -34,18 +36,19 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(msgspec.Struct, frozen=True, dict=True):
     """Selects objects by their labels."""
 
     requirements: tuple[Requirement, ...] = ()
     """Kept sorted by key."""
-    _tests: tuple[Callable[[Labels], bool], ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.requirements, key=lambda requirement: requirement.key))
-        object.__setattr__(self, "requirements", ordered)
-        object.__setattr__(self, "_tests", tuple(requirement.compile() for requirement in ordered))
+        msgspec.structs.force_setattr(self, "requirements", ordered)
+
+    @functools.cached_property
+    def _tests(self) -> tuple[Callable[[Labels], bool], ...]:
+        return tuple(requirement.compile() for requirement in self.requirements)
 
     @classmethod
     def parse(cls, text: str) -> "LabelSelector":
@@ -118,8 +121,7 @@ def _check(holds: bool, problem: str) -> None:
 # --- field selectors
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One condition on one field: that it equals the value, or that it does not."""
 
     field: str
@@ -134,15 +136,14 @@ class FieldRequirement:
         return f"{self.field}{'=' if self.equal else '!='}{self.value.translate(_ESCAPES)}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """Selects objects by their fields. Which fields there are is for the API to say, kind by kind."""
 
     requirements: tuple[FieldRequirement, ...] = ()
     """Kept sorted as they print."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "requirements", tuple(sorted(self.requirements, key=str)))
+        msgspec.structs.force_setattr(self, "requirements", tuple(sorted(self.requirements, key=str)))
 
     @classmethod
     def parse(cls, text: str) -> "FieldSelector":

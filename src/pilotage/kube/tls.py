@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.kube.config_error import ConfigError
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class TlsSettings:
+class TlsSettings(msgspec.Struct, frozen=True):
     """How a connection is secured. `ca_data` of None means the roots of the system.
 
     `ca_origin` and `client_origin` name the file and the field that the PEM came from, for messages.
@@ -34,7 +34,7 @@ class TlsSettings:
 
     def with_certificate(self, cert: bytes, key: bytes) -> TlsSettings:
         """The same, but showing this client certificate (PEM)."""
-        return replace(self, client_cert=cert, client_key=key)
+        return msgspec.structs.replace(self, client_cert=cert, client_key=key)
 
     def ssl_context(self) -> ssl.SSLContext:
         """A client context for these settings; ConfigError where the PEM is no good."""

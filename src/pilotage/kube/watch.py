@@ -8,18 +8,19 @@ allow: a peer that holds the connection but says nothing, not even a bookmark, i
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 from pilotage.kube.errors import Status, Unavailable, classify
 from pilotage.kube.transport import TransportError
-from pilotage.kube.wire import decode_event
+from pilotage.kube.wire import Object, decode_event
 
 if TYPE_CHECKING:
     from asyncio import Timeout
     from collections.abc import Awaitable, Callable
 
     from pilotage.kube.transport import Response
-    from pilotage.kube.wire import Object
 
 # The API server sends a bookmark about once a minute.
 IDLE_SECONDS_MAX = 90.0
@@ -31,7 +32,7 @@ def _timeout(seconds: float) -> Timeout:
     return timeout(seconds)
 
 
-class WatchEvent(NamedTuple):
+class WatchEvent(msgspec.Struct, frozen=True):
     """ADDED, MODIFIED, DELETED or BOOKMARK, and the object (of a bookmark, only its resourceVersion means anything)."""
 
     type: str

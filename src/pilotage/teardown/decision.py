@@ -5,16 +5,17 @@ Values only; `decide` makes them.
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from pilotage.teardown.ledger import Entry
 from pilotage.teardown.phases import Phase
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from pilotage.kube.errors import ErrorClass
-    from pilotage.teardown.ledger import Entry
     from pilotage.teardown.world import State
 
 
@@ -86,7 +87,7 @@ class Cause(enum.StrEnum):
     UNREADABLE = "unreadable"
 
 
-class Wait(NamedTuple):
+class Wait(msgspec.Struct, frozen=True):
     """One thing that is waited for."""
 
     entry: Entry

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from pilotage.teardown.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pilotage.teardown.world import Item, Name
 
 
 class Relation(enum.StrEnum):
@@ -35,7 +37,7 @@ class Relation(enum.StrEnum):
     """A CustomResourceDefinition its instances; a Namespace what is in it."""
 
 
-class Edge(NamedTuple):
+class Edge(msgspec.Struct, frozen=True):
     """One pointer. `target` is None where nothing of that name was seen."""
 
     source: Item

@@ -71,7 +71,8 @@ def make_ledger(
     after, cycles = order(graph, phases, carriers=carriers, holders=holders, keepers=keepers)
     owners = {**holders, **carriers}
     last = _last_of_all(after, members, owners, carriers, phases)
-    cycles += break_cycles(after, owners)  # what is in a Namespace, or defined, may have closed another
+    if members.contents or holders:  # what is in a Namespace, defined, or held may have closed another
+        cycles += break_cycles(after, owners)
     entries = [
         Entry(
             resource=item.resource,

@@ -10,18 +10,21 @@ The same lists show what appeared since, and belongs to something in the ledger.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, Resource
+import msgspec
+
+from pilotage.kube import Absent, ApiError, KindNotServed, Object, ObjectKey, Resource
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.ledger import Disposition
 from pilotage.teardown.newcomers import owner_of
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from pilotage.kube import Client, Object
+    from pilotage.kube import Client
     from pilotage.teardown.ledger import Entry, Ledger, Pointer
 
 ONE_BY_ONE_MAX = 2
@@ -34,7 +37,7 @@ DEFINITIONS = Resource(
 )
 
 
-class Read(NamedTuple):
+class Read(msgspec.Struct, frozen=True):
     """One read that proves something."""
 
     request: str
@@ -43,7 +46,7 @@ class Read(NamedTuple):
     """Of the collection; empty for a read of one object, which was not there."""
 
 
-class Proof(NamedTuple):
+class Proof(msgspec.Struct, frozen=True):
     """What reading everything afresh has shown."""
 
     gone: dict[str, Read]

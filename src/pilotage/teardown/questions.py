@@ -7,13 +7,10 @@ Two questions of different kinds are never equal, which tuples with the same fie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 import msgspec
 
-if TYPE_CHECKING:
-    from pilotage.kube import Json
-    from pilotage.kube.errors import ErrorClass
+from pilotage.kube import Json
+from pilotage.kube.errors import ErrorClass
 
 
 class FullObject(msgspec.Struct, frozen=True):
@@ -64,7 +61,7 @@ class MayThey(msgspec.Struct, frozen=True):
 Question = FullObject | EventsAbout | DryRunUpdate | DryRunDelete | MayI | MayThey
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """What came back. `error_class` and `message` where the server refused, in its own words."""
 
     allowed: bool = True

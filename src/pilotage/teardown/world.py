@@ -14,14 +14,17 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from pilotage.kube import Resource
+from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.questions import FullObject
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Iterator
 
-    from pilotage.kube import Json, Object, ObjectMeta, ObjectRef, Resource
-    from pilotage.kube.errors import ErrorClass
+    from pilotage.kube import Json, Object, ObjectMeta, ObjectRef
     from pilotage.teardown.questions import Answer, Question
 
 
@@ -127,7 +130,7 @@ class Item:
         return f"<{self.name} uid={self.uid}>"
 
 
-class KindReading(NamedTuple):
+class KindReading(msgspec.Struct, frozen=True):
     """How reading one kind went."""
 
     resource: Resource

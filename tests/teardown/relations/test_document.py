@@ -7,6 +7,8 @@ import re
 import textwrap
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pilotage.teardown.graph import Relation
 from pilotage.teardown.relations import FAMILIES, Form, Named, Reference, Row, user_rows
 from pilotage.teardown.relations.families.pods import pod_rows
@@ -73,7 +75,7 @@ def without_pod_specs(rows: tuple[Row, ...]) -> list[Row]:
             inner = set(pod_rows(row.group, row.kind, spec, demand=row.demand))
             if inner <= set(rows):
                 at = min(i for i, each in enumerate(shorter) if each in inner)
-                shorter[at:at] = [row._replace(field=spec, target=WHOLE)]
+                shorter[at:at] = [replace(row, field=spec, target=WHOLE)]
                 shorter = [each for each in shorter if each not in inner]
     return shorter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from pilotage.kube import Json
 from pilotage.teardown.relations import BUILT_IN, Row
@@ -54,4 +55,4 @@ def test_a_field_that_does_not_exist_is_noticed(published: Json) -> None:
     row: Row = next(row for row in BUILT_IN if row.kind == "Ingress")
     (schema,) = kinds_of(published)["networking.k8s.io", "Ingress"]
     with pytest.raises(SchemaError, match="there is no defaultBackends"):
-        check(row._replace(field="spec.defaultBackends.service"), schema, published)
+        check(replace(row, field="spec.defaultBackends.service"), schema, published)

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pilotage.kube import Json, Resource
 from pilotage.teardown.graph import Graph
@@ -121,8 +122,8 @@ def test_branches_are_drawn() -> None:
 
 def test_another_object_is_named_unless_the_line_does() -> None:
     other = Name("", "Pod", "shop", "web")
-    silent = cause("a", "is on a lost node")._replace(subject=other)
-    naming = cause("b", "pod/web -n shop is on a lost node")._replace(subject=other)
+    silent = replace(cause("a", "is on a lost node"), subject=other)
+    naming = replace(cause("b", "pod/web -n shop is on a lost node"), subject=other)
     lines = render(explanation(silent, naming))
     assert lines[1].startswith("├─ pod/web -n shop: is on a lost node")
     assert lines[2].startswith("└─ pod/web -n shop is on a lost node")

@@ -15,7 +15,6 @@ from pilotage.teardown.hazards.model import Code, Group, Hazard, Outlook
 from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.questions import DryRunDelete, DryRunUpdate
 from pilotage.teardown.why.admission import GROUP, WEBHOOK_KINDS, hooks
-from pilotage.teardown.why.backends import behind
 from pilotage.teardown.why.reading import condition
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ def _judge(outlook: Outlook, operation: str, group: Group, met: list[Hook]) -> I
     if answer is not None and _NO_DRY_RUN not in answer.message:
         yield from _refused(operation, group, met, answer)
         return
+    from pilotage.teardown.why.backends import behind
+
     for hook in met:
         root = behind(outlook.world, hook.service) if hook.service and hook.fails_closed else None
         if root:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.teardown.world import Item
+import msgspec
+
+from pilotage.teardown.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.teardown.graph import Graph
     from pilotage.teardown.ledger import Entry, Ledger
-    from pilotage.teardown.world import Name, World
+    from pilotage.teardown.world import World
 
 
 class Code(enum.StrEnum):
@@ -81,7 +83,7 @@ class Code(enum.StrEnum):
     KEPT_FROM_OWNER = "kept-from-owner"
 
 
-class Hazard(NamedTuple):
+class Hazard(msgspec.Struct, frozen=True):
     """One thing that will probably stand in the way, or that somebody should know before."""
 
     code: Code

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.teardown.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.ledger import Disposition
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 EVERYTHING = MayI("*", "*", "*", "")
 
 
-class _Verb(NamedTuple):
+class _Verb(msgspec.Struct, frozen=True):
     code: Code
     blocks: bool
     text: str

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.fields import text
 from pilotage.teardown.hazards.model import Code, Hazard, Outlook
-from pilotage.teardown.why.nodes import lost_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +65,10 @@ def _unread(outlook: Outlook) -> Iterator[Hazard]:
 def _lost_nodes(outlook: Outlook) -> Iterator[Hazard]:
     """Pods are told gone by their node's kubelet, and a lost node has none."""
     world = outlook.world
+    if world.problem("", "Node"):
+        return  # where the nodes were not read, the pods need not be
+    from pilotage.teardown.why.nodes import lost_node
+
     by_node: dict[str, list[Item]] = {}
     for pod in itertools.islice(outlook.of("", "Pod"), PODS_ASKED_MAX):
         node = text(world.body(pod), "spec", "nodeName")

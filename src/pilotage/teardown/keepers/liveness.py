@@ -6,7 +6,9 @@ workload without available pods is dead. No workload and no Lease prove nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.teardown.fields import dig, entries, mapping, moment, number, seconds_since, span, text
 from pilotage.teardown.keepers.model import Liveness
@@ -33,7 +35,7 @@ _WAITING = {
 }
 
 
-class Judgement(NamedTuple):
+class Judgement(msgspec.Struct, frozen=True):
     """Whether it runs, why not, and what that rests on."""
 
     alive: Liveness

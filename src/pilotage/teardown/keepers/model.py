@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from pilotage.teardown.world import Item
+import msgspec
+
+from pilotage.teardown.world import Item
 
 
 class Liveness(enum.StrEnum):
@@ -17,7 +17,7 @@ class Liveness(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-class Keeper(NamedTuple):
+class Keeper(msgspec.Struct, frozen=True):
     """Who would have to remove a finalizer, and whether they can."""
 
     finalizer: str

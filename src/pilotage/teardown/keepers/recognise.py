@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.teardown.fields import seconds_since, text
 from pilotage.teardown.in_full import KEEPERS
@@ -13,13 +15,13 @@ from pilotage.teardown.keepers.liveness import judge_lease, together
 from pilotage.teardown.keepers.model import Keeper, Liveness
 from pilotage.teardown.keepers.rows import find_row
 from pilotage.teardown.ledger import HOLD
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.world import GroupKind, Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.keepers.rows import Row
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.world import World
 
 LEASE = GroupKind("coordination.k8s.io", "Lease")
 FULL = KEEPERS
@@ -30,7 +32,7 @@ PATIENCE_SECONDS = 300.0
 UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
 
 
-class _Found(NamedTuple):
+class _Found(msgspec.Struct, frozen=True):
     workload: Item | None
     how: str = ""
     guessed: bool = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+
+import msgspec
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True):
     """One finalizer, or several of one controller."""
 
     patterns: tuple[str, ...]

@@ -6,7 +6,9 @@ Each is evidence, none is proof. They are tried from the most telling to the lea
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.teardown.fields import entries, mapping, seconds_since, span, text, texts
 
@@ -47,7 +49,7 @@ _CONTROLLERS = frozenset({"controller", "controllers", "operator", "operators", 
 _PREFIX = re.compile(r"^(finalizers?|cleanup)[./-]")
 
 
-class Writer(NamedTuple):
+class Writer(msgspec.Struct, frozen=True):
     """Who wrote a finalizer, by managedFields."""
 
     manager: str

@@ -10,7 +10,8 @@ that has dots of its own. Of the metadata there are the name, the labels and the
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+import msgspec
 
 from pilotage.teardown.graph import Relation
 
@@ -38,7 +39,7 @@ ANY_NAMESPACE = "*"
 """As the namespaces of a selector: all of them."""
 
 
-class Kind(NamedTuple):
+class Kind(msgspec.Struct, frozen=True):
     """The kind of a target, with its scope: a cluster-scoped target has no namespace, wherever it is named from."""
 
     group: str
@@ -60,7 +61,7 @@ class Form(enum.StrEnum):
     """The field, the source's own name and a number, joined by dashes: the claims of a StatefulSet."""
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True):
     """The kind is fixed, the field gives the name: as text, or in an object with the name below it."""
 
     kinds: tuple[Kind, ...]
@@ -72,7 +73,7 @@ class Named(NamedTuple):
     form: Form = Form.PLAIN
 
 
-class Reference(NamedTuple):
+class Reference(msgspec.Struct, frozen=True):
     """The field is an object that says group, kind and name itself; here is where each stands below the field."""
 
     group: str = "apiVersion"
@@ -85,7 +86,7 @@ class Reference(NamedTuple):
     """What is meant where group or kind are left out. Without a default, such a reference points at nothing."""
 
 
-class Selected(NamedTuple):
+class Selected(msgspec.Struct, frozen=True):
     """The field is a label selector over the objects of some kinds."""
 
     kinds: tuple[Kind, ...] = ()
@@ -102,14 +103,14 @@ class Selected(NamedTuple):
 Target = Named | Reference | Selected
 
 
-class When(NamedTuple):
+class When(msgspec.Struct, frozen=True):
     """A row holds only where the value below the field is one of these; None stands for a value that is not there."""
 
     field: str
     values: tuple[str | bool | None, ...]
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True):
     """One field of one kind that points somewhere."""
 
     group: str

@@ -6,17 +6,19 @@ server can tell (matchConditions, matchPolicy across versions) counts as a match
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pilotage.kube.selectors import LabelSelector, SelectorError
 from pilotage.teardown.fields import entries, mapping, text, texts
-from pilotage.teardown.world import Name
+from pilotage.teardown.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.world import World
 
 GROUP = "admissionregistration.k8s.io"
 WEBHOOK_KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -26,7 +28,7 @@ _USAGE_CONFIGURATION = "crossplane-no-usages"
 _USAGE_WEBHOOK = "nousages."
 
 
-class Hook(NamedTuple):
+class Hook(msgspec.Struct, frozen=True):
     """One webhook, or one policy (`kind` tells), that a write would meet."""
 
     configuration: Item

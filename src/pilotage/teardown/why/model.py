@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from pilotage.teardown.world import Item, Name
+import msgspec
+
+from pilotage.teardown.world import Item, Name
 
 
 class Confidence(enum.StrEnum):
@@ -17,7 +17,7 @@ class Confidence(enum.StrEnum):
     LOW = "low"
 
 
-class Remedy(NamedTuple):
+class Remedy(msgspec.Struct, frozen=True):
     """One thing to do. Remedies are listed from the least destructive up (`harm`, 0: nothing is lost)."""
 
     code: str
@@ -34,7 +34,7 @@ class Remedy(NamedTuple):
     """What `fix` needs besides the subject: the finalizer, for example."""
 
 
-class Cause(NamedTuple):
+class Cause(msgspec.Struct, frozen=True):
     """One step of a chain. Without `because` it is a root cause."""
 
     code: str
@@ -60,7 +60,7 @@ class Verdict(enum.StrEnum):
     """Too little could be read to say."""
 
 
-class Explanation(NamedTuple):
+class Explanation(msgspec.Struct, frozen=True):
     """All that `why` says about one object."""
 
     subject: Item
