@@ -3,25 +3,33 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-operator test-engine test-rest lint bench conformance kube field manifests lock clean
+.PHONY: demo test test-operator test-agent test-engine test-rest lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
 
-test: $(VENV)/dev ## run every test, in three parts side by side, on real control planes, built if need be
-	$(MAKE) --no-print-directory -j3 test-operator test-engine test-rest
+test: $(VENV)/dev ## run every test, in four parts side by side, on real control planes, built if need be
+	$(MAKE) --no-print-directory -j4 test-operator test-agent test-engine test-rest
 
-OPERATOR := $(addprefix tests/,agent controllers kinds models operator serving traffic)
-ENGINE   := $(addprefix tests/,runtime sim teardown)
+# What waits and what computes is spread over the parts so that they take about as long as each other.
+OPERATOR := $(addprefix tests/,controllers kinds models operator)
+AGENT    := $(addprefix tests/,agent sim up)
+ENGINE   := $(addprefix tests/,gateway runtime serving teardown traffic)
+
+# They start Python some hundred times: it is to remember what it has compiled.
+test-%: export PYTHONDONTWRITEBYTECODE :=
 
 test-operator: $(VENV)/dev
 	$(PYTHON) -m pytest -q $(OPERATOR)
+
+test-agent: $(VENV)/dev
+	$(PYTHON) -m pytest -q $(AGENT)
 
 test-engine: $(VENV)/dev
 	$(PYTHON) -m pytest -q $(ENGINE)
 
 test-rest: $(VENV)/dev
-	$(PYTHON) -m pytest -q $(addprefix --ignore ,$(OPERATOR) $(ENGINE))
+	$(PYTHON) -m pytest -q $(addprefix --ignore ,$(OPERATOR) $(AGENT) $(ENGINE))
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .

@@ -34,6 +34,8 @@ class AuditRecord:
     code: int
     user_agent: str
     uri: str
+    received: str
+    """When it arrived, so that two can be compared as text."""
     body: Any
     """What a write sent, decoded; None for a read."""
 
@@ -90,5 +92,6 @@ def _record(event: dict[str, Any]) -> AuditRecord:
         code=event.get("responseStatus", {}).get("code", 0),
         user_agent=event.get("userAgent", ""),
         uri=event["requestURI"],
+        received=event["requestReceivedTimestamp"],
         body=event.get("requestObject"),
     )

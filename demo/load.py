@@ -1,4 +1,4 @@
-"""Clients that ask an endpoint without a pause, streaming and not, and count what goes wrong."""
+"""Clients that ask an endpoint again and again, streaming and not, and count what goes wrong."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class Load:
-    """So many clients at a time for as long as the context lasts. Every answer has to be whole."""
+    """So many clients at a time for as long as the context lasts, each with a pause after an answer.
 
-    def __init__(self, url: str, model: str, *, clients: int, tokens: int = 32) -> None:
+    Every answer has to be whole.
+    """
+
+    def __init__(self, url: str, model: str, *, clients: int, tokens: int = 32, pause: float = 0.0) -> None:
         self.asked = 0
         self.streamed = 0
         self.failures: list[str] = []
         self.said: set[str] = set()
-        self._url, self._model, self._clients, self._tokens = url, model, clients, tokens
+        self._url, self._model, self._clients, self._tokens, self._pause = url, model, clients, tokens, pause
         self._enough = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -56,6 +59,7 @@ class Load:
                 self.said.add(" ".join(text.split()[:4]))
             self.asked += 1
             self.streamed += streams
+            await asyncio.sleep(self._pause)
 
     async def _whole(self) -> str:
         async with self._session.post(self._url, json=self._body(stream=False)) as response:

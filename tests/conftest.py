@@ -139,7 +139,7 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Access]:
         pytest.skip(control_plane.skip)
     if control_plane.failure:
         pytest.fail(control_plane.failure, pytrace=False)
-    with Cluster() as running:
+    with Cluster(cores=1) as running:  # other tests have use for the others
         control_plane.cluster = running
         yield running
         control_plane.cluster = None

@@ -36,6 +36,7 @@ class Case:
 
 
 _cases: dict[str, Case] = {}
+_namespaces: set[str] = set()
 
 
 def registered() -> dict[str, Case]:
@@ -83,6 +84,7 @@ class Theme:
         case = Case(f"{self.name}/{slug}", run, tuple(facts), managed, alone)
         if case.id in _cases:
             raise ValueError(f"there are two cases {case.id}")
-        if any(case.namespace == other.namespace for other in _cases.values()):
+        if case.namespace in _namespaces:
             raise ValueError(f"the namespace of {case.id} is another case's, too: shorten its name")
         _cases[case.id] = case
+        _namespaces.add(case.namespace)

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from controlplane import Cluster
+from controlplane.access import wait_for
 from pilotage.kinds.crds import crds
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/pilotage.dev/v1alpha1"
 PARTS = (
     "/apis/apps/v1/namespaces/{}/deployments",
@@ -41,11 +44,18 @@ DELETES = "teardown/"
 
 def install(cluster: Cluster) -> None:
     """Our kinds, and the operator's namespace; what is there stays."""
-    names = [crd["metadata"]["name"] for crd in crds()]
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pilotage-system"}}
-    everything = {"apiVersion": "v1", "kind": "List", "items": [*crds(), space]}
-    cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(everything))
-    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+    for crd in crds():
+        if cluster.find(f"{DEFINITIONS}/{crd['metadata']['name']}") is None:
+            cluster.request("POST", DEFINITIONS, crd)
+    if cluster.find("/api/v1/namespaces/pilotage-system") is None:
+        cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "pilotage-system"}})
+    for crd in crds():
+        wait_for("established definition", partial(_is_established, cluster, crd["metadata"]["name"]))
+
+
+def _is_established(cluster: Cluster, name: str) -> bool:
+    conditions = cluster.request("GET", f"{DEFINITIONS}/{name}").get("status", {}).get("conditions", ())
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 class Operator:

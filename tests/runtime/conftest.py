@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane import Access, Cluster
 from tests.runtime.waiting import eventually
 
 
@@ -19,9 +20,11 @@ def open_sockets() -> set[str]:
 
 
 @pytest.fixture
-async def no_leaks():
+async def no_leaks(cluster: Access):
     """After the test, and after the fixtures that ask for this one, no task and no socket of theirs is left."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     yield
     mine = {asyncio.current_task()}
+    if isinstance(cluster, Cluster):
+        cluster.disconnect()  # what it keeps open for later is its own
     await eventually(lambda: not (asyncio.all_tasks() - tasks - mine) and not (open_sockets() - sockets))

@@ -26,9 +26,10 @@ class Deleted:
         self.output = answer.output
         self.exit_code = answer.exit_code
         self.receipt: dict[str, Any] = json.loads(receipt.read_text()) if receipt.exists() else {}
+        # In the order in which they were sent: an answer may be later than what its write has brought about.
         self.writes = [
             record
-            for record in cluster.audit(since=mark, user_agent="pilotage/")
+            for record in sorted(cluster.audit(since=mark, user_agent="pilotage/"), key=lambda each: each.received)
             if record.verb in ("create", "delete", "patch", "update") and record.code < 300
         ]
         self.order = [f"{record.resource}/{record.name}" for record in self.writes if record.verb == "delete"]

@@ -31,8 +31,11 @@ def begin_to_bring_up(machine):
     return waiting
 
 
-def deploy(machine, name="assistant", model="v1"):
-    machine.run(f"pilotage deploy {name} --model file://{machine.folder}/{model}.gguf --on local --route Gateway")
+def deploy(machine, name="assistant", model="v1", args=()):
+    """With one thread: a model as small as this gets no faster with more, which wait for each other at full speed."""
+    words = " ".join(f"--arg {word}" for word in ("--threads", "1", *args))
+    model = f"file://{machine.folder}/{model}.gguf"
+    machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route Gateway")
 
 
 def servers(machine):

@@ -39,8 +39,9 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is
     for file in sorted((HERE / "cases").glob("*.yaml")):
-        for name, case in yaml.safe_load(file.read_text()).items():
+        for name, case in yaml.load(file.read_text(), loader).items():
             yield Case(file.stem, name, case["manifest"], case.get("updates", {}), case.get("statuses", {}))
 
 
