@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-operator test-agent test-engine test-rest lint bench conformance kube field manifests lock clean
+.PHONY: demo test test-operator test-agent test-engine test-rest simulate load lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
@@ -30,6 +30,14 @@ test-engine: $(VENV)/dev
 
 test-rest: $(VENV)/dev
 	$(PYTHON) -m pytest -q $(addprefix --ignore ,$(OPERATOR) $(AGENT) $(ENGINE))
+
+simulate: $(VENV)/dev ## play every single fault of all teardowns, and every pair on the smallest: `make test` plays samples
+	$(PYTHON) -m pilotage.sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
+	  teardown-denied teardown-owner teardown-operator teardown-definition
+	$(PYTHON) -m pilotage.sim explore teardown --pairs
+
+load: $(VENV)/dev ## 50 clients through 20 redeploys, scaling, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
+	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 tests/up/test_under_load.py
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .

@@ -160,7 +160,8 @@ def _pilotage_can_delete() -> None:
         raise others.FieldError("pilotage has no command delete here")
 
 
-PILOTAGE = (sys.executable, "-m", "pilotage")
+PILOTAGE = (str(Path(sys.executable).with_name("pilotage")),)
+"""As it is installed, and as people call it: `python -m` would take 10 ms more to find it."""
 
 FLOOR = "floor"
 KUBECTL = "kubectl"

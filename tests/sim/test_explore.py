@@ -3,8 +3,10 @@
 import gc
 
 import pytest
+from click.testing import CliRunner
 
 from pilotage.sim import world
+from pilotage.sim.__main__ import main
 from pilotage.sim.explore import explore, run_plan, shrink
 from pilotage.sim.plan import parse_plan
 from pilotage.sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
@@ -111,3 +113,17 @@ def test_too_many_plans_are_sampled_always_alike():
     assert (report.played, report.failures) == (5, [])
     assert report.possible > 1000
     assert f"5 of {report.possible} plans" in str(report)
+
+
+def test_several_stories_are_explored_by_one_command():
+    done = CliRunner().invoke(main, ["explore", "informer", "controller", "--plans", "2"])
+    assert done.exit_code == 0, done.output
+    reports = [line for line in done.output.splitlines() if "0 failed" in line]
+    assert [each.partition(" of ")[0] for each in reports] == ["InformerScenario: 2", "ControllerScenario: 2"]
+
+
+def test_no_story_is_played_where_one_of_them_is_not_known():
+    done = CliRunner().invoke(main, ["explore", "informer", "no-such-story"])
+    assert done.exit_code == 2
+    assert "no-such-story is none of" in done.output
+    assert "plans" not in done.output
