@@ -1,9 +1,16 @@
 """What holds for all commands."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
 
+from controlplane import Access
+from pilotage import __version__
 from pilotage.cli import COMMANDS, pilotage
 from tests.cli.running import NO_SERVER, run
 
@@ -61,3 +68,21 @@ def test_a_server_that_is_not_there_is_told_in_a_line_that_says_what_to_do(argum
     (line,) = ran.err.splitlines()
     assert line.startswith("Error: GET /api: the API server was not reached: ")
     assert line.endswith(". See whether it runs, or choose another cluster with --context or --kubeconfig.")
+
+
+# As a plugin of kubectl
+
+SCRIPTS = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize("script", ["pilotage", "kubectl-pilotage"])
+def test_the_program_is_installed_under_both_names(script):
+    ran = subprocess.run([SCRIPTS / script, "version", "--client"], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"pilotage: {__version__}\n"
+
+
+def test_kubectl_finds_its_plugin(cluster: Access, monkeypatch):
+    monkeypatch.setenv("PATH", f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}")
+    assert "Take things down in order" in cluster.kubectl("pilotage", "delete", "--help")
+    planned = cluster.kubectl("pilotage", "plan", "cm/never", "-n", "default")  # of the cluster that kubectl talks to
+    assert planned == "configmap/never -n default is not there: nothing to do\n"

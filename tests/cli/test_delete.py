@@ -20,7 +20,18 @@ import pytest
 
 from controlplane import Access, Cluster
 from controlplane.access import wait_for
-from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Resource, load_config, merge_patch
+from pilotage.kube import (
+    Absent,
+    Client,
+    Discovery,
+    KindNotServed,
+    Object,
+    ObjectKey,
+    Resource,
+    load_config,
+    merge_patch,
+)
+from pilotage.teardown.gather import gather
 from tests.cli.running import NO_SERVER, Ran, run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds
@@ -250,6 +261,46 @@ def manifest(folder: Path, **metadata: str) -> Path:
     return path
 
 
+def written(path: Path, *bodies: Json) -> Path:
+    """Manifests, all in one file."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\n".join(f"{json.dumps(body)}\n" for body in bodies))
+    return path
+
+
+def test_manifests_say_what_goes_and_nothing_else_does(place: Place, tmp_path: Path):
+    """From a file with several, and from a folder with folders in it; what a folder has besides is no manifest."""
+    base = {"apiVersion": "v1", "kind": "ConfigMap"}
+    named = {name: base | kinds.config_map(name) for name in ("one", "two", "three", "four")}
+    for name in named:
+        place.make(name)
+    other = place.make("other")
+    elsewhere = _place(place.kubeconfig, "not-in-the-manifests")
+    namesake = elsewhere.make("one")
+    file = written(tmp_path / "file.yaml", named["one"], named["two"])
+    folder = written(tmp_path / "manifests" / "a.yml", named["three"]).parent
+    written(folder / "deeper" / "b.json", named["four"])
+    written(folder / "notes.txt", base | kinds.config_map("other"))
+    receipt = tmp_path / "r.json"
+    ran = place.delete("-f", file, "-f", folder, "--yes", "--receipt", receipt)
+    assert (ran.code, ran.err) == (0, ""), ran
+    assert [name for name in named if place.find(name)] == []
+    assert is_as_it_was(place, other)
+    assert is_as_it_was(elsewhere, namesake)
+    told = json.loads(receipt.read_text())
+    assert told["result"] == "complete"
+    assert {each["name"]: each["state"] for each in told["objects"]} == dict.fromkeys(named, "gone")
+
+
+def test_what_a_manifest_names_is_found_in_its_own_namespace(place: Place, tmp_path: Path):
+    place.make("a")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": place.namespace}}
+    file = written(tmp_path / "m.yaml", body)
+    ran = run("delete", "-f", file, "--yes", "--receipt", tmp_path / "r.json", kubeconfig=place.kubeconfig)
+    assert ran.code == 0, ran
+    assert place.find("a") is None
+
+
 def test_a_kind_without_a_name_means_nothing(place: Place):
     made = place.make("a")
     ran = place.delete("cm", "--yes")
@@ -294,6 +345,52 @@ def test_a_receipt_that_cannot_be_written_is_told_before_anything_is_done(place:
     assert in_one_sentence(ran)
     assert "nowhere" in ran.err
     assert is_as_it_was(place, made)
+
+
+# A whole namespace
+
+
+def test_a_namespace_is_emptied_but_for_what_kubernetes_puts_there(
+    cluster: Access, namespace_for_pods: str, tmp_path: Path
+):
+    """On a real cluster, which has pods for the Deployment, and puts two objects of its own into each namespace."""
+    namespace, receipt = namespace_for_pods, tmp_path / "r.json"
+    place = Place(cluster.kubeconfig, namespace)
+    web = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}}
+
+    async def fill(client: Client) -> None:
+        await client.create(kinds.DEPLOYMENTS, kinds.deployment("web"), namespace=namespace)
+        await client.create(kinds.SERVICES, web, namespace=namespace)
+        await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "mine"}}, namespace=namespace)
+        await client.create(SECRETS, {"metadata": {"name": "mine"}}, namespace=namespace)
+        await eventually(lambda: _pods_are_there(client, namespace))
+
+    def found() -> dict[tuple[str, str], tuple[str, bool]]:
+        """What is there, with its uid, and whether it is Terminating: all but Events, which tell of it."""
+        world = place.ask(lambda client: gather(client, Discovery(client), namespaces=[namespace]))
+        here = [
+            item
+            for item in world
+            if namespace in (item.meta.namespace, item.meta.name) and item.resource.kind != "Event"
+        ]
+        return {(item.resource.kind, item.meta.name): (item.uid, item.terminating) for item in here}
+
+    place.make("mine")
+    place.ask(fill)
+    before = found()
+    ran = place.delete("--all", "--yes", "--receipt", receipt)
+    assert (ran.code, ran.err) == (0, ""), ran
+    kept = {("Namespace", namespace), ("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+    assert found() == {each: before[each] for each in kept}
+    told = json.loads(receipt.read_text())
+    assert told["result"] == "complete"
+    assert {"Deployment", "ReplicaSet", "Pod", "Service", "Secret", "ConfigMap", "ServiceAccount"} <= {
+        each["kind"] for each in told["objects"] if each["state"] == "gone"
+    }
+
+
+async def _pods_are_there(client: Client, namespace: str) -> bool:
+    return bool((await client.list(PODS, namespace)).items)
 
 
 # What does not end by itself
@@ -642,6 +739,18 @@ def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace
     told = json.loads(receipt.read_text())
     assert told["result"] == "incomplete"
     assert {each["name"]: each["state"] for each in told["objects"]} == {"a": "gone", "b": "gone"}
+
+
+def test_a_dry_run_where_not_all_could_be_read_ends_as_the_plan_does(own_cluster: Cluster, namespace: str):
+    """What is shown may not be all that is meant."""
+    Place(own_cluster.kubeconfig, namespace).make("a")
+    user = f"looker-{namespace[-8:]}"
+    allow_config_maps(own_cluster, namespace, user, "get", "list", "delete")
+    config = own_cluster.user(user)
+    dry = run("delete", "-n", namespace, "--all", "--dry-run", kubeconfig=config)
+    assert re.search(r"Predicted blockers: none\.\n\n\d+ kinds could not be read", dry.out), dry
+    assert dry.code == 1
+    assert dry == run("plan", "-n", namespace, "--all", kubeconfig=config)
 
 
 def allow_config_maps(cluster: Access, namespace: str, user: str, *verbs: str) -> None:

@@ -1,5 +1,6 @@
 """``pilotage leaks``: from a dump, from a real cluster, and against a receipt."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from controlplane import Access, Cluster
 from pilotage.cli import leaks as command
-from pilotage.kube import Resource
+from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.dump import load_dump
 from pilotage.teardown.leaks import looking
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
@@ -17,6 +18,9 @@ from pilotage.teardown.policy import Policy
 from pilotage.teardown.receipt import Receipt, save
 from pilotage.teardown.world import KindReading, World
 from tests.cli.running import run
+from tests.contract.server import harbor
+from tests.support import kinds
+from tests.teardown.why.staging import controllers_paused
 
 DUMP = """
 apiVersion: v1
@@ -29,6 +33,18 @@ items:
 - apiVersion: v1
   kind: Service
   metadata: {name: %s, namespace: shop, uid: s1, creationTimestamp: "2026-11-01T10:00:00Z"}
+"""
+
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
+OWNED = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  namespace: shop
+  uid: u1
+  creationTimestamp: "2026-11-01T10:00:00Z"
+  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: b, uid: u2}]
 """
 
 
@@ -169,6 +185,61 @@ def test_a_real_namespace_is_looked_at_twice(cluster: Access, namespace: str, mo
     assert old.code == 1
     assert "route" in old.out
     assert "looking again" in old.err
+
+
+def test_all_namespaces_are_looked_at_if_all_are_meant(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
+    monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
+    backend = {"service": {"name": "lost", "port": {"number": 80}}}
+    ingress = {"metadata": {"name": "web"}, "spec": {"defaultBackend": backend}}
+
+    async def fill(kubeconfig: Path) -> None:
+        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
+            for name in ("shop", "bank"):
+                await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+            await client.create(INGRESSES, ingress, namespace="bank")
+
+    with harbor() as place:
+        asyncio.run(fill(place.kubeconfig))
+        assert run("leaks", "-n", "shop", kubeconfig=place.kubeconfig)[:2] == (0, "No leaks.\n")
+        ran = run("leaks", "-A", kubeconfig=place.kubeconfig)
+    assert ran.code == 1
+    assert "high  ingress/web -n bank  routes to service/lost -n bank, which does not exist" in ran.out
+    assert "remove: pilotage delete ingress/web -n bank" in ran.out
+
+
+def test_an_owner_in_a_namespace_that_was_not_read_is_not_called_gone(tmp_path: Path):
+    """The dump of one namespace cannot tell whether another has the owner. It counts as gone wherever it is."""
+    path = tmp_path / "dump.yaml"
+    path.write_text(OWNED)
+    ran = run("leaks", "-f", path)
+    assert ran.code == 1
+    assert "configmap/a -n shop  its owner configmap/b is not in its namespace, which counts as gone: " in ran.out
+    (leak,) = json.loads(run("leaks", "-f", path, "-o", "json").out)["leaks"]
+    assert leak["evidence"] == ["its ownerReference names the uid u2, which no object in namespace shop has"]
+
+
+def test_an_owner_in_another_namespace_is_named_as_far_as_one_looked(
+    own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
+    monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
+    with own_cluster.namespace("owner", for_pods=False) as other, controllers_paused(own_cluster):
+        owner = own_cluster.request("POST", f"/api/v1/namespaces/{other}/configmaps", {"metadata": {"name": "b"}})
+        uid = owner["metadata"]["uid"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": uid}
+        body = {"metadata": {"name": "a", "ownerReferences": [reference]}}
+        own_cluster.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
+        told = [
+            next(each for each in json.loads(ran.out)["leaks"] if each["namespace"] == namespace)
+            for where in (("-n", namespace), ("-A",))
+            if (ran := run("leaks", *where, "-o", "json", kubeconfig=own_cluster.kubeconfig)).code == 1
+        ]
+    assert [leak["code"] for leak in told] == ["owner-gone", "owner-in-other-namespace"]
+    assert told[0]["evidence"] == [
+        f"its ownerReference names the uid {uid}, which no object in namespace {namespace} has"
+    ]
+    assert told[1]["evidence"] == [f"the object with the uid {uid} is in another namespace"]
 
 
 def test_only_what_both_looks_show_is_a_leak(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):

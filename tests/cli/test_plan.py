@@ -74,6 +74,20 @@ def test_nothing_is_changed(server: Path):
     assert [obj.meta.resource_version for obj in ask(server, read)] == [obj.meta.resource_version for obj in made]
 
 
+def test_what_a_file_describes_is_planned_and_nothing_else(server: Path, tmp_path: Path):
+    fill(server, "described")
+    web = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "described"}}
+    lost = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lost", "namespace": "described"}}
+    path = tmp_path / "m.yaml"
+    path.write_text(f"{json.dumps(web)}\n---\n{json.dumps(lost)}\n")
+    ran = run("plan", "-f", path, kubeconfig=server)
+    assert (ran.code, ran.err) == (0, "")
+    assert "Plan: 1 object in 1 step." in ran.out
+    assert "service/web -n described  (named)" in ran.out
+    assert "secret/lost -n described is not there: nothing to do" in ran.out
+    assert "configmap/a" not in ran.out
+
+
 def test_the_shape_for_scripts(server: Path):
     made = fill(server, "shape")
     ran = run("plan", "cm/a", "cm/typo", "-n", "shape", "-o", "json", kubeconfig=server)

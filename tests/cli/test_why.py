@@ -1,12 +1,24 @@
 """``pilotage why``: exit codes, the dump, ``--fix`` with its questions, and colours."""
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
-from controlplane import Access
+from controlplane import Access, Cluster
+from pilotage.kube import PODS, Absent, Client, Object, ObjectKey, load_config
+from pilotage.teardown import decide
+from pilotage.teardown.why.families import owners
 from tests.cli.running import run, run_on_terminal
+from tests.contract.server import harbor
+from tests.support import kinds
+from tests.support.waiting import until
+from tests.teardown.why.staging import controllers_paused
+
+T = TypeVar("T")
 
 FINALIZER = "acme.example.com/cleanup"
 DUMP = f"""
@@ -23,6 +35,14 @@ metadata:
 apiVersion: v1
 kind: ConfigMap
 metadata: {{name: fine, namespace: shop, uid: u2, creationTimestamp: "2026-11-01T10:00:00Z"}}
+"""
+NAMESPACE = """
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, uid: u3, deletionTimestamp: "2026-11-01T11:00:00Z"}
+spec: {finalizers: [kubernetes]}
+status: {phase: Terminating}
 """
 
 
@@ -46,6 +66,17 @@ def test_several_objects_are_explained_one_after_the_other(dump: Path):
     ran = run("why", "cm", "fine", "stuck", "-f", dump)
     assert ran.code == 1
     assert ran.out.index("configmap/fine") < ran.out.index("configmap/stuck")
+
+
+def test_a_namespace_in_a_dump_waits_for_what_is_in_it(dump: Path):
+    dump.write_text(DUMP.partition("---")[0] + NAMESPACE)
+    ran = run("why", "namespace/shop", "-f", dump)
+    assert (ran.code, ran.err) == (1, "")
+    first, second, third, *_ = ran.out.splitlines()
+    assert first.startswith("namespace/shop  terminating for ")
+    assert second == "└─ waits for configmap/stuck -n shop, which is in it"
+    assert third == f"   └─ waits for finalizer {FINALIZER}"
+    assert f"pilotage why configmap/stuck -n shop --fix=strip-finalizer --finalizer {FINALIZER}" in ran.out
 
 
 def test_the_same_as_json(dump: Path):
@@ -72,6 +103,83 @@ def test_colours_are_for_terminals_and_only_if_wanted(dump: Path):
     assert "\x1b[" not in run("why", "cm/stuck", "-f", dump).out
     assert "\x1b[" in run_on_terminal("why", "cm/stuck", "-f", dump).out
     assert "\x1b[" not in run_on_terminal("why", "cm/stuck", "-f", dump, NO_COLOR="1").out
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """The kubeconfig of a server that needs no cluster."""
+    with harbor() as place:
+        yield place.kubeconfig
+
+
+def ask(kubeconfig: Path, what: Callable[[Client], Awaitable[T]]) -> T:
+    """One thing that a client does there."""
+
+    async def connected() -> T:
+        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
+            return await what(client)
+
+    return asyncio.run(connected())
+
+
+def is_gone(kubeconfig: Path, resource: Any, namespace: str, name: str) -> bool:
+    try:
+        ask(kubeconfig, lambda client: client.get(resource, ObjectKey(namespace, name)))
+    except Absent:
+        return True
+    return False
+
+
+def is_going(obj: Object | None) -> bool:
+    return obj is not None and obj.meta.terminating
+
+
+def test_a_namespace_that_does_not_go_is_explained_by_what_is_in_it(server: Path):
+    async def doom(client: Client) -> None:
+        made = await client.create(kinds.NAMESPACES, {"metadata": {"name": "held"}})
+        await client.create(kinds.CONFIG_MAPS, kinds.config_map("fine"), namespace="held")
+        stuck = kinds.config_map("stuck", finalizers=[FINALIZER])
+        held = await client.create(kinds.CONFIG_MAPS, stuck, namespace="held")
+        await kinds.delete(client, kinds.NAMESPACES, made)
+        await until(client, kinds.CONFIG_MAPS, held.key, is_going)
+        await until(client, kinds.CONFIG_MAPS, ObjectKey("held", "fine"), lambda obj: obj is None)
+
+    ask(server, doom)
+    ran = run("why", "namespace/held", kubeconfig=server)
+    assert (ran.code, ran.err) == (1, "")
+    first, second, third, root, *_ = ran.out.splitlines()
+    assert first.startswith("namespace/held  terminating for ")
+    assert second == "└─ waits for configmap/stuck -n held, which is in it"
+    assert third == f"   └─ waits for finalizer {FINALIZER}"
+    assert root.endswith("← root cause")
+    fix = f"pilotage why configmap/stuck -n held --fix=strip-finalizer --finalizer {FINALIZER}"
+    assert fix in ran.out
+    mended = run(*fix.split()[1:], "--yes", kubeconfig=server)
+    assert mended.code == 0, mended
+    ask(server, lambda client: until(client, kinds.NAMESPACES, ObjectKey("", "held"), lambda obj: obj is None))
+
+
+def test_a_pod_whose_node_is_gone_is_forced_out_if_a_person_says_so(server: Path):
+    body = kinds.pod("worker")
+    body["spec"] |= {"nodeName": "gone", "terminationGracePeriodSeconds": 3600}
+
+    async def delete(client: Client) -> Object:
+        made = await client.create(PODS, body, namespace="default")
+        await kinds.delete(client, PODS, made)
+        return made
+
+    made = ask(server, delete)
+    words = ("why", "pod/worker", "-n", "default")
+    found = run(*words, kubeconfig=server)
+    assert found.code == 1
+    assert "waits for the kubelet of node gone to confirm that it has ended" in found.out
+    assert "pilotage why pod/worker -n default --fix=force-delete-pod" in found.out
+    assert not is_gone(server, PODS, "default", "worker")
+    ran = run(*words, "--fix=force-delete-pod", "--yes", kubeconfig=server)
+    assert (ran.code, ran.out) == (0, "pod/worker -n default is gone.\n")
+    assert f"pod/worker -n default (uid {made.meta.uid})" in ran.err
+    assert "LEAKS: it removes the record, not the process" in ran.err
+    assert is_gone(server, PODS, "default", "worker")
 
 
 def stage(cluster: Access, namespace: str) -> str:
@@ -110,3 +218,55 @@ def test_on_a_real_cluster_a_finalizer_goes_only_by_its_name_and_after_a_yes(clu
     assert yes.code == 0
     assert json.loads(yes.out)["outcome"] == "gone"
     assert cluster.find(path) is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "fix", "gone", "left"),
+    [(True, "replay-delete", "child", "top"), (False, "redrive-foreground", "top", "child")],
+)
+def test_a_foreground_deletion_that_does_not_go_on_is_driven_on(
+    own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, blocks: bool, fix: str, gone: str, left: str
+):
+    """The garbage collector stands still: of what it would do, the remedy does one thing, and nothing else."""
+    monkeypatch.setattr(owners, "COLLECTOR_SECONDS", 0)  # it has had its time
+    config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
+    with controllers_paused(own_cluster):
+        top = own_cluster.request("POST", maps, {"metadata": {"name": "top"}})["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "top", "uid": top, "blockOwnerDeletion": blocks}
+        own_cluster.request("POST", maps, {"metadata": {"name": "child", "ownerReferences": [owner]}})
+        own_cluster.request("DELETE", f"{maps}/top", {"propagationPolicy": "Foreground"})
+        words = ("why", "cm/top", "-n", namespace)
+        found = run(*words, kubeconfig=config)
+        assert found.code == 1
+        assert f"pilotage why configmap/{gone} -n {namespace} --fix={fix}" in found.out
+        ran = run(*words, f"--fix={fix}", "--yes", kubeconfig=config)
+        assert (ran.code, ran.out) == (0, f"configmap/{gone} -n {namespace} is gone.\n")
+        assert own_cluster.find(f"{maps}/{gone}") is None
+        assert own_cluster.find(f"{maps}/{left}") is not None
+
+
+def test_two_that_own_each_other_go_together(
+    own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """What `why` says to do about a circle, done: without the garbage collector, which has no part in it."""
+    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
+    config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
+    uids = {
+        name: own_cluster.request("POST", maps, {"metadata": {"name": name}})["metadata"]["uid"] for name in ("a", "b")
+    }
+    with controllers_paused(own_cluster):
+        for name, other in (("a", "b"), ("b", "a")):
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": other, "uid": uids[other]}
+            body = own_cluster.request("GET", f"{maps}/{name}")
+            body["metadata"]["ownerReferences"] = [owner | {"blockOwnerDeletion": True}]
+            own_cluster.request("PUT", f"{maps}/{name}", body)
+        for name in uids:
+            own_cluster.request("DELETE", f"{maps}/{name}", {"propagationPolicy": "Foreground"})
+        found = run("why", "cm/a", "-n", namespace, kubeconfig=config)
+        assert found.code == 1
+        assert f"waits for itself: configmap/a -n {namespace} → configmap/b -n {namespace} → " in found.out
+        remedy = f"pilotage delete configmap/a configmap/b -n {namespace}"
+        assert f"1. Delete them together:  {remedy}\n" in found.out
+        ran = run(*remedy.split()[1:], "--yes", "--receipt", tmp_path / "r.json", kubeconfig=config)
+        assert ran.code == 0, ran
+        assert [name for name in uids if own_cluster.find(f"{maps}/{name}")] == []

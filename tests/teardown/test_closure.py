@@ -21,6 +21,7 @@ SLICE = item("EndpointSlice", labels={"kubernetes.io/service-name": "web"})
 ENDPOINTS = item("Endpoints")
 INGRESS, CONFIG, SECRET, CLAIM = item("Ingress"), item("ConfigMap"), item("Secret"), item("PersistentVolumeClaim")
 SHARED = item("Secret", "shared", owners=(DEPLOYMENT, SERVICE))
+FAR_INGRESS, FAR_CONFIG = item("Ingress", "far", namespace="edge"), item("ConfigMap", "far", namespace="edge")
 ELSEWHERE = item("Pod", "elsewhere", owners=(DEPLOYMENT,), namespace="other")
 NAMESPACE = item("Namespace", "shop")
 ROOT_CA = item("ConfigMap", "kube-root-ca.crt")
@@ -94,6 +95,13 @@ CASES = [
     Case("with --adopt it goes, if it refers to nothing else", EVERYTHING, [SERVICE],
          {SERVICE: "named", INGRESS: "routes to service/web -n shop, and nothing else"},
          edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE)], adopt=True),
+    Case("one in another namespace stays, and so does configuration there", (*EVERYTHING, FAR_INGRESS, FAR_CONFIG),
+         [SERVICE], {SERVICE: "named"},
+         edges=[edge(FAR_INGRESS, Relation.ROUTES_TO, SERVICE), edge(SERVICE, Relation.MOUNTS, FAR_CONFIG)],
+         kept={FAR_CONFIG: "not asked for; service/web -n shop mounts it"}, adopt=True),
+    Case("unless something there was named as well", (*EVERYTHING, FAR_INGRESS, FAR_CONFIG), [SERVICE, FAR_CONFIG],
+         {SERVICE: "named", FAR_CONFIG: "named", FAR_INGRESS: "routes to service/web -n shop, and nothing else"},
+         edges=[edge(FAR_INGRESS, Relation.ROUTES_TO, SERVICE)], adopt=True),
     Case("one that also serves another stays", (*EVERYTHING, item("Service", "other")), [SERVICE],
          {SERVICE: "named"}, edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE),
                                     edge(INGRESS, Relation.ROUTES_TO, item("Service", "other"))], adopt=True),

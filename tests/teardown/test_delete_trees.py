@@ -66,6 +66,7 @@ def _owned_by(placed: Placed, name: str) -> bool:
 
 
 def assert_all_uids_were_said(deleted: Deleted) -> None:
+    assert deleted.order
     for record in deleted.writes:
         if record.verb == "delete":
             assert record.body["preconditions"]["uid"], record
@@ -85,8 +86,8 @@ def test_a_raw_endpoint_goes_in_phases(own_cluster, namespace_for_pods, tmp_path
     with raw_endpoint(own_cluster, namespace_for_pods, "chat") as staged:
         deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "-l", "app=chat")
         assert deleted.exit_code == 0, deleted.output
-        assert_in_phases(deleted, staged)
         assert_all_uids_were_said(deleted)
+        assert_in_phases(deleted, staged)
         assert_receipt_is_true(deleted, staged)
         order = deleted.order
         for left, maker in (
@@ -103,6 +104,7 @@ def test_what_is_kept_stays_and_is_listed(own_cluster, namespace_for_pods, tmp_p
             own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "-l", "app=chat", "--keep", "volumes"
         )
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         assert_receipt_is_true(deleted, staged, kept=("persistentvolumeclaims/chat-cache",))
         assert deleted.states()["PersistentVolumeClaim/chat-cache"] == "kept"
 
@@ -113,6 +115,7 @@ def test_adopting_takes_along_what_refers_to_a_deployment_and_to_nothing_else(
     with raw_endpoint(own_cluster, namespace_for_pods, "chat") as staged:
         deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "deploy/chat", "--adopt")
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         kept = ("secrets/chat", "persistentvolumeclaims/chat-cache", "servicemonitors/chat")
         assert {str(each) for each in staged.left()} <= set(kept)
         assert deleted.order[:2] in (["ingresses/chat", "httproutes/chat"], ["httproutes/chat", "ingresses/chat"])
@@ -123,6 +126,7 @@ def test_what_stays_and_points_at_what_is_gone_is_named(own_cluster, namespace_f
     with raw_endpoint(own_cluster, namespace_for_pods, "chat"):
         deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "deploy/chat")
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         references = [text.replace(f" -n {namespace_for_pods}", "") for text in deleted.receipt["references"]]
         assert "horizontalpodautoscaler/chat scales deployment/chat" in references
         assert "service/chat selects deployment/chat" in references
@@ -136,6 +140,7 @@ def test_a_tree_of_kserve_goes_in_phases_though_its_controller_brings_parts_back
         with kserve_controller(own_cluster, namespace_for_pods):
             deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, "inferenceservice/llm")
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         assert_in_phases(deleted, staged, marked_first=("inferenceservices/llm",))
         assert deleted.held() == ["inferenceservices/llm"]
         assert deleted.writes[-1].verb == "patch"
@@ -148,6 +153,7 @@ def test_a_dead_controller_of_kserve_is_named_and_nothing_is_stripped(own_cluste
         arguments = ("-n", namespace_for_pods, "inferenceservice/llm")
         deleted = Deleted(own_cluster, tmp_path / "r.json", *arguments, "--timeout", "6")
         assert deleted.exit_code == 1
+        assert_all_uids_were_said(deleted)
         assert "inferenceservice.finalizers" in deleted.output
         assert {str(each) for each in staged.left()} == {"inferenceservices/llm"}
         with kserve_controller(own_cluster, namespace_for_pods):
@@ -161,6 +167,7 @@ def test_a_rollout_in_mid_experiment_goes_in_phases(own_cluster, namespace_for_p
         words = [f"{kind}/{name}" for kind, name in _roots(staged)]
         deleted = Deleted(own_cluster, tmp_path / "r.json", "-n", namespace_for_pods, *words)
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         assert_in_phases(deleted, staged, marked_first=("rollouts/shop",))
         assert_receipt_is_true(deleted, staged)
 
@@ -177,6 +184,7 @@ def test_a_composition_of_crossplane_goes_users_first(own_cluster, namespace_for
                 _providerconfig(staged),
             )
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         order = deleted.order
         assert order.index("instances/ml-app") < order.index("databases/ml-db")
         assert order.index("databases/ml-db") < order.index("providerconfigs/ml")
@@ -191,6 +199,7 @@ def test_a_namespace_goes_with_everything_in_it_in_phases(own_cluster, namespace
     with raw_endpoint(own_cluster, name, "chat") as staged:
         deleted = Deleted(own_cluster, tmp_path / "r.json", f"namespace/{name}")
         assert deleted.exit_code == 0, deleted.output
+        assert_all_uids_were_said(deleted)
         assert_in_phases(deleted, staged)
         assert deleted.order[-1] == f"namespaces/{name}"
         assert_receipt_is_true(deleted, staged)

@@ -12,7 +12,7 @@ from pilotage.kube.transport import Request, Response
 from pilotage.runtime.clock import monotonic
 from pilotage.sim.loop import virtual
 from pilotage.teardown import gather as gathering
-from pilotage.teardown.gather import ANSWER_SECONDS_MAX, AT_ONCE, MADE, STARTS_MAX, gather
+from pilotage.teardown.gather import ANSWER_SECONDS_MAX, AT_ONCE, MADE, STARTS_MAX, gather, narrowed_kinds
 from pilotage.teardown.world import GroupKind, KindReading, Name, State, World
 from tests.support import kinds
 from tests.support.kinds import CONFIG_MAPS, config_map, existing, served
@@ -185,6 +185,45 @@ async def test_many_namespaces_are_read_at_once_or_one_by_one_where_only_that_is
     finally:
         for space in spaces:
             own_cluster.request("DELETE", f"/api/v1/namespaces/{space}")
+
+
+async def test_a_kind_that_matters_everywhere_is_read_there_or_where_that_is_allowed(
+    client: Client, own_cluster: Cluster, namespace: str
+) -> None:
+    user = f"reader-{secrets.token_hex(4)}"
+    far = f"{namespace[:40]}-far"
+    await client.create(kinds.NAMESPACES, {"metadata": {"name": far}})
+    try:
+        for space in (namespace, far):
+            await client.create(CONFIG_MAPS, config_map("a"), namespace=space)
+            await client.create(SECRETS, {"metadata": {"name": "s"}}, namespace=space)
+        await allow(client, namespace, user, "configmaps", "secrets")
+        secret = GroupKind("", "Secret")
+        both = [CONFIG_MAP, secret]
+        watched, seen = observed(client)
+        discovery = Discovery(watched)
+        await discovery.surface()
+        seen.requests.clear()
+        world = await gather(watched, discovery, namespaces=[namespace], kinds=both, everywhere=[CONFIG_MAP])
+        assert {str(request) for request in seen.requests} == {
+            "GET /api/v1/configmaps",
+            f"GET /api/v1/namespaces/{namespace}/secrets",
+        }
+        assert {item.meta.namespace for item in world.of(*CONFIG_MAP)} >= {namespace, far}
+        assert {item.meta.namespace for item in world.of(*secret)} == {namespace}
+        assert world.namespaces == {namespace}
+        assert narrowed_kinds(world) == []
+        async with Client.connect(load_config(kubeconfig=str(own_cluster.user(user)))) as limited:
+            await once_allowed(limited, namespace)
+            again = await gather(
+                limited, Discovery(limited), namespaces=[namespace], kinds=both, everywhere=[CONFIG_MAP]
+            )
+        assert {item.meta.namespace for item in again.of(*CONFIG_MAP)} == {namespace}
+        assert again.problem(*CONFIG_MAP, namespace) == ""
+        assert again.kinds[CONFIG_MAP].resource_version
+        assert narrowed_kinds(again) == [CONFIG_MAP]
+    finally:
+        own_cluster.request("DELETE", f"/api/v1/namespaces/{far}")
 
 
 @pytest.mark.usefixtures("own_cluster")

@@ -14,6 +14,7 @@ from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.asking import settle
 from pilotage.teardown.gather import gather
 from pilotage.teardown.hazards import FULL, Code, Hazard, predict
+from pilotage.teardown.hazards.keepers import others_matter
 from pilotage.teardown.hazards.permissions import EVERYTHING
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.plan import make_ledger
@@ -335,6 +336,39 @@ def test_a_route_in_another_namespace_is_told_as_such():
     assert "it goes from namespace edge to shop" in hazard.evidence
     hazards = predicted(world_of([WEB, route]), "httproute/r")
     assert codes(hazards) == {"refers-to-other-namespace": False}
+
+
+def test_a_reference_to_a_namespace_that_was_not_read_is_told_with_care():
+    rules = [{"backendRefs": [{"name": "web", "namespace": "shop"}]}]
+    route = made("gateway.networking.k8s.io/v1", "HTTPRoute", "r", {"namespace": "edge"}, spec={"rules": rules})
+    world = world_of([route])
+    world.namespaces = frozenset({"edge"})
+    hazard = the(predicted(world, "httproute/r"), Code.REFERS_TO_OTHER_NAMESPACE)
+    assert "service/web -n shop, which is in another namespace, and stays if it is there" in hazard.text
+    everything = world_of([route, WEB | {"metadata": {"name": "other"}}])
+    assert predicted(everything, "httproute/r") == []  # all was read, and it is not there
+
+
+def test_a_monitor_of_all_namespaces_may_select_more_than_was_read():
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {"any": True}}
+    monitor = made("monitoring.coreos.com/v1", "ServiceMonitor", "all", {"namespace": "watch"}, spec=spec)
+    web = made("v1", "Service", "web", {"labels": {"app": "web"}})
+    world = world_of([monitor, web])
+    assert codes(predicted(world, "service/web")) == {"selects-nothing-left": False}
+    world.namespaces = frozenset({"shop"})
+    assert predicted(world, "service/web") == []
+
+
+def test_what_runs_elsewhere_matters_for_finalizers_that_are_not_of_kubernetes_itself():
+    def matters(*bodies: Json) -> bool:
+        world = world_of(list(bodies))
+        world.namespaces = frozenset({"shop"})
+        return others_matter(world)
+
+    assert not matters(made("v1", "PersistentVolumeClaim", "c", {"finalizers": ["kubernetes.io/pvc-protection"]}))
+    assert matters(made("v1", "ConfigMap", "a", {"finalizers": [KSERVE]}))
+    assert not matters(service_of_kserve(namespace="elsewhere"))
+    assert matters(service_of_kserve(namespace="elsewhere"), operator(1, namespace="shop"))
 
 
 def test_an_autoscaler_and_a_service_that_stay_have_nothing_left():

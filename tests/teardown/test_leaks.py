@@ -106,6 +106,36 @@ def test_an_owner_in_another_namespace_counts_as_gone():
     assert the(seen(web + child())).code == Code.OWNER_IN_OTHER_NAMESPACE
 
 
+@pytest.mark.parametrize(
+    ("here", "code", "said"),
+    [
+        ("", Code.OWNER_GONE, "its owner deployment/web is not in its namespace, which counts as gone: "),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, uid: another}\n---\n",
+            Code.OWNER_WRONG_UID,
+            "its owner deployment/web is not in its namespace, which counts as gone; the one of that name",
+        ),
+    ],
+)
+def test_an_owner_that_was_looked_for_in_one_namespace_may_be_in_another(here: str, code: Code, said: str):
+    """Which counts as gone all the same; but nobody knows that no object has its uid."""
+    world = seen(here + child(), "apps/v1/Deployment")
+    world.namespaces = frozenset({"shop"})
+    leak = the(world)
+    assert leak.code == code
+    assert leak.text.startswith(said)
+    assert leak.evidence == ("its ownerReference names the uid gone, which no object in namespace shop has",)
+    assert leak.effect.endswith("may make it again.")
+
+
+def test_an_owner_without_a_namespace_is_gone_wherever_one_looked():
+    world = seen(child(apiVersion="v1", kind="Node"), "v1/Node")
+    world.namespaces = frozenset({"shop"})
+    leak = the(world)
+    assert "its owner node/web is gone" in leak.text
+    assert leak.evidence == ("its ownerReference names the uid gone, which no object has",)
+
+
 def test_an_owner_of_a_kind_that_is_not_served_leaves_it_for_ever():
     leak = the(seen(child(apiVersion="acme.io/v1", kind="Widget"), live=True))
     assert (leak.code, leak.severity) == (Code.OWNER_NOT_SERVED, Severity.MEDIUM)

@@ -11,7 +11,7 @@ import click
 from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.endpoints import names_endpoints
 from pilotage.cli.errors import NoAnswer
-from pilotage.cli.plan import headline, plan_lines, plan_to_json, unread_sentence
+from pilotage.cli.plan import exit_code, headline, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare, target_options
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @target_options
-@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop, with the exit code of `pilotage plan`.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
     "--timeout",
@@ -151,7 +151,7 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
     if not prepared.ledger.going:
         return 0
     if options.dry_run:
-        return 1 if any(hazard.blocks for hazard in prepared.hazards) else 0
+        return exit_code(prepared)
     if asks and not click.confirm("Go on?", default=False, err=True):
         click.echo("Nothing was done.", err=True)
         return 1

@@ -23,6 +23,7 @@ from pilotage.cli.connecting import (
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.looking import look_around, paint, place, progress
 from pilotage.cli.preparing import check_namespace
+from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
@@ -138,9 +139,8 @@ async def _look(connection: Connection, namespace: str) -> _Found:
 
 def _of_world(world: World, namespace: str) -> _Found:
     from pilotage.teardown.leaks import find_leaks
-    from pilotage.teardown.relations import relate
 
-    found = find_leaks(world, relate(world))
+    found = find_leaks(world, related_graph(world))
     unread = {str(kind): reading.problem for kind, reading in world.kinds.items() if reading.problem}
     return _Found(
         [leak for leak in found if not namespace or leak.concerns(namespace)],

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from pilotage.cli.relating import kinds_in_full
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -57,11 +59,10 @@ async def look_around(
     not read those gets `namespaces` alone.
     """
     from pilotage.teardown.gather import gather
-    from pilotage.teardown.in_full import related
 
     client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
-    in_full = related(surface.resources) | frozenset(full)
+    in_full = kinds_in_full(surface.resources) | frozenset(full)
     places = [each for each in dict.fromkeys(namespaces) if each]
     if everywhere:
         world = await gather(client, discovery, full=in_full)

@@ -42,7 +42,8 @@ def plan(
     pilotage plan -f manifests/ --keep volumes
     pilotage plan -n shop -o json
 
-    Exit codes: 0 nothing stands in the way, 1 something probably does, 2 bad usage, 3 the API could not be read.
+    Exit codes: 0 nothing stands in the way, 1 something probably does, or not all that is meant could be read, 2 bad
+    usage, 3 the API could not be read.
     """
     if namespace and not (words or everything or files or selector):
         everything = True  # a namespace alone means all that is in it: nothing is changed by looking
@@ -58,7 +59,7 @@ def plan(
         click.echo("\n".join(plan_lines(prepared)))
     if unclear:
         raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
-    sys.exit(1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0)
+    sys.exit(exit_code(prepared))
 
 
 async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
@@ -67,6 +68,11 @@ async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) ->
 
 
 STEP_ROWS_MAX = 20
+
+
+def exit_code(prepared: Prepared) -> int:
+    """0: a delete should go through; 1: something probably stands in its way, or what is meant is not known in full."""
+    return 1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0
 
 
 def unread_sentence(ledger: Ledger) -> str:

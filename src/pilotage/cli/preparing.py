@@ -8,6 +8,8 @@ import click
 
 from pilotage.cli.connecting import files_option
 from pilotage.cli.importing import import_meanwhile
+from pilotage.cli.meaning import find, means_what_has_no_namespace, names_in, policy_of
+from pilotage.cli.relating import kinds_in_full, kinds_that_reach, related_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,11 +17,10 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from pilotage.cli.connecting import Connection
-    from pilotage.kube import Resource, Surface
+    from pilotage.kube import Surface
     from pilotage.teardown.graph import Graph
     from pilotage.teardown.hazards import Hazard
     from pilotage.teardown.ledger import Ledger
-    from pilotage.teardown.policy import Policy
     from pilotage.teardown.world import GroupKind, Item, Name, World
 
 P = ParamSpec("P")
@@ -106,6 +107,13 @@ _MODULES = (
 )
 
 
+_RUN_CONTROLLERS = frozenset(
+    {("", "Namespace"), ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "StatefulSet")}
+)
+"""Of the kinds of Kubernetes, those that a controller runs in, or may be in."""
+_NAMES_MAX = 4
+
+
 async def prepare(connection: Connection, asked: Asked) -> Prepared:
     """Look at the cluster, find what is meant, and make the ledger. Changes nothing."""
     from pilotage.kube.discovery import as_served
@@ -117,12 +125,15 @@ async def prepare(connection: Connection, asked: Asked) -> Prepared:
 async def _prepare(connection: Connection, asked: Asked) -> Prepared:
     client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
-    names, absent = await _names(connection, asked)
-    places = _places(names, asked.namespace or client.namespace)
-    world = await read_world(connection, surface, places)
-    found, gone = await _find(connection, world, asked, names)
+    names, absent = await names_in(connection, asked)
+    here = asked.namespace or client.namespace
+    places = [] if await means_what_has_no_namespace(connection, asked) else _places(names, here)
+    world = await read_world(connection, surface, places, controllers=_may_run_controllers(asked, names))
+    if asked.selector or asked.everything:
+        check_namespace(world, here)
+    found, gone = await find(connection, world, asked, names)
     await see_keepers(connection, world)
-    policy = await _policy(connection, world, asked)
+    policy = await policy_of(connection, world, asked)
 
     def plan(world: World, graph: Graph) -> Ledger:
         from pilotage.teardown.plan import make_ledger
@@ -141,15 +152,20 @@ async def _prepare(connection: Connection, asked: Asked) -> Prepared:
     return await foresee(connection, world, plan, _unread(world, asked, found), absent + gone)
 
 
-async def read_world(connection: Connection, surface: Surface, places: list[str]) -> World:
-    """All that may have to do with a teardown in these namespaces; none: everywhere."""
+async def read_world(connection: Connection, surface: Surface, places: list[str], *, controllers: bool = True) -> World:
+    """All that may have to do with a teardown in these namespaces; none: everywhere.
+
+    From other namespaces comes what can point into these, and, where `controllers` may go, what may wait for one.
+    """
     from pilotage.teardown.gather import gather
-    from pilotage.teardown.in_full import HAZARDS, related
+    from pilotage.teardown.in_full import HAZARDS
 
     client, discovery = connection.client, connection.discovery
-    full = related(surface.resources) | HAZARDS
-    kinds = _kinds(surface, full) if places else None
-    return await gather(client, discovery, namespaces=places, full=full, kinds=kinds)
+    full = kinds_in_full(surface.resources) | HAZARDS
+    if not places:
+        return await gather(client, discovery, full=full)
+    kinds, everywhere = _kinds(surface, full, controllers=controllers)
+    return await gather(client, discovery, namespaces=places, full=full, kinds=kinds, everywhere=everywhere)
 
 
 async def foresee(
@@ -164,11 +180,11 @@ async def foresee(
 
     from pilotage.teardown.asking import settle
     from pilotage.teardown.hazards import predict
-    from pilotage.teardown.relations import relate
 
-    graph = await settle(connection.client, world, relate)
+    graph = await settle(connection.client, world, related_graph)
     ledger = await settle(connection.client, world, lambda world: plan(world, graph))
-    ledger = msgspec.structs.replace(ledger, unread=unread)
+    remarks = tuple(dict.fromkeys((*ledger.remarks, *_not_seen(world))))
+    ledger = msgspec.structs.replace(ledger, unread=unread, remarks=remarks)
     hazards = await settle(connection.client, world, lambda world: predict(world, graph, ledger))
     return Prepared(world, ledger, hazards, absent)
 
@@ -203,68 +219,49 @@ def _unread(world: World, asked: Asked, found: Iterable[Item]) -> tuple[str, ...
     return tuple(sorted(kinds) + sorted(world.unreadable_groups))
 
 
-def _kinds(surface: Surface, full: frozenset[GroupKind]) -> frozenset[GroupKind]:
-    """The kinds to read for targets with a namespace: all that have one, and of the others those that point somewhere.
+def _not_seen(world: World) -> list[str]:
+    """That other namespaces could not be searched, for the plan and the receipt: nothing seen is not nothing there."""
+    from pilotage.teardown.gather import narrowed_kinds
 
-    What has a namespace cannot own what has none.
+    names = sorted(map(str, narrowed_kinds(world)))
+    if not names:
+        return []
+    shown = ", ".join(names[:_NAMES_MAX]) + (f" and {len(names) - _NAMES_MAX} more" * (len(names) > _NAMES_MAX))
+    where = ", ".join(sorted(world.namespaces))
+    unknown = "what of them in other namespaces refers to this, or waits for it, is not known"
+    return [f"{shown} could be read in {where} only: {unknown}. Ask for the permission to list them everywhere."]
+
+
+def _kinds(
+    surface: Surface, full: frozenset[GroupKind], *, controllers: bool
+) -> tuple[frozenset[GroupKind], frozenset[GroupKind]]:
+    """The kinds to read for targets with a namespace, and those of them to read in all namespaces.
+
+    All that have a namespace, and of the others those that point somewhere: what has a namespace cannot own what has
+    none. Where `controllers` may go, all custom kinds, and their definitions, which tell whose they are.
     """
     from pilotage.teardown.gather import readable
+    from pilotage.teardown.phases import is_built_in
     from pilotage.teardown.world import GroupKind
 
-    listed = readable(surface, None, full)
-    kinds = {GroupKind(each.group, each.kind): each.namespaced for each in listed}
-    return frozenset(kind for kind, namespaced in kinds.items() if namespaced or kind in full) | {
-        GroupKind("", "Namespace")
-    }
+    listed = {GroupKind(each.group, each.kind): each.namespaced for each in readable(surface, None, full)}
+    custom = frozenset(kind for kind in listed if controllers and not is_built_in(kind.group))
+    kinds = {kind for kind, namespaced in listed.items() if namespaced or kind in full or kind in custom}
+    kinds.add(GroupKind("", "Namespace"))
+    if custom:
+        kinds.add(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"))
+    return frozenset(kinds), kinds_that_reach(surface.resources) | custom
 
 
-async def _names(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
-    """What was named, and of that what cannot be there, because its kind is not served."""
-    from pilotage.teardown.words import TargetError, parse
-    from pilotage.teardown.world import Name
+def _may_run_controllers(asked: Asked, names: Iterable[Name]) -> bool:
+    """Whether the controller of something may be among what goes: in it, or owned by it."""
+    from pilotage.teardown.phases import is_built_in
 
-    here = asked.namespace or connection.client.namespace
-    names: list[Name] = []
-    absent: list[Name] = []
-    parsed = parse(asked.words)
-    if parsed.kinds and not asked.selector:
-        raise TargetError(f"Which {parsed.kinds[0]}? Write KIND/NAME, or choose with -l SELECTOR.")
-    for word, name in parsed.named:
-        resource = await _resource(connection, word)
-        names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
-    if asked.files:
-        written, absent = await _written(connection, asked, here)
-        names += written
-    return list(dict.fromkeys(names)), absent
-
-
-async def _written(connection: Connection, asked: Asked, here: str) -> tuple[list[Name], list[Name]]:
-    """The same of what stands in manifests."""
-    import asyncio
-
-    from pilotage.teardown.dump import manifests
-    from pilotage.teardown.targets import served_kind
-    from pilotage.teardown.words import TargetError
-    from pilotage.teardown.world import Name
-
-    names: list[Name] = []
-    absent: list[Name] = []
-    for document in await asyncio.to_thread(manifests, asked.files):
-        group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
-        if not meta.get("name"):
-            raise TargetError(
-                f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
-                "Use its name, or a selector (-l)."
-            )
-        served = await served_kind(connection.discovery, group, kind)
-        place = meta.get("namespace") or here
-        if asked.namespace and place != asked.namespace and served is not None and served.namespaced:
-            raise TargetError(f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {asked.namespace}.")
-        if served is None:
-            absent.append(Name(group, kind, meta.get("namespace", ""), meta["name"]))
-        else:
-            names.append(Name(group, kind, place if served.namespaced else "", meta["name"]))
-    return names, absent
+    return (
+        asked.everything
+        or bool(asked.selector)
+        or any(name.group_kind in _RUN_CONTROLLERS or not is_built_in(name.group) for name in names)
+    )
 
 
 def _places(names: Iterable[Name], here: str) -> list[str]:
@@ -278,49 +275,6 @@ def _places(names: Iterable[Name], here: str) -> list[str]:
     return sorted(places) or [here]
 
 
-async def _find(
-    connection: Connection, world: World, asked: Asked, names: Iterable[Name]
-) -> tuple[list[Item], list[Name]]:
-    """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
-    from pilotage.teardown.words import parse_selector
-
-    client, discovery = connection.client, connection.discovery
-    here = asked.namespace or client.namespace
-    if asked.selector or asked.everything:
-        check_namespace(world, here)
-    if asked.selector:
-        kinds = await _kinds_named(connection, asked.words)
-        matches = parse_selector(asked.selector).matches
-        return [
-            item
-            for item in world
-            if matches(item.meta.labels)
-            and (item.meta.namespace == here or (kinds and not item.meta.namespace))
-            and (not kinds or item.group_kind in kinds)
-        ], []
-    if asked.everything:
-        from pilotage.teardown.closure import contents
-
-        return contents(world, here), []
-    found: list[Item] = []
-    absent: list[Name] = []
-    for name in names:
-        item = world.find(*name)
-        if item is None and world.problem(name.group, name.kind, name.namespace):
-            from pilotage.teardown.targets import resolve
-
-            word = f"{name.kind}.{name.group}/{name.name}" if name.group else f"{name.kind}/{name.name}"
-            read = await resolve(client, discovery, [word], namespace=name.namespace, absent_ok=True)
-            item = next(iter(read.found), None)
-            if item is not None:
-                world.add(item)
-        if item is None:
-            absent.append(name)
-        else:
-            found.append(item)
-    return found, absent
-
-
 def check_namespace(world: World, name: str) -> None:
     """Refuse to search a namespace that is not there: it is a typing error, or its work is done already."""
     from pilotage.teardown.words import TargetError
@@ -329,71 +283,16 @@ def check_namespace(world: World, name: str) -> None:
         raise TargetError(f"There is no namespace {name}. `kubectl get namespaces` lists those there are.")
 
 
-async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[GroupKind]:
-    """The kinds that words mean: ``deploy,svc``, ``all``."""
-    from pilotage.teardown.world import GroupKind
-
-    surface = await connection.discovery.surface()
-    kinds: set[GroupKind] = set()
-    for word in (each for joined in words for each in joined.split(",") if each):
-        members = {
-            GroupKind(each.resource.group, each.resource.kind)
-            for each in surface.resources
-            if word.lower() in each.categories
-        }
-        resource = None if members else await _resource(connection, word)
-        kinds |= members or ({GroupKind(resource.group, resource.kind)} if resource else set())
-    return kinds
-
-
 async def see_keepers(connection: Connection, world: World) -> None:
-    """Who keeps the finalizers of custom resources usually lives in another namespace: see what runs there, too."""
+    """Who keeps the finalizers of a world often lives in another namespace: see what runs there, too, if it matters."""
     from pilotage.teardown.gather import gather
+    from pilotage.teardown.hazards.keepers import others_matter
     from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.phases import WORKLOADS, is_built_in
+    from pilotage.teardown.phases import WORKLOADS
     from pilotage.teardown.world import GroupKind
 
-    kept = any(item.meta.finalizers and not is_built_in(item.resource.group) for item in world)
-    if world.namespaces and kept:
+    if others_matter(world):
         kinds = (WORKLOADS - {GroupKind("", "Pod")}) | FULL
         for item in await gather(connection.client, connection.discovery, kinds=kinds, full=kinds):
             if world.get(item.uid) is None:
                 world.add(item)
-
-
-async def _policy(connection: Connection, world: World, asked: Asked) -> Policy:
-    from pilotage.teardown.policy import Keep, Policy
-    from pilotage.teardown.words import TargetError
-
-    families = {keep.value: keep for keep in Keep}
-    keep, uids = set(), set()
-    here = asked.namespace or connection.client.namespace
-    for word in asked.keep:
-        if word in families:
-            keep.add(families[word])
-        elif "/" in word:
-            kind, name = word.split("/", 1)
-            resource = await _resource(connection, kind)
-            item = world.find(resource.group, resource.kind, here if resource.namespaced else "", name)
-            if item is None:
-                raise TargetError(f"--keep {word}: there is no such object. Nothing was done.")
-            uids.add(item.uid)
-        else:
-            raise click.UsageError(f"--keep {word}: say {', '.join(families)}, or KIND/NAME.")
-    return Policy(
-        keep=frozenset(keep),
-        keep_uids=frozenset(uids),
-        timeout_seconds=asked.timeout,
-        drain_seconds=asked.drain,
-    )
-
-
-async def _resource(connection: Connection, word: str) -> Resource:
-    """The kind a word means."""
-    from pilotage.kube import UnknownKind
-    from pilotage.teardown.words import TargetError, unknown_kind
-
-    try:
-        return (await connection.discovery.find(word)).resource
-    except UnknownKind:
-        raise TargetError(unknown_kind(word, await connection.discovery.surface())) from None

@@ -6,7 +6,6 @@ when and until when.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from pilotage.kube.wire import format_time
@@ -230,11 +229,6 @@ def use_block(out: TextIO) -> bool:
     import os
 
     return out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def terminal() -> TextIO:
-    """Where progress goes: stderr, so that stdout has results only."""
-    return sys.stderr
 
 
 def _seconds(seconds: float) -> str:

@@ -9,6 +9,7 @@ import click
 from pilotage.cli.connecting import cluster_options, connected, files_option, output_option, plain_errors, run_briefly
 from pilotage.cli.importing import import_meanwhile
 from pilotage.cli.looking import look, look_into, need_words, paint
+from pilotage.cli.relating import edges_nearby, related_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,11 +62,10 @@ def tree(
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:
-    from pilotage.teardown.relations import relate
     from pilotage.teardown.tree import tree as make_tree
 
     seen = look_into(files, words, namespace)
-    graph = relate(seen.world)
+    graph = related_graph(seen.world)
     return [make_tree(seen.world, graph, item) for item in seen.items]
 
 
@@ -74,11 +74,10 @@ async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, 
         import_meanwhile(_MODULES)
         seen = await look(connection, words, namespace)
         from pilotage.teardown.asking import settle
-        from pilotage.teardown.relations import Nearby
         from pilotage.teardown.tree import tree as make_tree
 
         def think(world: World) -> list[Tree]:
-            graph = Nearby(world)
+            graph = edges_nearby(world)
             return [make_tree(world, graph, world.get(item.uid) or item) for item in seen.items]
 
         return await settle(connection.client, seen.world, think)

@@ -11,6 +11,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, plain_errors
 from pilotage.cli.looking import look_around, need_words, place, progress
+from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
@@ -107,13 +108,12 @@ async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
 async def _explain(connection: Connection, items: list[Item]) -> list[Explanation]:
     from pilotage.teardown.asking import settle
     from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.relations import relate
     from pilotage.teardown.why.explain import explain
 
     world = await look_around(connection, [place(item) for item in items], FULL)
 
     def think(world: World) -> list[Explanation]:
-        graph = relate(world)
+        graph = related_graph(world)
         return [explain(world, graph, item) for item in items]
 
     return await settle(connection.client, world, think)

@@ -18,6 +18,7 @@ from pilotage.cli.connecting import (
 )
 from pilotage.cli.importing import import_meanwhile
 from pilotage.cli.looking import look, look_into, need_words, paint
+from pilotage.cli.relating import edges_nearby, related_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,11 +96,10 @@ def why(
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Explanation]:
-    from pilotage.teardown.relations import relate
     from pilotage.teardown.why.explain import explain
 
     seen = look_into(files, words, namespace)
-    graph = relate(seen.world)
+    graph = related_graph(seen.world)
     return [explain(seen.world, graph, item) for item in seen.items]
 
 
@@ -112,11 +112,10 @@ async def _live(
 
         seen = await look(connection, words, namespace, KEEPERS)
         from pilotage.teardown.asking import settle
-        from pilotage.teardown.relations import Nearby
         from pilotage.teardown.why.explain import explain
 
         def think(world: World) -> list[Explanation]:
-            graph = Nearby(world)
+            graph = edges_nearby(world)
             return [explain(world, graph, item) for item in seen.items]
 
         return await settle(connection.client, seen.world, think)
@@ -149,7 +148,6 @@ async def _fix(
     from pilotage.teardown.asking import settle
     from pilotage.teardown.fix import FixRefused, fix, propose
     from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.relations import relate
     from pilotage.teardown.why.explain import explain
 
     async with connected(kubeconfig, context, remembering=True) as connection:
@@ -157,7 +155,9 @@ async def _fix(
         if len(seen.items) != 1:
             raise BadTarget("One object is mended at a time. Name one.")
         (item,) = seen.items
-        explanation = await settle(connection.client, seen.world, lambda world: explain(world, relate(world), item))
+        explanation = await settle(
+            connection.client, seen.world, lambda world: explain(world, related_graph(world), item)
+        )
         try:
             proposal = propose(seen.world, explanation, code, finalizer=finalizer)
             if not _agreed(proposal, yes):

@@ -192,18 +192,26 @@ def _slices(members: Members, world: World, service: Item) -> list[tuple[Item, s
 
 
 def _adopt(members: Members, world: World, graph: Edges, policy: Policy) -> bool:
-    """Take what refers to members and to nothing else, and the configuration that only they mount. True if any."""
+    """Take what refers to members and to nothing else, and the configuration that only they mount. True if any.
+
+    What is in a namespace that nobody meant stays, and is named as a reference.
+    """
     found: list[tuple[Item, str]] = []
+    places = {item.meta.namespace for item in members.going.values()} | {""}
     for uid in list(members.going):
         for edge in graph.into(uid):
             source = edge.source
-            if _adoptable(edge) and not _known(members, source) and not source.meta.owner_references:
+            if source.meta.namespace not in places or _known(members, source):
+                continue
+            if _adoptable(edge) and not source.meta.owner_references:
                 aims = (each for each in graph.out_of(source.uid) if each.relation not in _LEAVES_FREE)
                 if all(each.target is not None and each.target.uid in members.going for each in aims):
                     found.append((source, f"{edge.relation} {members.going[uid]}, and nothing else"))
         for edge in graph.out_of(uid):
             target = edge.target
             if edge.relation is not Relation.MOUNTS or target is None or _known(members, target):
+                continue
+            if target.meta.namespace not in places:
                 continue
             users = (each.source.uid for each in graph.into(target.uid) if each.relation is Relation.MOUNTS)
             if family(target.group_kind) is Keep.CONFIGS and all(user in members.going for user in users):

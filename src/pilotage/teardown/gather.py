@@ -3,6 +3,9 @@
 Each kind is read or it is not, with the reason: a kind that is forbidden, being removed, or served by an API that is
 dead never hides the others, and never holds them up. Every read is consistent (the most recent state), because only
 such a read proves that something is not there.
+
+Some kinds matter wherever their objects are: they refer to others across namespaces, or wait for a controller. They are
+read `everywhere`, also where the rest is read in a few namespaces.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, Invalid, ObjectKey, Resource
 from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.teardown.questions import Answer, MayI
 from pilotage.teardown.world import GroupKind, KindReading, World
 
 if TYPE_CHECKING:
@@ -70,6 +74,8 @@ class Listed(NamedTuple):
     items: list[Object]
     resource_version: str = ""
     error: ApiError | None = None
+    narrowed: ApiError | None = None
+    """Why it was not listed in all namespaces, where it was to be, and those that were asked for were read instead."""
 
 
 async def gather(
@@ -79,6 +85,7 @@ async def gather(
     namespaces: Iterable[str] = (),
     full: Collection[GroupKind] = frozenset(),
     kinds: Collection[GroupKind] | None = None,
+    everywhere: Collection[GroupKind] = frozenset(),
     cluster_scoped: bool = True,
     labels: str = "",
     now: dt.datetime | None = None,
@@ -86,6 +93,7 @@ async def gather(
     """Read what there is: of these namespaces (else of all) and, unless told otherwise, of kinds without a namespace.
 
     All kinds that can be listed, or just `kinds`; those in `full` with all of each object, the others their metadata.
+    Those of them in `everywhere` are read in all namespaces; where that is refused, in these: see `narrowed_kinds`.
     `labels` narrows it to objects that match this selector: such a world proves nothing about others.
     What cannot be read is noted in the world, and so never raises; an ApiError is that of the discovery.
     """
@@ -99,7 +107,7 @@ async def gather(
     resources = [each for each in readable(surface, wanted, frozenset(full)) if cluster_scoped or each.namespaced]
     resources.sort(key=lambda each: GroupKind(each.group, each.kind) not in MADE)
     slots = asyncio.Semaphore(AT_ONCE)
-    reader = _Reader(client, asked, labels)
+    reader = _Reader(client, asked, frozenset(everywhere), labels)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_paced(slots, reader, each, full=GroupKind(each.group, each.kind) in full))
@@ -163,14 +171,32 @@ def _take_in(world: World, resource: Resource, listed: Listed, *, full: bool) ->
         else KindReading(resource, problem=error.message, error_class=error.error_class)
     )
     world.add_all(resource, listed.items, full=full)
+    if listed.narrowed is not None:
+        refused = listed.narrowed
+        world.answers[_everywhere(resource)] = Answer(
+            allowed=False, error_class=refused.error_class, message=refused.message
+        )
+
+
+def narrowed_kinds(world: World) -> list[GroupKind]:
+    """The kinds that were to be read in all namespaces, and could be read in those of this world alone."""
+    return [kind for kind, reading in world.kinds.items() if _everywhere(reading.resource) in world.answers]
+
+
+def _everywhere(resource: Resource) -> MayI:
+    """The question that a refused list of all namespaces has answered."""
+    return MayI("list", resource.group, resource.plural, "")
 
 
 class _Reader:
     """Reads one kind after the other. Errors of the API are part of what it returns."""
 
-    def __init__(self, client: Client, namespaces: tuple[str, ...], labels: str) -> None:
+    def __init__(
+        self, client: Client, namespaces: tuple[str, ...], everywhere: frozenset[GroupKind], labels: str
+    ) -> None:
         self._client = client
         self._namespaces = namespaces
+        self._everywhere = everywhere
         self._labels = labels
 
     async def read(self, resource: Resource, *, full: bool) -> Listed:
@@ -180,6 +206,13 @@ class _Reader:
             if isinstance(listed.error, Forbidden) and GroupKind(resource.group, resource.kind) == NAMESPACE:
                 return await self._named_namespaces(resource, listed, full=full)
             return listed
+        if GroupKind(resource.group, resource.kind) in self._everywhere:
+            listed = await self._list(resource, "", full=full)
+            if listed.error is None:
+                return listed
+            # Not allowed; or one object somewhere that nobody can convert: what was asked for may be read all the same.
+            here = _together([await self._list(resource, each, full=full) for each in self._namespaces])
+            return here._replace(narrowed=listed.error if here.error is None else None)
         if len(self._namespaces) > NAMESPACES_ONE_BY_ONE_MAX:
             listed = await self._list(resource, "", full=full)
             if not isinstance(listed.error, Forbidden):

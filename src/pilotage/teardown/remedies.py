@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.why.model import Remedy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pilotage.kube import Resource
     from pilotage.teardown.world import Item, Name
 
@@ -80,6 +82,23 @@ def replay_delete(item: Item) -> Remedy:
         "The garbage collector waits up to 17 minutes before it tries again. Nothing leaks.",
         REDRIVE,
         item,
+    )
+
+
+def delete_together(items: Sequence[Item]) -> Remedy:
+    """Take down objects that wait for each other, so that none has to be gone before another."""
+    namespaces = {item.meta.namespace for item in items} - {""}
+    if len(namespaces) > 1:  # a command has one -n, and waits for the end of what it was given
+        return look_at(items[0], "See which of them can do without the others, and let go of that", "Nothing changes.")
+    words = [spelled(item.resource, item.name._replace(namespace="")) for item in items]
+    words += (f"-n {namespace}" for namespace in namespaces)
+    return Remedy(
+        "",
+        "Delete them together",
+        f"pilotage delete {' '.join(words)}",
+        "Each is deleted in the background, with what it owns, so that none waits for another. Nothing leaks.",
+        REDRIVE if all(item.terminating for item in items) else DELETE,
+        items[0],
     )
 
 

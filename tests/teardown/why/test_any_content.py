@@ -7,11 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import ErrorClass, Json, Resource
+from pilotage.teardown.fix import propose
 from pilotage.teardown.questions import Answer
 from pilotage.teardown.relations import relate
 from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Verdict
-from tests.support.kinds import CONFIG_MAPS
+from pilotage.teardown.why.model import Cause, Explanation, Verdict
+from pilotage.teardown.why.render import remedies_of
+from tests.support.kinds import CONFIG_MAPS, NAMESPACES
 from tests.teardown.why import objects, worlds
 from tests.teardown.why.worlds import ago, item, world
 
@@ -32,6 +34,7 @@ KINDS = (
     objects.VALIDATING,
     objects.VOLUMES,
     worlds.PODS,
+    NAMESPACES,
     Resource("argoproj.io", "v1alpha1", "applications", "Application"),
     Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject"),
     Resource("protection.crossplane.io", "v1beta1", "clusterusages", "ClusterUsage", False),
@@ -62,6 +65,7 @@ LABELS = (
 )
 ANNOTATIONS = ("argocd.argoproj.io/tracking-id", "kubernetes.io/config.mirror", "meta.helm.sh/release-name")
 FINALIZERS = (
+    "acme.example.com/hold",
     "batch.kubernetes.io/job-tracking",
     "foregroundDeletion",
     "kubernetes.io/pv-protection",
@@ -106,6 +110,8 @@ def metadata(draw: Any) -> Json:
 def things(draw: Any) -> Any:
     resource = draw(st.sampled_from(KINDS))
     top = {name: draw(parts) for name in ("spec", "status")} | {"webhooks": draw(anything), "endpoints": draw(anything)}
+    if resource is NAMESPACES:
+        top["spec"] |= {"finalizers": draw(st.lists(st.sampled_from(FINALIZERS), max_size=2))}
     return item(resource, draw(names), full=draw(st.booleans()), metadata=draw(metadata()), **top)
 
 
@@ -131,6 +137,11 @@ def test_any_content_and_any_answer(seen: list[Any], live: bool, data: st.DataOb
         explanation = explain(made, graph, each)
         assert explanation.verdict in Verdict
         assert all(cause.text and cause.subject for cause in explanation.roots)
+        for remedy in remedies_of(explanation) if live else ():
+            if remedy.code:  # what is offered can be done
+                alone = (Cause("staged", each, "is staged", remedies=(remedy,)),)
+                offered = Explanation(each, Verdict.STUCK, "stuck", alone)
+                assert propose(made, offered, remedy.code, finalizer=remedy.detail).remedy is remedy
 
 
 @pytest.mark.parametrize("field", ["namespaceSelector", "objectSelector"])

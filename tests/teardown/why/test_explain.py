@@ -12,6 +12,7 @@ from pilotage.teardown.graph import Graph
 from pilotage.teardown.ledger import HOLD
 from pilotage.teardown.questions import Answer, EventsAbout, FullObject
 from pilotage.teardown.relations import relate
+from pilotage.teardown.remedies import delete_together
 from pilotage.teardown.why.codes import NOTES, UNCERTAIN, Code
 from pilotage.teardown.why.explain import explain
 from pilotage.teardown.why.model import Confidence, Explanation, Verdict
@@ -248,6 +249,23 @@ def test_a_delete_of_what_an_unfinished_teardown_holds_would_hang() -> None:
     assert [remedy.command for remedy in remedies_of(explanation)] == [
         "pilotage delete widgets.gadgets.example.com/held -n shop"
     ]
+
+
+@pytest.mark.parametrize(
+    ("places", "command"),
+    [
+        (("shop", "shop"), "pilotage delete widgets.gadgets.example.com/a configmap/b -n shop"),
+        (("shop", "bank"), "kubectl describe widgets.gadgets.example.com/a -n shop"),  # one command has one namespace
+    ],
+)
+def test_those_that_wait_for_each_other_go_together_if_one_command_can_name_them(
+    places: tuple[str, str], command: str
+) -> None:
+    circle = [
+        item(WIDGETS, "a", places[0], metadata=going(600, "x")),
+        item(kinds.CONFIG_MAPS, "b", places[1], metadata=going(600, "x")),
+    ]
+    assert delete_together(circle).command == command
 
 
 def test_a_namespace_of_many_alike_is_told_in_a_few_lines() -> None:

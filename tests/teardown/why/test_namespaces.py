@@ -189,6 +189,8 @@ async def test_a_finalizer_in_the_spec_of_the_namespace(stage: Stage, own_cluste
         explanation = await ask(stage, namespace)
         assert "waits for finalizer hold.test/spec" in the(explanation, Code.FINALIZER).text
         assert root_codes(explanation) == {Code.FINALIZER_UNCLAIMED}
+        # It takes another request than a finalizer in the metadata, one that could let all go that is in it.
+        assert [remedy.command for remedy in remedies_of(explanation)] == [f"kubectl describe namespace/{name}"]
     finally:
         current = await stage.client.get(NAMESPACES, namespace.key)
         final = {**current.to_dict(), "spec": {"finalizers": ["kubernetes"]}}

@@ -1,17 +1,20 @@
 """Ownership that blocks, is lost, goes in circles or points nowhere, staged on the real API server."""
 
+import asyncio
 import secrets
+import shlex
 import uuid
 
 import pytest
 
+from controlplane import Cluster
 from pilotage.kube import Object, Propagation, Resource
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.model import Verdict
 from pilotage.teardown.why.render import remedies_of, render
 from tests.support import kinds
 from tests.support.waiting import until
-from tests.teardown.why.staging import Stage, name_of, owner, root_codes, the
+from tests.teardown.why.staging import Stage, controllers_paused, name_of, owner, root_codes, the
 
 MINUTES = 60
 MAPS = kinds.CONFIG_MAPS
@@ -96,6 +99,8 @@ async def test_two_that_own_each_other_wait_for_each_other(stage: Stage) -> None
     here = stage.namespace
     assert root.text == f"waits for itself: configmap/one -n {here} → configmap/two -n {here} → configmap/one -n {here}"
     assert explanation.verdict is Verdict.STUCK
+    [remedy] = remedies_of(explanation)
+    assert remedy.command == f"pilotage delete configmap/one configmap/two -n {here}"
 
 
 async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> None:
@@ -110,6 +115,31 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
     marked = [line for line in render(explanation) if line.endswith("← root cause")]
     assert len(marked) == 1  # why it goes is a note; why it does not finish is the cause
     assert "NOBODY watches it" in marked[0]
+    assert [(remedy.code, remedy.subject) for remedy in remedies_of(explanation)] == [
+        ("", explanation.subject),
+        ("strip-finalizer", explanation.subject),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [Code.OWNER_IN_OTHER_NAMESPACE, Code.OWNER_WRONG_UID])
+async def test_what_is_not_collected_yet_is_kept_without_its_wrong_owner(
+    stage: Stage, own_cluster: Cluster, wrong: Code
+) -> None:
+    """The remedy of `why`, done before the garbage collector has seen it: it stays when that looks again."""
+    where = "default" if wrong is Code.OWNER_IN_OTHER_NAMESPACE else stage.namespace
+    other = await stage.make(MAPS, kinds.config_map(f"owner-{secrets.token_hex(3)}"), namespace=where)
+    reference = owner(MAPS, other) | ({"uid": str(uuid.uuid4())} if wrong is Code.OWNER_WRONG_UID else {})
+    with controllers_paused(own_cluster):
+        child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[reference])
+        lost = await stage.make(MAPS, kinds.config_map("lost"), ownerReferences=[reference])
+        explanation = await stage.why(MAPS, child)
+        assert root_codes(explanation) == {wrong}
+        [remedy] = remedies_of(explanation)
+        assert (remedy.title, remedy.effect) == ("Take the owner reference off", "It stays, and belongs to nobody.")
+        await asyncio.to_thread(own_cluster.kubectl, *shlex.split(remedy.command)[1:])
+    await until(stage.client, MAPS, lost.key, lambda found: found is None)  # that one was collected, and so would it be
+    kept = await stage.client.get(MAPS, child.key)
+    assert (kept.meta.uid, kept.meta.owner_references, kept.meta.terminating) == (child.meta.uid, (), False)
 
 
 async def test_an_owner_of_the_same_name_with_another_uid_counts_as_gone(stage: Stage) -> None:
@@ -123,6 +153,10 @@ async def test_an_owner_of_the_same_name_with_another_uid_counts_as_gone(stage: 
         f"The owner reference names uid {old['uid']}; configmap/owner -n {stage.namespace} has uid {again.meta.uid}.",
     )
     assert Code.FINALIZER_UNCLAIMED in root_codes(explanation)
+    assert [(remedy.code, remedy.subject) for remedy in remedies_of(explanation)] == [
+        ("", explanation.subject),
+        ("strip-finalizer", explanation.subject),
+    ]
 
 
 async def test_an_owner_that_is_gone_is_why_it_is_being_deleted(stage: Stage) -> None:

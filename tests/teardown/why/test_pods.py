@@ -7,6 +7,7 @@ import pytest
 
 from pilotage.kube import PODS, Client, Object
 from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.why.render import remedies_of
 from tests.support.waiting import until
 from tests.teardown.why.objects import FINALIZER, event, force_pods_out, node, pod, unique
 from tests.teardown.why.staging import Stage, all_causes, name_of, root_codes, the
@@ -130,6 +131,10 @@ async def test_a_pod_with_a_finalizer_is_held_by_it_and_not_by_its_kubelet(stage
     found = await stage.why(PODS, made, seconds_later=600)
     assert not [cause for cause in all_causes(found) if cause.code.startswith("pod-")]
     assert FINALIZER in the(found, "finalizer").text
+    look, strip = remedies_of(found)
+    assert look.command == f"kubectl describe pod/held -n {stage.namespace}"
+    assert (strip.code, strip.detail, strip.subject) == ("strip-finalizer", FINALIZER, found.subject)
+    assert strip.effect.startswith("LEAKS: ")
 
 
 async def test_a_static_pod_comes_back(stage: Stage):

@@ -133,10 +133,15 @@ async def test_a_webhook_that_says_no_to_the_delete(stage: Stage, present: Objec
 
 async def test_a_webhook_that_says_no_to_the_finalizers_removal(stage: Stage, going: Object, hooks: HookServer):
     guard = webhook(stage, "UPDATE", hooks.hook("guard", deny("frozen")).client_config)
-    async with refusing(stage, letting_go(stage, CONFIG_MAPS, going), guard):
+    async with refusing(stage, letting_go(stage, CONFIG_MAPS, going), guard) as (configuration,):
         found = await stage.why(CONFIG_MAPS, going)
     assert "webhook-denies-update" in root_codes(found)
-    assert "frozen" in the(found, "webhook-denies-update").evidence[0]
+    root = the(found, "webhook-denies-update")
+    assert "frozen" in root.evidence[0]
+    comply, remove = root.remedies  # its delete was let through: there is nothing to send again
+    assert comply.title == "Do what it asks for (frozen)"
+    assert comply.effect == "The update passes then. Nothing leaks."
+    assert remove.command == f"kubectl delete validatingwebhookconfiguration {configuration.meta.name}"
 
 
 async def test_a_webhook_that_lets_it_pass_is_no_cause(stage: Stage, present: Object, hooks: HookServer):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pilotage.teardown.keepers import Keeper
-    from pilotage.teardown.world import GroupKind, Item
+    from pilotage.teardown.world import GroupKind, Item, World
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 
@@ -39,6 +39,20 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             keeper = keepers.of(group.example, finalizer)
             if keeper.workload is not None and keeper.workload.uid in outlook.going:
                 yield _left_without(keeper, group)
+
+
+def others_matter(world: World) -> bool:
+    """Whether what runs in other namespaces than those of a world has to be seen, to tell who keeps what in it.
+
+    Finalizers here are mostly kept there. And what is there may seem to be kept by something here, as long as nobody
+    has looked for its real keeper.
+    """
+    if not world.namespaces or not any(item.meta.finalizers for item in world):
+        return False
+    if _finalizers(item for item in world if item.meta.namespace in world.namespaces):
+        return True
+    keepers = Keepers(world)
+    return any(keepers.of(group.example, finalizer).workload for (_, finalizer), group in _finalizers(world).items())
 
 
 def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Group]:

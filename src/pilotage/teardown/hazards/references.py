@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.fields import entries, mapping, text
 from pilotage.teardown.graph import Relation
 from pilotage.teardown.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.in_full import reaching
 from pilotage.teardown.remedies import place
 from pilotage.teardown.world import GroupKind
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.graph import Edge
-    from pilotage.teardown.world import Item
+    from pilotage.teardown.world import Item, Name
 
 _SLICES = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("", "Endpoints")})
 _WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -45,7 +46,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
 
 def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
     source = edge.source
-    where = (f"it stands in {edge.field}", *_across(source, target))
+    where = (f"it stands in {edge.field}", *_across(source, target.name))
     if edge.relation is Relation.ROUTES_TO:
         status = _BROKEN_WITH.get(source.resource.kind, "an error")
         yield Hazard(
@@ -107,6 +108,8 @@ def _webhook(outlook: Outlook, edge: Edge, target: Item, where: tuple[str, ...])
 
 def _selects_nothing(outlook: Outlook, source: Item) -> Iterator[Hazard]:
     """Only where all that it selects goes: what is left of a selection is what a rollout leaves, too."""
+    if outlook.world.namespaces and source.group_kind in reaching(()):
+        return  # it may select more in namespaces that were not read
     chosen = [edge.target for edge in outlook.graph.out_of(source.uid) if edge.relation is Relation.SELECTS]
     if all(each is not None and outlook.goes(each) for each in chosen):
         yield Hazard(
@@ -122,20 +125,23 @@ def _to_other_namespaces(outlook: Outlook) -> Iterator[Hazard]:
     for item in outlook.going.values():
         for edge in outlook.graph.out_of(item.uid):
             target = edge.target
-            if target is None or edge.relation not in _TO_ELSEWHERE or outlook.goes(target):
+            if edge.relation not in _TO_ELSEWHERE or (target is not None and outlook.goes(target)):
                 continue
-            if across := _across(item, target):
+            if target is None and not outlook.world.problem(*edge.name[:3]):
+                continue  # it is not there
+            if across := _across(item, edge.name):
                 yield Hazard(
                     Code.REFERS_TO_OTHER_NAMESPACE,
                     item,
-                    f"{edge.relation} {target}, which is in another namespace, and stays",
+                    f"{edge.relation} {edge.name}, which is in another namespace, and stays"
+                    + (" if it is there" * (target is None)),
                     False,
                     "",
                     (f"it stands in {edge.field}", *across),
                 )
 
 
-def _across(source: Item, target: Item) -> tuple[str, ...]:
+def _across(source: Item, target: Name) -> tuple[str, ...]:
     """That a reference goes from one namespace to another, if it does."""
-    here, there = source.meta.namespace, target.meta.namespace
+    here, there = source.meta.namespace, target.namespace
     return (f"it goes from namespace {here} to {there}",) if here and there and here != there else ()

@@ -38,7 +38,7 @@ class Code(enum.StrEnum):
     OWNED_BY_THE_GONE = "owned-by-the-gone"
     """Something whose owner stands in a receipt, and that stayed."""
     OWNER_GONE = "owner-gone"
-    """None of its owners exists: the garbage collector should have taken it."""
+    """None of its owners is there, as far as was read: the garbage collector should have taken it."""
     OWNER_WRONG_UID = "owner-wrong-uid"
     """The same, and another object has the owner's name by now."""
     OWNER_IN_OTHER_NAMESPACE = "owner-in-other-namespace"

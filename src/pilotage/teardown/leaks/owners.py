@@ -27,6 +27,7 @@ class _Owner(enum.Enum):
     THERE = enum.auto()
     UNKNOWN = enum.auto()
     GONE = enum.auto()
+    """Or, if not all namespaces were read, in another one: for the garbage collector that is the same."""
     REPLACED = enum.auto()
     """Another object has its name."""
     ELSEWHERE = enum.auto()
@@ -57,12 +58,13 @@ def leaks(looking: Looking) -> Iterator[Leak]:
         if _Owner.THERE in states or _Owner.UNKNOWN in states:
             continue
         worst = next((state for state in states if state in _NEVER), states[0])
-        yield _leak(item, references[states.index(worst)], worst)
+        reference = references[states.index(worst)]
+        yield _leak(item, reference, worst, here=_looked_for_here_alone(looking.world, item, reference))
 
 
 def _state(world: World, item: Item, reference: OwnerReference) -> _Owner:
     namespace = item.meta.namespace
-    kind = GroupKind(reference.api_version.rpartition("/")[0], reference.kind)
+    kind = _kind(reference)
     owner = world.get(reference.uid)
     if owner is not None:
         if owner.meta.namespace in ("", namespace):
@@ -81,6 +83,16 @@ def _state(world: World, item: Item, reference: OwnerReference) -> _Owner:
     return _Owner.REPLACED if world.find(*kind, place, reference.name) else _Owner.GONE
 
 
+def _kind(reference: OwnerReference) -> GroupKind:
+    return GroupKind(reference.api_version.rpartition("/")[0], reference.kind)
+
+
+def _looked_for_here_alone(world: World, item: Item, reference: OwnerReference) -> bool:
+    """Whether an owner that was not seen may be in a namespace that was not read."""
+    reading = world.kinds.get(_kind(reference))
+    return bool(world.namespaces and item.meta.namespace) and (reading is None or reading.resource.namespaced)
+
+
 def _not_served(world: World, kind: GroupKind) -> bool:
     """Whether the server does not have this kind: not, if it may just not have been read."""
     if not world.live or kind in ONLY_IF_ASKED or kind in COMPUTED or kind.group in COMPUTED_GROUPS:
@@ -88,12 +100,14 @@ def _not_served(world: World, kind: GroupKind) -> bool:
     return all(served.rpartition("/")[0] != kind.group for served in world.unreadable_groups)
 
 
-def _leak(item: Item, reference: OwnerReference, state: _Owner) -> Leak:
+def _leak(item: Item, reference: OwnerReference, state: _Owner, *, here: bool) -> Leak:
+    """`here`: the owner was looked for in the namespace of what it owns, and nowhere else."""
     owner = f"{reference.kind.lower()}/{reference.name}"
     never = state in _NEVER
+    gone = "is not in its namespace, which counts as gone" if here else "is gone"
     texts = {
-        _Owner.GONE: f"its owner {owner} is gone",
-        _Owner.REPLACED: f"its owner {owner} is gone; the one of that name now is another object",
+        _Owner.GONE: f"its owner {owner} {gone}",
+        _Owner.REPLACED: f"its owner {owner} {gone}; the one of that name now is another object",
         _Owner.ELSEWHERE: f"its owner {owner} is in another namespace, which counts as gone",
         _Owner.NAMESPACED: f"its owner {owner} is gone and was in a namespace, while this has none",
         _Owner.NOT_SERVED: f"its owner {owner} is of a kind that is not served any more ({reference.api_version})",
@@ -103,6 +117,13 @@ def _leak(item: Item, reference: OwnerReference, state: _Owner) -> Leak:
         if never
         else "the garbage collector should have taken it; if it does not soon, its delete is refused"
     )
+    lives = here or state is _Owner.ELSEWHERE  # as far as is known
+    again = "Whoever made it for its owner may make it again." if lives else "Nobody owns it, so nobody makes it again."
+    if state is _Owner.ELSEWHERE:
+        evidence = f"the object with the uid {reference.uid} is in another namespace"
+    else:
+        place = f" in namespace {item.meta.namespace}" if here else ""
+        evidence = f"its ownerReference names the uid {reference.uid}, which no object{place} has"
     return Leak(
         _CODES[state],
         item,
@@ -110,8 +131,6 @@ def _leak(item: Item, reference: OwnerReference, state: _Owner) -> Leak:
         Severity.MEDIUM if never else Severity.LOW,
         "It stays until somebody deletes it." if never else "It is in the way until it is collected.",
         delete(item),
-        "Deletes this object, with what it owns. Nobody owns it, so nobody makes it again.",
-        (f"its ownerReference names the uid {reference.uid}, which no object has",)
-        if state is not _Owner.ELSEWHERE
-        else (f"the object with the uid {reference.uid} is in another namespace",),
+        f"Deletes this object, with what it owns. {again}",
+        (evidence,),
     )

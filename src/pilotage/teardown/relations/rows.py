@@ -143,6 +143,14 @@ class Row(msgspec.Struct, frozen=True):
         return self.field.startswith("metadata.")
 
     @property
+    def reaches(self) -> bool:
+        """Whether it can point into another namespace than that of its object."""
+        target = self.target
+        if isinstance(target, Selected):
+            return bool(target.namespaces)
+        return bool(target.namespace) or (isinstance(target, Named) and target.form in (Form.SLASHED, Form.HOST))
+
+    @property
     def pattern(self) -> bool:
         """Whether it is for more than one kind."""
         return self.kind == "*" or self.group.startswith("*")

@@ -1,5 +1,6 @@
 """A user's own rows, from a file.
 
+``PILOTAGE_RELATIONS`` names the file, or several, separated as in ``PATH``; all commands then go by its rows, too.
 The file is YAML with a list under ``relations``. Each entry says which field of which kind points where:
 
 .. code-block:: yaml

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.fields import moment, seconds_since
 from pilotage.teardown.keepers import Keepers
 from pilotage.teardown.questions import FullObject
+from pilotage.teardown.remedies import delete_together
 from pilotage.teardown.why.codes import Code
 from pilotage.teardown.why.model import Cause, Confidence
 
@@ -174,6 +175,6 @@ class Context:
 
     def _cycle(self, item: Item) -> Cause:
         start = next(place for place, each in enumerate(self._open) if each.uid == item.uid)
-        circle = [*self._open[start:], item]
-        text = "waits for itself: " + " → ".join(str(each) for each in circle)
-        return Cause(Code.CYCLE, item, text)
+        circle = self._open[start:]
+        text = "waits for itself: " + " → ".join(str(each) for each in (*circle, item))
+        return Cause(Code.CYCLE, item, text, remedies=(delete_together(circle),))

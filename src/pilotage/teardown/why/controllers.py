@@ -56,8 +56,12 @@ def restart(workload: Item) -> Remedy:
 
 
 def last_resort(item: Item, keeper: Keeper) -> Iterator[Remedy]:
-    """Removing the finalizer. What belongs to Kubernetes itself has better ways, or is not to be touched."""
-    if item.terminating and not keeper.builtin:
+    """Removing the finalizer. What belongs to Kubernetes itself has better ways, or is not to be touched.
+
+    Nor is one in a namespace's spec: it takes another request (`/finalize`), which writes the whole list, with the
+    finalizer of the namespace controller. Without that one, all that is in the namespace would leak.
+    """
+    if item.terminating and not keeper.builtin and keeper.finalizer in item.meta.finalizers:
         yield strip_finalizer(item, keeper.finalizer, keeper.leaks)
 
 
