@@ -2,6 +2,7 @@
 
 ``python -m tests.agent.dying KUBECONFIG`` reads a JSON line for each agent that is wanted and answers with its pid.
 At every point between two acts an agent writes its name to a file; at the one that was asked for it gets SIGKILL.
+It takes its host to be short of memory while there is a file `pressed` in its folder.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pilotage.agent.launch import census
+from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
 from pilotage.kube import Client, load_config
 from pilotage.runtime import configure_logging, on_signals
 from tests.agent.town import HASTY
 
-PACE = dataclasses.replace(HASTY, check=1.0, pressure=5.0, host=5.0)
+PACE = dataclasses.replace(HASTY, check=1.0, pressure=0.2, host=5.0)
 """There are many of them."""
 
 
@@ -36,11 +38,11 @@ class Nursery:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def agent(self, settings: Settings, *, die_at: str = "") -> Agent:
-        """One that runs; `die_at` is the point where it dies."""
+    def agent(self, settings: Settings, *, die_at: str = "", pace: Mapping[str, float] = {}) -> Agent:
+        """One that runs; `die_at` is the point where it dies, `pace` what is different from `PACE`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        wish = {"settings": settings.model_dump(mode="json"), "die_at": die_at}
+        wish = {"settings": settings.model_dump(mode="json"), "die_at": die_at, "pace": dict(pace)}
         print(json.dumps(wish), file=self._process.stdin, flush=True)
         return Agent(int(self._process.stdout.readline()), settings.data)
 
@@ -70,6 +72,16 @@ class Agent:
     def log(self) -> str:
         path = self._data / "agent.log"
         return path.read_text() if path.exists() else ""
+
+
+class Flag:
+    """See the module."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> Strain:
+        return Strain(0.01 if self._path.exists() else 1.0)
 
 
 @contextlib.contextmanager
@@ -116,7 +128,9 @@ def _child(kubeconfig: str, wish: dict[str, Any]) -> int:
 
     async def run() -> int:
         async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-            running = Running(settings, client, pace=PACE, at=at)
+            pace = dataclasses.replace(PACE, **wish["pace"])
+            pressure = Pressure(Flag(settings.data / "pressed"), calm_seconds=0.1, next_seconds=60.0)
+            running = Running(settings, client, pace=pace, pressure=pressure, at=at)
             with on_signals(running.stop):
                 return int(await running.run())
 

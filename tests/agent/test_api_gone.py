@@ -1,6 +1,7 @@
 """The API server does not answer: servers go on, and what was asked for meanwhile happens afterwards."""
 
 import asyncio
+import math
 import secrets
 
 from pilotage.agent.health import Health, Prober, Verdict
@@ -8,50 +9,73 @@ from pilotage.agent.journal import State
 from pilotage.agent.launch import census
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
-from pilotage.harbor.calls import Answer
 from pilotage.kinds.names import HOST_LEASES, PROCESSES
-from pilotage.kube import LEASES, ObjectKey, Propagation
+from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
 from pilotage.serving.resources import SERVICES, SLICES
+from pilotage.sim.faults import Disturbance, FaultyTransport
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
-from tests.agent.town import KINDS, NAMESPACE, end_all, process_body, service_body
+from tests.agent.town import KINDS, NAMESPACE, ask, end_all, process_body, service_body
 from tests.kinds.objects import install
 
-AWAY = (
-    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503,"message":"away"}'
-)
 
+class Line:
+    """The way of an agent to the API server, which can be cut."""
 
-def gone(world, user="agent"):
-    """Nobody answers this user any more (a watch that is open goes on); returns what ends that."""
-    return world.intercept(lambda call: Answer(503, AWAY) if call.user.name == user else None)
+    def __init__(self, world):
+        self._world = world
+        self._disturbance = Disturbance(world)
+        self.client = Client(FaultyTransport(world.transport("agent"), self._disturbance), name="agent")
+        self.lists = 0
+        """How often the agent has read all HostProcesses."""
+        world.intercept(self._listen)
+
+    def _listen(self, call):
+        listed = call.user.name == "agent" and call.method == "GET" and call.path.endswith("/hostprocesses")
+        self.lists += listed and not call.flag("watch")
+
+    def cut(self):
+        """Nobody answers any more, and the watches that are open break."""
+        self._disturbance.part(math.inf)
+
+    def mend(self):
+        """It answers again. What happened meanwhile has left its history, as after five minutes of Kubernetes's."""
+        self._world.core.store.compact(self._world.core.store.version)
+        self._disturbance.partitioned_until = 0.0
 
 
 async def test_servers_go_on_and_deletes_happen_afterwards(town):
-    await town.start()
+    """Both are real, and both answer: that one of them is to go cannot be known."""
+    line = Line(town.world)
+    await town.start(line.client)
     await town.serving("stays")
-    await town.serving("goes")
+    await town.serving("goes", drainSeconds=0)
     pids = {name: town.pid(name) for name in ("stays", "goes")}
-    stop = gone(town.world)
+    line.cut()
     await town.delete("goes")
     checks = town.metric('pilotage_agent_health_checks_total{result="healthy"}')
-    await town.until(lambda: town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 6)
-    assert pids["stays"] in town.processes()
+    await town.until(lambda: town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 4)
+    for name in pids:
+        assert (await asyncio.to_thread(ask, town.status(name)["port"]))["model"] == "tiny"
+    assert sorted(town.processes()) == sorted(pids.values())
     assert town.find("goes") is not None
     assert town.conditions("stays")["ready"]
-    stop()
+    lists = line.lists
+    line.mend()
     await town.until(lambda: town.find("goes") is None)
+    assert line.lists > lists, "no watch has told it"
     assert town.processes() == [pids["stays"]]
     assert town.is_ready("stays")
 
 
 async def test_what_cannot_be_read_is_not_gone(town):
     """It vanishes from the watch, and the API server does not say whether it is there."""
-    await town.start()
+    line = Line(town.world)
+    await town.start(line.client)
     await town.serving(drainSeconds=0)
     pid = town.pid()
-    stop = gone(town.world)
+    line.cut()
     key = ObjectKey(NAMESPACE, "chat-1-0")
     town.running.agent._store.remove(key)
     town.running.agent.controller.queue.add(key)
@@ -60,7 +84,6 @@ async def test_what_cannot_be_read_is_not_gone(town):
     await town.until(lambda: town.metric(failed) > before)
     assert town.running.journal.entries()[0].state is State.RUNNING
     assert town.processes() == [pid]
-    stop()
 
 
 class Well(Prober):
@@ -109,16 +132,20 @@ async def play(settings, model):
     async with World(secrets.randbits(32)) as world:
         admin, prober = world.client("admin"), Well()
         await install(admin, KINDS)
-        running = Running(settings, world.client("agent"), prober=prober, blocking=inline)
+        line = Line(world)
+        running = Running(settings, line.client, prober=prober, blocking=inline)
         agent = asyncio.create_task(running.run())
         await admin.create(SERVICES, service_body(), namespace=NAMESPACE)
         for name in ("stays", "goes"):
             body = process_body(name, model, settings.name, runtime=runtime, drainSeconds=1)
             await admin.create(PROCESSES, body, namespace=NAMESPACE)
-        await world.until(lambda: len(world.objects(SLICES)) == 2, 60)
+        # When all is said: the answer to a later write would tell of the delete, too.
+        await world.until(
+            lambda: [each.get("status", {}).get("ready") for each in world.objects(PROCESSES)] == [True, True], 60
+        )
         before = lives()
         assert len(before) == 2
-        stop = gone(world)
+        line.cut()
         key = ObjectKey(NAMESPACE, "goes")
         uid = world.find(PROCESSES, key)["metadata"]["uid"]
         await admin.delete(PROCESSES, key, uid=uid, propagation=Propagation.BACKGROUND)
@@ -127,10 +154,12 @@ async def play(settings, model):
         assert world.find(LEASES, ObjectKey(HOST_LEASES, settings.name))["spec"]["renewTime"] == lease
         assert prober.asked >= asked + 50, "and it looked after them all the time"
         stays = running.journal.of(ObjectKey(NAMESPACE, "stays"))[0].pid
-        assert stays in lives()
+        assert lives() == before, "nobody has told it of the delete"
         assert world.find(SLICES, ObjectKey(NAMESPACE, "stays"))["endpoints"][0]["conditions"]["ready"]
-        stop()
-        await world.until(lambda: world.find(PROCESSES, key) is None, 60)
+        lists = line.lists
+        line.mend()
+        await world.until(lambda: world.find(PROCESSES, key) is None, 180)  # a watch is tried again, then a list
+        assert line.lists > lists
         assert lives() == [stays]
         assert [each["metadata"]["name"] for each in world.objects(SLICES)] == ["stays"]
         await world.until(

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.agent import pressure as module
 from pilotage.agent.pressure import Candidate, Kernel, Level, Pressure, Strain, judge, victim
 from pilotage.kinds.names import HOSTS
 from pilotage.kube import EVENTS, ObjectKey
@@ -130,3 +131,24 @@ def test_the_system_can_be_asked():
     strain = Kernel().read()
     assert 0 < strain.available <= 1
     assert 0 <= strain.full <= 100
+
+
+PSI = """some avg10=12.50 avg60=3.10 avg300=0.64 total=1024
+full avg10=7.25 avg60=1.00 avg300=0.20 total=512
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "stalled"),
+    [(PSI, (12.5, 7.25)), (None, (0.0, 0.0)), ("", (0.0, 0.0)), ("some avg10=much\nfull avg10=1.00\n", (0.0, 0.0))],
+    ids=["as Linux writes it", "no such file", "empty", "no number"],
+)
+def test_what_linux_says_of_stalls(tmp_path, monkeypatch, text, stalled):
+    """What cannot be read is no pressure: what is available still counts."""
+    path = tmp_path / "memory"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(module, "_PSI", path)
+    strain = Kernel().read()
+    assert (strain.some, strain.full) == stalled
+    assert 0 < strain.available <= 1

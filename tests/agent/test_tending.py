@@ -11,11 +11,15 @@ import pytest
 
 from pilotage.agent.health import Prober, Verdict, count, names_of
 from pilotage.agent.launch import census, logs
+from pilotage.agent.launch.failures import Failure
 from pilotage.agent.launch.process import end, start
+from pilotage.agent.pace import Pace
+from pilotage.agent.ward import Ward
 from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
 from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
+from pilotage.sim.loop import virtual
 from tests.agent.servers import PLAIN, SICKLY
 from tests.agent.test_host import host
 from tests.agent.test_starting import quiet
@@ -54,9 +58,30 @@ async def test_it_is_noticed_at_once_that_a_server_has_died(town):
     town.pace = dataclasses.replace(HASTY, check=60.0)
     await town.start()
     await town.serving()
+    await town.until(lambda: host(town)["status"]["processes"] == 1)  # said a little later
     assert await quiet(town, 0.2) == []  # nothing else wakes it now
     os.kill(town.pid(), signal.SIGKILL)
     await town.until(lambda: town.status()["restarts"] == 1 and town.is_ready(), 10)
+
+
+@virtual
+async def test_each_pause_before_a_restart_is_twice_the_last_until_it_was_well_for_a_while():
+    ward, pace = Ward(), Pace()
+
+    def pause(lasting=False):
+        ward.fail(Failure("Exited", "it ended", lasting), pace, ran=True)
+        return ward.due - monotonic()
+
+    assert [pause() for _ in range(10)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert pause(lasting=True) == pace.lasting
+    ward.is_well(pace)
+    await asyncio.sleep(pace.steady - 1)
+    ward.is_well(pace)
+    assert pause() == 300, "not for long enough"
+    ward.is_well(pace)
+    await asyncio.sleep(pace.steady)
+    ward.is_well(pace)
+    assert [pause(), pause()] == [1, 2]
 
 
 async def test_a_server_that_hangs_is_withdrawn_and_comes_back(town):
@@ -165,6 +190,20 @@ async def test_logs_are_rotated_under_a_server_that_writes(town):
     assert path.read_bytes().startswith(b"x"), "a file that is cut has no hole before its next line"
     logs.remove(path)
     assert [*path.parent.glob("it.log*")] == []
+
+
+async def test_the_log_of_a_server_that_is_looked_after_does_not_grow_without_end(town):
+    talk = PLAIN.replace("def do_GET(self):", "def do_GET(self):\n        print('asked', flush=True)")
+    await town.start()
+    await town.serving(runtime=python_server(talk), drainSeconds=0)
+    pid, path = town.pid(), Path(town.status()["logFile"])
+    os.truncate(path, logs.BYTES_MAX + 1)  # as if it had talked so much
+    await town.until(lambda: path.with_name(f"{path.name}.1").exists() and 0 < logs.size(path) < logs.BYTES_MAX)
+    await town.until(lambda: path.read_bytes().startswith(b"asked\n"))
+    assert town.pid() == pid, "it was not told, and goes on"
+    await town.delete()
+    await town.until(lambda: town.find() is None)
+    town.nothing_is_left()
 
 
 def test_the_tail_of_a_log_begins_where_it_is_asked_to(tmp_path):

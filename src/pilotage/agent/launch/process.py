@@ -119,6 +119,7 @@ async def end(
     while known:
         at("before SIGKILL")
         _send(begun, known, signal.SIGKILL)  # again for those that were started in between
+        at("after SIGKILL")
         pause = monotonic() + AGAIN_SECONDS
         known = await _wait(mark, begun, known, lambda pause=pause: pause)  # type: ignore[misc]
         killed = max(killed, len(known))
