@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import socket
 import subprocess
@@ -12,15 +13,21 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from demo import tiny_gguf
 from demo.load import Load
 from demo.machine import Machine, UnexpectedEnd
 from pilotage.kinds import ENDPOINTS
+from pilotage.kinds.names import GATEWAY_ROUTES, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
 from pilotage.kube import Client, ObjectKey, json_patch, load_config
+from pilotage.serving.resources import SERVICES, SLICES
 
 STARTED = time.monotonic()
 FINALIZER = "billing.example.com/invoice"
 CLIENTS = 20
+PARTS = (GATEWAY_ROUTES, PROCESSES, SLICES, SERVICES)
+"""What an endpoint on this machine is made of."""
 
 
 def show(line: str) -> None:
@@ -32,7 +39,7 @@ def tell(text: str) -> None:
 
 
 def story(demo: Machine) -> None:
-    """What a person does with it, from nothing to something that serves."""
+    """What a person does with it, from nothing to something that serves, and back."""
     tell("Two tiny models are made, and the whole system comes up on this machine: no cluster.")
     tiny_gguf.write(demo.folder / "v1.gguf", sentence="I am the first version, at your service.")
     tiny_gguf.write(demo.folder / "v2.gguf", sentence="I am the second one; nobody noticed it.")
@@ -95,6 +102,17 @@ async def redeploy_under_load(demo: Machine) -> None:
         raise SystemExit("requests failed during the redeploy")
 
 
+async def check_objects(demo: Machine) -> None:
+    """Ask the API, while it is still there, whether an endpoint or anything that one is made of was left behind."""
+    mark = f"{LABEL_MANAGED_BY}={MANAGED_BY}"
+    async with Client.connect(load_config(kubeconfig=demo.env["KUBECONFIG"]), name="demo") as client:
+        lists = [(kind, await client.list(kind)) for kind in (ENDPOINTS, MODELS)]
+        lists += [(kind, await client.list(kind, labels=mark)) for kind in PARTS]
+    left = [f"{kind.kind} {each.key}" for kind, found in lists for each in found.items]
+    if left:
+        raise SystemExit(f"objects were left behind: {', '.join(left)}")
+
+
 def end(demo: Machine) -> None:
     """Take everything down, and show that nothing is left."""
     tell("Everything goes down.")
@@ -109,8 +127,13 @@ def end(demo: Machine) -> None:
 
 def processes(text: str) -> list[str]:
     """The command lines of the processes of this machine that name a path."""
-    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [line for line in lines if text in line]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            words = " ".join(process.cmdline())
+            if text in words:
+                found.append(f"{process.pid} {words}")
+    return found
 
 
 def main() -> None:
@@ -125,6 +148,7 @@ def main() -> None:
             demo.run(f"pilotage deploy assistant --model file://{folder}/v1.gguf --on local --route Gateway")
             tell(f"It stays up. Take it down with: pilotage down --purge --data {demo.data}; rm -r {folder}")
             return
+        asyncio.run(check_objects(demo))
     except BaseException as error:
         subprocess.run([sys.executable, "-m", "pilotage", "down", "--now", "--data", str(demo.data)], check=False)
         if isinstance(error, UnexpectedEnd):

@@ -338,6 +338,21 @@ async def test_it_is_replaced_shortly_before_it_expires(plugin: Plugin, lives: f
     assert plugin.runs == 2
 
 
+def test_what_time_it_is_is_asked_of_the_loop(plugin: Plugin) -> None:
+    async def use() -> None:
+        plugin.wall = asyncio.get_running_loop().wall_time()  # type: ignore[attr-defined]
+        plugin.hands_out("first", lives=3600)
+        credentials = plugin.config().credentials
+        assert await credentials.headers() == bearer("first")
+        plugin.hands_out("second", lives=7200)
+        await warp(3500)
+        assert await credentials.headers() == bearer("first")
+        await warp(50)
+        assert await credentials.headers() == bearer("second")
+
+    run_warp(use())
+
+
 async def test_when_that_fails_the_old_one_is_used_while_it_lasts(
     plugin: Plugin, caplog: pytest.LogCaptureFixture
 ) -> None:

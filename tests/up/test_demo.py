@@ -60,7 +60,8 @@ def test_the_demo_tells_the_story_of_the_readme(folder):
 
 
 def test_the_demo_sees_a_server_that_was_left_behind(folder, monkeypatch):
-    """A server has nothing of the data folder in its command line, only its model."""
+    """A server has nothing of the data folder in its command line, only its model. No program is needed to see it."""
+    monkeypatch.setenv("PATH", str(folder))
     machine = Machine(folder, lambda _: None)
     monkeypatch.setattr(machine, "run", lambda _: "")
     with subprocess.Popen([sys.executable, "-c", "input()", str(folder / "v1.gguf")], stdin=subprocess.PIPE) as left:

@@ -41,7 +41,7 @@ async def test_nothing_fails_through_redeploys_scaling_a_delete_and_a_restart_of
         await load.more(10 * CLIENTS)
         assert {each.pid for each in servers(machine)} == before, "a server that was wanted was started anew"
 
-    print(f"{load.asked} requests, {load.streamed} of them streams: {len(load.failures)} failed")
+    sys.stdout.write(f"{load.asked} requests, {load.streamed} of them streams: {len(load.failures)} failed\n")
     assert load.failures == [], load.failures[:5]
     assert load.said == {"I am the first", "I am the second"}
 

@@ -1,5 +1,6 @@
 """``pilotage up`` and ``down``: the real processes, with a real llama-server and a real Envoy."""
 
+import asyncio
 import fcntl
 import os
 import signal
@@ -8,12 +9,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
+import pytest
 
+from demo import __main__ as demo
 from pilotage.cli.up import _announce
 from pilotage.gateway.keeper import NOBODY
-from pilotage.up import remains
+from pilotage.kube import load_config
+from pilotage.up import logs, remains
 from pilotage.up.layout import Layout, Note
 from tests.support.waiting import soon
 
@@ -61,17 +66,39 @@ def kill(layout, part):
     soon(lambda: (now := layout.read().parts[part]) != before and remains.alive(now), f"{part} runs again")
 
 
-def test_what_was_deployed_is_there_again_after_down_and_up(machine):
+def keep(machine, monkeypatch, capsys):
+    """What ``python -m demo --keep`` does after its story, on a machine that is up; returns how to take it down."""
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "argv", ["demo", "--keep"])
+        patched.setattr(tempfile, "mkdtemp", lambda **_: str(machine.folder))
+        patched.setattr(demo, "Machine", lambda *_: machine)
+        patched.setattr(demo, "story", lambda _: None)
+        demo.main()
+    return capsys.readouterr().out.partition("It stays up. Take it down with: ")[2]
+
+
+def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch, capsys):
     bring_up(machine)
     said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
     assert f"{machine.data} is up already. Take it down first: pilotage down" in said
     log = Layout(machine.data).logs / "up.log"
     assert "gateway is ready" in log.read_text(), "who comes second writes over nothing"
+    written = [each for each in log.parent.iterdir() if each.suffix == ".log"]
+    for each in written:
+        os.truncate(each, logs.BYTES_MAX + 1)  # more than it may have; who writes it goes on after that
     (envoy,) = envoys(machine)
     assert envoy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
-    deploy(machine)
+    take_down = keep(machine, monkeypatch, capsys)
     assert machine.ask("assistant").startswith("I am the first version.")
+    with pytest.raises(
+        SystemExit, match=r"left behind: ServingEndpoint default/assistant, .*Service default/assistant"
+    ):
+        asyncio.run(demo.check_objects(machine))
     assert may_list_endpoints(machine) == {"agent": False, "gateway": False, "operator": True}
+    assert {each.stem for each in written} == {"up", "harbor", "operator", "agent", "gateway"}
+    for each in written:
+        soon(lambda log=each: log.stat().st_size < logs.BYTES_MAX, f"{each} is put aside while it is written")
+        assert each.with_suffix(".log.1").stat().st_size > logs.BYTES_MAX
     assert "No process is left" in machine.run("pilotage down --now")
     assert '"model":"assistant"' in (machine.data / "gateway" / "access.log").read_text(), "the log of requests stays"
     assert "agent has ended with 4:" in log.read_text(), "its exit code says that it was hurried"
@@ -85,10 +112,10 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine):
         soon(lambda: machine.answers("assistant"), "the endpoint serves again")
         assert len([*Path(temporary).glob("pilotage-*")]) == 1
         machine.env["TMPDIR"] = str(machine.folder)
-        said = machine.run("pilotage down --purge")
+        said = subprocess.run(take_down, shell=True, env=machine.env, capture_output=True, text=True, check=True).stdout
         assert [*Path(temporary).glob("pilotage-*")] == []
     assert "deleting ServingEndpoint default/assistant" in said
-    assert not machine.data.exists()
+    assert not machine.folder.exists()
     assert remains.listening([machine.port]) == []
 
 
@@ -123,9 +150,10 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
 
 
-def test_who_waits_is_told_when_the_supervisor_dies_though_a_part_lives_on(machine):
+def test_who_waits_is_told_when_the_supervisor_dies_and_down_looks_for_the_port_of_the_part_that_lived_on(machine):
     layout = Layout(machine.data)
     with begin_to_bring_up(machine) as waiting:
+        soon(lambda: "harbor" in layout.read().ports, "the API server listens")
         note = layout.read()
         os.kill(note.supervisor.pid, signal.SIGKILL)
         try:
@@ -133,7 +161,16 @@ def test_who_waits_is_told_when_the_supervisor_dies_though_a_part_lives_on(machi
         finally:
             waiting.kill()
     assert (waiting.returncode, said) == (1, "Error: it ended with -9.\n")
-    assert remains.alive(note.parts["harbor"])
+    harbor = note.parts["harbor"]
+    assert remains.alive(harbor)
+
+    os.kill(harbor.pid, signal.SIGKILL)
+    soon(lambda: not remains.alive(harbor), "it is gone")
+    port = urlsplit(load_config(kubeconfig=str(layout.kubeconfig)).server).port
+    assert port is not None
+    with socket.create_server(("127.0.0.1", port)):
+        said = machine.run("pilotage down --now", expected=(1,))
+    assert f"not all has ended: ports {port}. Run `pilotage down` again" in said
 
 
 def test_a_port_that_is_taken_is_said_and_nothing_is_left(machine):

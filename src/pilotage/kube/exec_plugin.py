@@ -41,6 +41,12 @@ class _Run:
     waiting: int = 0
 
 
+def wall_time() -> float:
+    """The time of day, in seconds. A loop that has `wall_time` (virtual time) is asked for it."""
+    now: Callable[[], float] = getattr(asyncio.get_running_loop(), "wall_time", time.time)
+    return now()
+
+
 class ExecPlugin:
     """Credentials from an exec plugin, kept until shortly before they expire, or until a 401."""
 
@@ -49,7 +55,7 @@ class ExecPlugin:
         settings: exec_run.ExecSettings,
         *,
         env: Mapping[str, str] = os.environ,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] = wall_time,
         timeout: float = exec_run.TIMEOUT_SECONDS,
     ) -> None:
         """`env` is what the plugin inherits; `now` is the wall clock, in which expiry is given."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig
 
 
+PORTS = {"http": 80, "https": 443}
+"""Where a server is whose address names no port."""
+
+
 def proxy_for(config: ClusterConfig, env: Mapping[str, str] = os.environ) -> SplitResult | None:
     """The proxy's address, or None where there is none. ConfigError for an address that cannot be used."""
     if config.proxy_url:
@@ -31,20 +35,34 @@ def proxy_for(config: ClusterConfig, env: Mapping[str, str] = os.environ) -> Spl
 
 
 def _is_excepted(server: SplitResult, exceptions: str) -> bool:
-    """Loopback always; and what NO_PROXY lists: hosts with what is below them, addresses, networks, or ``*``."""
+    """Loopback always; and what NO_PROXY lists: hosts with what is below them, addresses, networks, or ``*``.
+
+    Of a host with a dot (or ``*.``) in front it is only what is below. A host or an address may come with a port.
+    """
     host = server.hostname or ""
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     for entry in filter(None, (each.strip().lower() for each in exceptions.split(","))):
-        name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
-        if port and port != str(server.port or ""):
+        name, port = _split(entry)
+        if port and port != str(server.port or PORTS.get(server.scheme)):
             continue
-        if entry == "*" or host == name.lstrip(".") or host.endswith("." + name.lstrip("*.")):
-            return True
-        if address is not None and _contains(name, address):
+        if entry == "*" or (_is_below(host, name) if address is None else _contains(entry, name, address)):
             return True
     return False
+
+
+def _is_below(host: str, name: str) -> bool:
+    name = name.removeprefix("*") if name.startswith("*.") else name
+    return host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}")
+
+
+def _split(entry: str) -> tuple[str, str]:
+    """A name or an address, and its port if it has one; an address of IPv6 then stands in brackets."""
+    name, _, port = entry.rpartition(":")
+    if name.startswith("[") and name.endswith("]"):
+        return name[1:-1], port
+    return (entry, "") if not name or ":" in name else (name, port)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -54,8 +72,9 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _contains(network: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+def _contains(entry: str, name: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether it is that address, or lies in that network; a network has no port."""
     try:
-        return address in ipaddress.ip_network(network, strict=False)
+        return address == _address(name) or address in ipaddress.ip_network(entry, strict=False)
     except ValueError:
         return False

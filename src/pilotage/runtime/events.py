@@ -1,7 +1,9 @@
 """Events: short notes on objects that people see in ``kubectl describe``. Never on the path of a reconcile.
 
 The same note on the same object is one Event with a count, written when the count has doubled: a note repeated a
-thousand times costs ten writes. Notes are dropped, and counted, rather than kept for ever when the server is away.
+thousand times costs ten writes. Notes are dropped, and counted, rather than kept for ever when the server is away; what
+was dropped is not taken for said, so the next such note is written with all that were before it. What the server has
+refused is tried again when the count has doubled.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ import structlog
 from pilotage.kube import (
     EVENTS,
     Absent,
-    ApiError,
     Client,
     Forbidden,
     Object,
     ObjectKey,
     ObjectRef,
+    Throttled,
     Unavailable,
+    Uncertain,
     merge_patch,
 )
 from pilotage.kube.wire import format_micro_time
@@ -37,6 +40,8 @@ SERIES_SECONDS = 360.0
 WAITING_MAX = 1000
 SERIES_MAX = 4096
 TRIES = 3
+RETRY_SECONDS_MAX = 60.0
+"""A server that asks for more is not waited for: other notes wait as well."""
 NOTE_BYTES_MAX = 1024
 
 
@@ -50,11 +55,13 @@ class Note(NamedTuple):
 
 
 class _Series:
-    __slots__ = ("count", "key", "seen", "written")
+    __slots__ = ("count", "key", "refused", "seen", "waiting", "written")
 
     def __init__(self) -> None:
         self.count = 0
         self.written = 0
+        self.refused = 0
+        self.waiting = False
         self.key: ObjectKey | None = None
         self.seen = 0.0
 
@@ -101,29 +108,38 @@ class Recorder:
             self._series.popitem(last=False)
         series.count += 1
         series.seen = monotonic()
-        if series.count < 2 * series.written:
-            return  # it has been said, and not often enough since to say it again
+        if series.waiting or series.count < 2 * max(series.written, series.refused):
+            return  # it will be said, or has been, and not often enough since to say it again
         try:
             self._waiting.put_nowait(note)
+            series.waiting = True
         except asyncio.QueueFull:
             self.dropped += 1
 
     async def _write(self, note: Note) -> None:
         series = self._series.get(note)
-        if series is None or series.count == series.written:
+        if series is None:
+            return
+        series.waiting = False
+        if series.count == series.written:
             return
         for tries_left in reversed(range(TRIES)):
             count = series.count
             try:
                 await self._send(note, series)
-            except (ApiError, LeaseLost) as error:
-                if isinstance(error, Unavailable) and tries_left:
-                    await asyncio.sleep(1 + self._rng.random())
+            except (Unavailable, Throttled) as error:
+                pause = max(1 + self._rng.random(), error.retry_after or 0.0)
+                if tries_left and pause <= RETRY_SECONDS_MAX:
+                    await asyncio.sleep(pause)
                     continue
+                self._drop(note, error)
+            except (LeaseLost, Uncertain) as error:
                 self._drop(note, error)
             except Exception as error:  # noqa: BLE001 - no note is worth a process
                 self._drop(note, error)
-            series.written = count
+                series.refused = count
+            else:
+                series.written = count
             return
 
     def _drop(self, note: Note, error: Exception) -> None:

@@ -12,16 +12,13 @@ import signal
 from typing import TYPE_CHECKING
 
 from pilotage.up.layout import MARK
+from pilotage.up.logs import rotate
 from pilotage.up.remains import seen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pilotage.up.layout import Layout, Seen
-
-LOG_BYTES = 10 * 1024 * 1024
-"""A log that is longer when its part starts is put aside, in place of the one before."""
 
 
 class Child:
@@ -35,7 +32,8 @@ class Child:
 
     async def start(self, command: Sequence[str]) -> Seen:
         """Start it. Its own process group: Ctrl-C in a terminal is for the supervisor, who then asks in order."""
-        _put_aside(self.log)
+        with contextlib.suppress(OSError):  # a log that cannot be put aside keeps no part from starting
+            rotate(self.log)
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command,
@@ -84,9 +82,3 @@ class Child:
             assert self._process is not None
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
-
-
-def _put_aside(log: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LOG_BYTES:
-            log.replace(log.with_suffix(".log.1"))

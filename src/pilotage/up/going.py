@@ -61,11 +61,10 @@ def _waiting(obj: Object) -> str:
 async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, timeout: float) -> None:
     """End everything that runs for the folder, and prove it. Raises UpError for what does not end."""
     note = layout.read()
-    ports: list[int] = []
     if note is not None:
-        ports = [*note.ports.values(), int(note.gateway.rpartition(":")[2])]
         await _end_supervisor(note, say, hurry=hurry, timeout=timeout)
     with _nobody_else(layout):
+        note = layout.read() or note  # it may have started more parts before it ended
         # Without a supervisor, its parts in the same order.
         parts = note.parts if note is not None else {}
         for part in DOWN:
@@ -76,7 +75,7 @@ async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, ti
         if left:
             say(f"{len(left)} processes were left by an earlier life; they are ended")
             remains.end(left, 5)
-        proof = look(layout, ports)
+        proof = look(layout, note)
         if not proof:
             raise UpError(told(proof))
         layout.forget()

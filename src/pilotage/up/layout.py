@@ -65,6 +65,11 @@ class Layout(NamedTuple):
         return self.folder / "logs"
 
     @property
+    def supervisor_log(self) -> Path:
+        """The supervisor's own, where it has no terminal."""
+        return self.logs / "up.log"
+
+    @property
     def lock(self) -> Path:
         """Held by the supervisor as long as it lives."""
         return self.folder / "up.lock"

@@ -9,9 +9,10 @@ import fcntl
 import functools
 import os
 from typing import IO, TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from pilotage.kube import ApiError, Client, load_config
-from pilotage.up import access, remains
+from pilotage.up import access, logs, remains
 from pilotage.up.children import Child
 from pilotage.up.layout import Layout, Note, Seen
 from pilotage.up.parts import DOWN, GATEWAY, HARBOR, WORKERS, Wishes, command
@@ -109,7 +110,7 @@ class Supervisor:
         for part in DOWN:
             if part in note.parts and remains.end([note.parts[part]], PATIENCE):
                 raise UpError(f"{part} of an earlier `up` does not end (pid {note.parts[part].pid}).")
-        self._ports.update(note.ports)
+        self._ports.update({part: note.ports[part] for part in WORKERS if part in note.ports})
 
     async def _start(self) -> Note:
         for part in WORKERS:
@@ -125,6 +126,9 @@ class Supervisor:
         await asyncio.gather(*(self._ready(part) for part in WORKERS))
         self._all_ready = True
         self.layout.write(self._note())
+        # Not before: who waits for all this looks for the last words of a start that failed where the log ended.
+        own = [child.log for child in self._children.values()]
+        self._spawn(logs.keep_short([*own, self.layout.supervisor_log], self._say))
         return self._note()
 
     @contextlib.asynccontextmanager
@@ -170,6 +174,9 @@ class Supervisor:
     async def _prepared(self) -> None:
         """The API server answers, knows our kinds, and every part has its key; keys are changed from time to time."""
         await self._until(self._answers)
+        server = load_config(kubeconfig=str(self.layout.kubeconfig)).server
+        self._ports[HARBOR] = urlsplit(server).port or 0  # not before it answers: what the file says may be an old one
+        self.layout.write(self._note())
         async with self._client() as client:
             await access.install(client)
             for part in WORKERS:
@@ -228,8 +235,7 @@ class Supervisor:
                 continue
             code = await self._end(child)
             self._say(f"{part} has ended" + (f" with {code}: {child.last_words()}" if code else ""))
-        own = [self._ports[part] for part in WORKERS if part in self._parts]
-        proof = look(self.layout, [*own, self._wishes.port] if own else [])
+        proof = look(self.layout, self._note())
         if not proof:
             raise UpError(told(proof))
         self.layout.forget()
@@ -252,9 +258,17 @@ class Supervisor:
         self._tasks.add(asyncio.create_task(work))
 
 
-def look(layout: Layout, ports: list[int]) -> Proof:
-    """What is left of the processes and ports of a folder, as the system says."""
-    return Proof(remains.marked(layout.folder), remains.listening(ports))
+def look(layout: Layout, note: Note | None) -> Proof:
+    """What is left of the processes of a folder, and of the ports of the parts in its note, as the system says."""
+    return Proof(remains.marked(layout.folder), remains.listening(_ports(note) if note is not None else []))
+
+
+def _ports(note: Note) -> list[int]:
+    """Where the parts that were started listen: one that was not may have its port taken by somebody else."""
+    ports = [port for part, port in note.ports.items() if part in note.parts]
+    if GATEWAY in note.parts:
+        ports.append(int(note.gateway.rpartition(":")[2]))
+    return ports
 
 
 def told(proof: Proof) -> str:

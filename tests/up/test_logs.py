@@ -1,0 +1,45 @@
+"""Logs that grow are put aside while they are written, in virtual time."""
+
+import asyncio
+import os
+
+from pilotage.sim.loop import virtual
+from pilotage.up import logs
+
+
+@virtual
+async def test_a_log_is_put_aside_again_and_again_and_its_writer_goes_on(tmp_path):
+    log, aside, short = tmp_path / "part.log", tmp_path / "part.log.1", tmp_path / "short.log"
+    short.write_text("short")
+    said: list[str] = []
+    running = asyncio.create_task(logs.keep_short([log, short, tmp_path / "none.log"], said.append))
+    with log.open("ab", buffering=0) as writer:
+        for life in (b"first", b"second"):
+            writer.write(life)
+            os.truncate(log, logs.BYTES_MAX + 1)
+            await asyncio.sleep(logs.LOOK_SECONDS + 1)
+            assert log.read_bytes() == b""
+            assert aside.read_bytes().rstrip(b"\0") == life
+        writer.write(b"third")
+        await asyncio.sleep(logs.LOOK_SECONDS + 1)
+    assert log.read_bytes() == b"third"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["part.log", "part.log.1", "short.log"]
+    assert said == []
+    running.cancel()
+
+
+@virtual
+async def test_what_cannot_be_put_aside_is_said_once_and_tried_on(tmp_path):
+    log, aside = tmp_path / "part.log", tmp_path / "part.log.1"
+    aside.mkdir()
+    log.touch()
+    os.truncate(log, logs.BYTES_MAX + 1)
+    said: list[str] = []
+    running = asyncio.create_task(logs.keep_short([log], said.append))
+    await asyncio.sleep(10 * logs.LOOK_SECONDS)
+    assert [each.partition(": ")[0] for each in said] == [f"{log} is too long and cannot be put aside"]
+    assert log.stat().st_size > logs.BYTES_MAX, "nothing is cut that was not copied"
+    aside.rmdir()
+    await asyncio.sleep(2 * logs.LOOK_SECONDS)
+    assert log.stat().st_size == 0
+    running.cancel()
