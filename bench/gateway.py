@@ -7,14 +7,20 @@ A change is proven when Envoy has acknowledged it; the time is that from the mom
 Stale are requests that were sent after that and still reached the old server. Throughput is that of one core: requests
 by the CPU time of the proxy's process, so that what else runs on the machine does not count.
 
+Envoy is killed, too: the time is that from the kill to the first answer of a server, for a client that keeps asking.
+
 nginx is measured in two ways. As Debian has it, it opens a connection to the server for each request, as the gateway
 does, and the goal is decided beside that, with requests that both lead by their path: nginx looks into no body. With
 kept connections it has much less to do, and in front of a llama-server loses requests; that ratio is told, too.
 """
 
 import asyncio
+import contextlib
+import os
+import signal
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +50,8 @@ from bench.run import Run
 CHANGES = 500
 CLIENTS = 4
 ENDPOINTS = 300
+KILLS = 7
+ASK_SECONDS = 0.002
 ROUNDS = 3
 WRK_ROUNDS = 7
 WRK_SECONDS = 2
@@ -62,6 +70,7 @@ def run(_: Run | None = None) -> Section:
     with tempfile.TemporaryDirectory(prefix="pilotage-bench-") as folder:
         asyncio.run(_changes(section, Path(folder) / "one"))
         asyncio.run(_many(section, Path(folder) / "many"))
+        asyncio.run(_kills(section, Path(folder) / "killed"))
         if lacking := missing():
             section.notes.append(f"Not measured beside nginx: there is no {lacking} here.")
         else:
@@ -150,10 +159,55 @@ async def _many(section: Section, folder: Path) -> None:
                 for number in range(50)
             ]
             rss = psutil.Process(stage.envoy.pid).memory_info().rss
+            away = await _killed(stage, f"/endpoints/e{ENDPOINTS - 1}/v1/x")
     server.close()
     section.add(f"{ENDPOINTS} endpoints programmed", "s", {PILOTAGE: seconds})
     section.add(f"change to ACK with {ENDPOINTS} endpoints, median", "ms", {PILOTAGE: statistics.median(times) * MS})
     section.add(f"RSS of Envoy with {ENDPOINTS} endpoints", "MiB", {PILOTAGE: rss / MIB})
+    section.add(f"Envoy killed until it serves again with {ENDPOINTS} endpoints", "s", {PILOTAGE: away})
+
+
+async def _kills(section: Section, folder: Path) -> None:
+    """Envoy is killed, and whoever asks again and again is answered again. Each time a gateway of its own.
+
+    One that is killed again and again waits longer and longer, which is not what this is about.
+    """
+    server = await serve("chat")
+    seconds: list[float] = []
+    for number in range(KILLS):
+        say(f"gateway: Envoy is killed, {number + 1} of {KILLS}")
+        steadiness.sample()
+        async with staged(folder / str(number)) as stage:
+            await stage.slice("chat-1", port_of(server))
+            await stage.route("chat", {"chat-1": 100})
+            async with playing(stage):
+                seconds.append(await _killed(stage, "/v1/chat/completions"))
+    server.close()
+    section.add("Envoy killed until it serves again, median", "s", {PILOTAGE: statistics.median(seconds)})
+    section.add("Envoy killed until it serves again, slowest", "s", {PILOTAGE: max(seconds)})
+    section.goals.append(Goal("Envoy killed until it serves again, median", statistics.median(seconds), 1.0, "s"))
+
+
+async def _killed(stage: Stage, path: str) -> float:
+    """Kill Envoy for the first time; the seconds until what is asked at a path is answered again."""
+    await _answered(stage, path)
+    assert stage.envoy.pid is not None
+    began = time.perf_counter()
+    os.kill(stage.envoy.pid, signal.SIGKILL)
+    await _answered(stage, path)
+    assert stage.envoy.starts == 2
+    return time.perf_counter() - began
+
+
+async def _answered(stage: Stage, path: str) -> None:
+    """Ask until a server answers."""
+    while True:
+        with contextlib.suppress(OSError, EOFError):
+            async with Client(stage.port, path) as client:
+                status, _ = await client.ask()
+                if status == 200:
+                    return
+        await asyncio.sleep(ASK_SECONDS)
 
 
 async def _beside_nginx(section: Section, folder: Path) -> None:

@@ -21,8 +21,8 @@ import pytest_asyncio
 import structlog
 
 from pilotage.gateway import keeper
-from pilotage.gateway.accesslog import put_aside, rotate
-from pilotage.gateway.admin import Admin, Slow
+from pilotage.gateway.accesslog import LOG_BYTES_MAX, put_aside, rotate
+from pilotage.gateway.admin import Admin, Silent, Slow
 from pilotage.gateway.child import Child
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.keeper import NOBODY
@@ -40,6 +40,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECONDS_MAX = 20
+LOOK_SECONDS = 0.05
 ENVOY, CONTROL = "--drain-time-s", "pilotage.gateway.control"
 """Words by which the children are known."""
 
@@ -103,13 +104,27 @@ async def started(api, command, port, run, log):
                 await each.stop()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def running(api, folder):
+@contextlib.asynccontextmanager
+async def gateway(api, folder, *program):
     port, metrics, run = free_port(), free_port(), folder / "run"
-    command = [sys.executable, "-m", "pilotage", "gateway", "--kubeconfig", str(api), "--run", str(run)]
+    command = [sys.executable, *program, "gateway", "--kubeconfig", str(api), "--run", str(run)]
     command += ["--listen", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}"]
     async with started(api, command, port, run, folder / "log") as made:
         made.metrics = f"http://127.0.0.1:{metrics}"
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def running(api, folder):
+    async with gateway(api, folder, "-m", "pilotage") as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def attentive(api, folder):
+    """The same command, which looks at its access log all the time: every 10 s would be long for a test."""
+    program = f"from pilotage.gateway import keeper; keeper.LOOK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
+    async with gateway(api, folder, "-c", program) as made:
         yield made
 
 
@@ -206,7 +221,8 @@ async def test_a_disk_that_is_full_keeps_no_program_from_coming_back(monkeypatch
     await running
 
 
-async def test_a_life_of_the_command(running):
+async def test_a_life_of_the_command(attentive, folder):
+    running = attentive
     ns = await running.namespace()
     server = await running.server(ns, "a-1")
     await running.route(ns, "aye", {"a-1": 100}, models=["aye"])
@@ -218,6 +234,9 @@ async def test_a_life_of_the_command(running):
     assert f"pilotage_gateway_requests_total{labels} 1.0" in shown
     assert f'pilotage_gateway_in_flight{{endpoint="aye",namespace="{ns}",service="a-1"}} 0.0' in shown
     assert "pilotage_gateway_envoy_up 1.0" in shown
+    # Envoy has nothing to complain of, but that it is there before its control plane.
+    warnings = [line for line in (folder / "log").read_text().splitlines() if "][warning]" in line]
+    assert [line for line in warnings if "ads.sock" not in line] == []
 
     # Root gives Envoy to nobody.
     proxy, control = running.child(ENVOY), running.child(CONTROL)
@@ -240,7 +259,9 @@ async def test_a_life_of_the_command(running):
     lines = await eventually(lambda: logged(log, "aye"), SECONDS_MAX)
     assert (lines[-1]["cluster"], lines[-1]["status"], lines[-1]["model"]) == (f"{ns}_a-1_80", 200, "aye")
     assert "hush" not in log.read_text()
-    assert await rotate(log, Admin(running.folder.admin), bytes_max=1)
+    os.truncate(log, LOG_BYTES_MAX)
+    await eventually(lambda: exists(log.with_name("access.log.1")), SECONDS_MAX)
+    await eventually(lambda: exists(log), SECONDS_MAX)
     assert await running.ask("bee") == (200, {"server": "a-1"})
     assert await eventually(lambda: logged(log, "bee"), SECONDS_MAX)  # in a new file
 
@@ -333,6 +354,46 @@ async def test_files_put_aside_are_numbered_and_the_oldest_goes(tmp_path):
         "access.log.2": "3",
         "access.log.3": "2",
     }
+
+
+async def test_a_file_that_envoy_was_not_told_of_is_no_end_of_the_looking(tmp_path, monkeypatch):
+    """It may just be away: then it writes on to the one that was put aside, and is told at the next look."""
+    monkeypatch.setattr(keeper, "LOOK_SECONDS", 0.0)
+    log, told = tmp_path / "access.log", asyncio.Event()
+    log.touch()
+    os.truncate(log, LOG_BYTES_MAX)
+
+    class Away:
+        """At first; then it opens the file anew, as it is told."""
+
+        def __init__(self):
+            self.asked = []
+
+        async def post(self, target):
+            self.asked.append(target)
+            if len(self.asked) == 1:
+                raise Silent("Envoy cannot be asked")
+            log.touch()
+            told.set()
+
+    envoy = Away()
+    with structlog.testing.capture_logs() as said:
+        looking = asyncio.create_task(keeper._rotate(log, envoy))
+        async with asyncio.timeout(SECONDS_MAX):
+            await told.wait()
+        looking.cancel()
+    assert envoy.asked == ["/reopen_logs"] * 2
+    assert [(each["event"], each["why"]) for each in said] == [
+        ("the access log could not be rotated", "Envoy cannot be asked")
+    ]
+    assert {each.name: each.stat().st_size for each in tmp_path.iterdir()} == {
+        "access.log": 0,
+        "access.log.1": LOG_BYTES_MAX,
+    }
+
+
+async def exists(path):
+    return path.exists()
 
 
 async def page(running, path):

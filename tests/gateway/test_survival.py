@@ -128,6 +128,8 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
         await asyncio.sleep(1.5)  # longer than its grace: what it has keeps it
         assert await there()
         assert town.control.program.idle() == {f"{ns}_d-1_80"}
+        labels = f'{{endpoint="dee",namespace="{ns}",service="d-1"}}'
+        assert f"pilotage_gateway_in_flight{labels} 1.0" in await metrics(town)  # it is still that endpoint's request
         old.release.set()
         assert await held == (200, {"server": "d-1"})
 
@@ -135,9 +137,16 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
             return not await there()
 
         await eventually(gone)
+        assert 'service="d-1"' not in await metrics(town)
+        assert [*town.control.program.endpoints] == [f"{ns}_d-2_80"]
         key = ObjectKey(ns, "dee")
         await until(town.user, GATEWAY_ROUTES, key, lambda obj: "counts" not in obj.get("status"))
         assert await town.get("/endpoints/dee/") == (200, {"server": "d-2"})
+
+
+async def metrics(town):
+    async with town.http.get(f"http://127.0.0.1:{town.control.metrics_port}/metrics") as answer:
+        return await answer.text()
 
 
 async def test_the_admin_socket_is_ours_alone_and_says_little(town):

@@ -168,7 +168,13 @@ class Town:
         return server
 
     async def slice(
-        self, namespace: str, service: str, *ports: int, name: str = "", conditions: Json | None = None
+        self,
+        namespace: str,
+        service: str,
+        *ports: int,
+        name: str = "",
+        conditions: Json | None = None,
+        address: str = "127.0.0.1",
     ) -> Object:
         """Say where a Service is; again under the same name for another word."""
         body = {
@@ -176,7 +182,7 @@ class Town:
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": ports[0], "protocol": "TCP"}] if ports else [],
             "endpoints": [
-                {"addresses": ["127.0.0.1"], "conditions": {"ready": True} if conditions is None else conditions}
+                {"addresses": [address], "conditions": {"ready": True} if conditions is None else conditions}
             ],
         }
         return await self.user.apply(ENDPOINT_SLICES, body, force=True)

@@ -57,7 +57,7 @@ class Traffic(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """See `Collector`."""
-        endpoints = {name: each.endpoint for each in self._program.accepted.values() for name in each.clusters()}
+        endpoints = self._program.endpoints
         requests = CounterMetricFamily(
             "pilotage_gateway_requests", "Answers of servers, by class of status", labels=[*_LABELS, "code"]
         )

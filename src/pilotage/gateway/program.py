@@ -16,7 +16,7 @@ import structlog
 
 from pilotage.gateway.inputs import Hosts, Route, Service, parsed_name
 from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
-from pilotage.gateway.snapshot import LDS, Address, Snapshot, compiled
+from pilotage.gateway.snapshot import CDS, LDS, Address, Snapshot, compiled
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Program:
         """What keeps all of it from being served."""
         self.snapshot: Snapshot | None = None
         """What Envoy has acknowledged."""
+        self.endpoints: dict[str, str] = {}
+        """By cluster that Envoy has: whose requests it gets, or got last. Not of those that `learn` was told of."""
         self.on_change: Callable[[Iterable[str]], None] = lambda _: None
         """Told of routes whose state may be another now."""
         self.explain: Callable[[Route], Awaitable[str]] = _no_more
@@ -175,6 +177,8 @@ class Program:
             self._kept[each] = until
         for each in snapshot.referenced:
             self._kept.pop(each, None)
+        named = self.endpoints | {name: each.endpoint for each in routes.values() for name in each.clusters()}
+        self.endpoints = {name: each for name, each in named.items() if name in snapshot.types[CDS].packed}
         was, self.snapshot = self.snapshot, snapshot
         changed = [uid for uid in {**before, **routes} if before.get(uid) != routes.get(uid)]
         for uid in changed:

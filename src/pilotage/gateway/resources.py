@@ -4,11 +4,16 @@ Every setting that differs from Envoy's default is here because the default does
 
 - A route's time-out of 15 s would cut streams; so would one for silence that is shorter than a long prompt takes.
 - Retries happen where nothing was delivered, and nowhere else.
-- A connection to a server is closed by us before the server closes it: its keep-alive is often 5 s.
+- A connection to a server that waits for a request is closed by us before the server closes it: its keep-alive is often
+  5 s. Each has one request only, so that those are left whose client went before they were made.
 - 1,024 connections, 1,024 waiting requests and 3 retries at a time are not enough for anybody.
 - Hosts that are draining get nothing new, not even where no other is left (panic mode).
 - A direct answer of more than 4 KiB would have the whole route table refused.
 - Clients on this machine count as internal by default, and could set time-outs and retries by headers.
+- A route to a cluster that is not there would be acknowledged, and answer with 503.
+
+Servers are not asked for their health: EndpointSlices say it. So ``ignore_health_on_host_removal`` is not set, without
+which an Envoy that asks would keep sending requests to a server that was removed.
 """
 
 from __future__ import annotations
@@ -103,7 +108,6 @@ def cluster(name: str) -> Json:
         "eds_cluster_config": {"eds_config": _ADS},
         "connect_timeout": f"{CONNECT_SECONDS_MAX}s",
         "lb_policy": "LEAST_REQUEST",
-        "ignore_health_on_host_removal": True,
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "circuit_breakers": {"thresholds": [{"priority": each, **plenty} for each in ("DEFAULT", "HIGH")]},
         "typed_extension_protocol_options": {
@@ -198,7 +202,6 @@ def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: 
         "route": {
             "weighted_clusters": {"clusters": clusters},
             "timeout": "0s",
-            "idle_timeout": f"{SILENCE_SECONDS_MAX}s",
             **action,
         },
     }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
 
 READ = ("get", "list", "watch")
+FOLLOW = ("list", "watch")
 MAKE = (*READ, "create", "patch", "delete")
 
 
@@ -45,8 +46,8 @@ AGENT_READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Model
 """Where somebody binds them."""
 
 GATEWAY = (
-    Rule("pilotage.dev", ("gatewayroutes",), READ, "which requests go where"),
+    Rule("pilotage.dev", ("gatewayroutes",), FOLLOW, "which requests go where"),
     Rule("pilotage.dev", ("gatewayroutes/status",), ("patch",), "to say what Envoy has made of it"),
-    Rule("discovery.k8s.io", ("endpointslices",), READ, "the addresses of Services"),
+    Rule("discovery.k8s.io", ("endpointslices",), FOLLOW, "the addresses of Services"),
 )
 """In all namespaces."""

@@ -1,0 +1,87 @@
+"""Routes that the operator writes, and what it makes of a real Envoy's word on them."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.kinds.names import ENDPOINTS
+from pilotage.kube import ObjectKey, merge_patch
+from pilotage.runtime import Manager, find_condition
+from tests.controllers.host_town import Agent
+from tests.gateway.town import Server
+from tests.kinds.objects import install
+from tests.support.kinds import NAMESPACES
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HOST = "operated.example.com"
+
+
+class Near(Agent):
+    """A stand-in for an agent, whose one server is here."""
+
+    def __init__(self, town, server):
+        super().__init__(town.world.client("agent-near"), "near")
+        self.start_seconds = 0.0
+        self._town, self._server = town, server
+
+    async def _register(self, process, *, ready):
+        conditions = {"ready": ready, "serving": True}
+        service = process.get("spec", "service")
+        await self._town.slice(process.meta.namespace, service, self._server.port, conditions=conditions)
+
+
+@contextlib.asynccontextmanager
+async def operated(town, ns):
+    """An operator for one namespace, and a Host with a server on it."""
+    await install(town.user)
+    for name in ("pilotage-system", "pilotage-hosts"):
+        await town.user.create(NAMESPACES, {"metadata": {"name": name}})
+    server = await Server("near").start()
+    manager = Manager(town.world.client("operator"), name="operator", seed=1)
+    add_endpoints(manager, Options(NobodyLooks(), server="sim", watched=ns))
+    running = asyncio.create_task(manager.run())
+    agent = asyncio.create_task(Near(town, server).run())
+    try:
+        yield
+    finally:
+        manager.stop()
+        await running
+        agent.cancel()
+        await asyncio.gather(agent, return_exceptions=True)
+        await server.stop()
+
+
+async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(town, ns):
+    key = ObjectKey(ns, "operated")
+    spec = {
+        "model": {"source": "hf://org/repo/model.gguf"},
+        "placement": {"kind": "Host", "host": "near"},
+        "route": {"kind": "Gateway", "host": HOST, "path": "/good"},
+    }
+
+    async def programmed(reason):
+        def so(obj):
+            found = find_condition(obj.get("status", "conditions", default=[]), "RouteProgrammed")
+            return found if found and found["reason"] == reason else None
+
+        obj = await until(town.user, ENDPOINTS, key, so)
+        assert obj is not None
+        return so(obj)
+
+    async with operated(town, ns):
+        await town.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
+        await programmed("ProvenByProxy")
+        assert await town.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})
+
+        await town.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/bad?path"}}}))
+        refused = await programmed("Rejected")
+        assert refused["status"] == "False"
+        assert "PathSeparatedPrefix: value does not match regex pattern" in refused["message"]
+        assert await town.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})  # the old one stays
+
+        await town.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/better"}}}))
+        await programmed("ProvenByProxy")
+        assert await town.get("/better", headers={"Host": HOST}) == (200, {"server": "near"})
