@@ -277,8 +277,8 @@ async def test_many_requests_can_be_sent_again_at_a_time(town, ns):
     await town.slice(ns, "enn", down.port, name="enn-2")
     await down.stop()
     await town.route(ns, "enn", {"enn": 100})
-    asked = [asyncio.create_task(town.post(f"/endpoints/{ns}/enn/", {"hold": True})) for _ in range(30)]
-    await holds(lambda: len(up.requests) == 30 or any(each.done() for each in asked))
+    asked = [asyncio.create_task(town.post(f"/endpoints/{ns}/enn/", {"hold": True})) for _ in range(150)]
+    await holds(lambda: len(up.requests) == 150 or any(each.done() for each in asked))
     up.release.set()
     assert {status for status, _ in await asyncio.gather(*asked)} == {200}
     again = await town.stat(f"^cluster.{ns}_enn_80.upstream_rq_retry$")

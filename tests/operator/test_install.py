@@ -59,8 +59,8 @@ def test_agents_and_the_gateway_get_what_they_need_and_their_leases_a_place():
         for rule in objects["ClusterRole/pilotage-gateway"]["rules"]
         for resource in rule["resources"]
     }
-    read = {"get", "list", "watch"}
-    assert verbs == {"gatewayroutes": read, "gatewayroutes/status": {"patch"}, "endpointslices": read}
+    follow = {"list", "watch"}
+    assert verbs == {"gatewayroutes": follow, "gatewayroutes/status": {"patch"}, "endpointslices": follow}
     (bound,) = objects["ClusterRoleBinding/pilotage-gateway"]["subjects"]
     assert bound == {"kind": "ServiceAccount", "name": "pilotage-gateway", "namespace": "ops"}
 
