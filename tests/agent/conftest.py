@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from pilotage.kube import Client, load_config
 from tests.agent.town import KINDS, Town, write_model
@@ -16,6 +17,13 @@ from tests.kinds.objects import install
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A GGUF that never ends by itself."""
     return write_model(tmp_path_factory.mktemp("models") / "tiny.gguf")
+
+
+@pytest.fixture(autouse=True)
+def logs_of_each_test() -> Iterator[None]:
+    """Whoever logs first decides what is logged from then on: not for the tests after this one."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -79,6 +79,9 @@ def keep(machine, monkeypatch, capsys):
 
 def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch, capsys):
     bring_up(machine)
+    said = (machine.data / "logs" / "operator.log").read_text()
+    assert said
+    assert "{" not in said.splitlines()[0], "it is for people"
     said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
     assert f"{machine.data} is up already. Take it down first: pilotage down" in said
     log = Layout(machine.data).logs / "up.log"

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import structlog
 
 from pilotage.runtime.writes import reconciling
 
+FORMAT = "PILOTAGE_LOGS"
+"""The variable that says ``text`` or ``json``, where it does not go by whether somebody looks on."""
+
 
 def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
-    """Log to standard error from this level up: as JSON lines, or readable where standard error is a terminal."""
-    as_json = not sys.stderr.isatty() if json is None else json
+    """Log to standard error from this level up: as JSON lines, or readable where standard error is a terminal.
+
+    `PILOTAGE_LOGS` says otherwise, if it is `text` or `json`.
+    """
+    said = {"json": True, "text": False}.get(os.environ.get(FORMAT, ""), not sys.stderr.isatty())
+    as_json = said if json is None else json
     renderer: list[structlog.typing.Processor] = (
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer()]
+        else [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
     )
     structlog.configure(
         processors=[

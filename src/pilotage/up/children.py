@@ -40,7 +40,8 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, MARK: str(self._layout.folder), "PYTHONUNBUFFERED": "1"},
+                # A person reads these logs, unless somebody has said that a program does.
+                env={"PILOTAGE_LOGS": "text", **os.environ, MARK: str(self._layout.folder), "PYTHONUNBUFFERED": "1"},
                 process_group=0,
             )
         found = seen(self._process.pid)
