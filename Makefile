@@ -12,9 +12,9 @@ test: $(VENV)/dev ## run every test, in four parts side by side, on real control
 	$(MAKE) --no-print-directory -j4 test-operator test-agent test-engine test-rest
 
 # What waits and what computes is spread over the parts so that they take about as long as each other.
-OPERATOR := $(addprefix tests/,controllers kinds models operator)
+OPERATOR := $(addprefix tests/,controllers kinds models operator serving traffic)
 AGENT    := $(addprefix tests/,agent sim up)
-ENGINE   := $(addprefix tests/,gateway runtime serving teardown traffic)
+ENGINE   := $(addprefix tests/,gateway runtime teardown)
 
 # They start Python some hundred times: it is to remember what it has compiled.
 test-%: export PYTHONDONTWRITEBYTECODE :=
