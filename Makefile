@@ -3,38 +3,30 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-operator test-agent test-engine test-rest simulate load lint bench conformance kube field manifests lock clean
+.PHONY: demo test simulate load lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
 
 test: $(VENV)/dev ## run every test, in four parts side by side, on real control planes, built if need be
-	$(MAKE) --no-print-directory -j4 test-operator test-agent test-engine test-rest
+	$(MAKE) --no-print-directory -j4 $(addprefix test-,$(PARTS) rest)
 
 # What waits and what computes is spread over the parts so that they take about as long as each other.
-OPERATOR := $(addprefix tests/,controllers kinds models operator serving traffic)
-AGENT    := $(addprefix tests/,agent sim up)
-ENGINE   := $(addprefix tests/,gateway runtime teardown)
+PARTS       := controllers runtime agent
+controllers := $(addprefix tests/,controllers kinds models operator serving traffic)
+runtime     := $(addprefix tests/,runtime gateway teardown)
+agent       := $(addprefix tests/,agent sim up)
+rest        := $(foreach part,$(PARTS),$(addprefix --ignore ,$($(part))))
 
 # They start Python some hundred times: it is to remember what it has compiled.
 test-%: export PYTHONDONTWRITEBYTECODE :=
+test-%: $(VENV)/dev
+	$(PYTHON) -m pytest -q $($*)
 
-test-operator: $(VENV)/dev
-	$(PYTHON) -m pytest -q $(OPERATOR)
-
-test-agent: $(VENV)/dev
-	$(PYTHON) -m pytest -q $(AGENT)
-
-test-engine: $(VENV)/dev
-	$(PYTHON) -m pytest -q $(ENGINE)
-
-test-rest: $(VENV)/dev
-	$(PYTHON) -m pytest -q $(addprefix --ignore ,$(OPERATOR) $(AGENT) $(ENGINE))
-
-simulate: $(VENV)/dev ## play every single fault of all teardowns, and every pair on the smallest: `make test` plays samples
+simulate: $(VENV)/dev ## play every single fault of all teardowns, and every pair on the smallest and on the informer: `make test` plays samples
 	$(PYTHON) -m pilotage.sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
 	  teardown-denied teardown-owner teardown-operator teardown-definition
-	$(PYTHON) -m pilotage.sim explore teardown --pairs
+	$(PYTHON) -m pilotage.sim explore teardown informer --pairs
 
 load: $(VENV)/dev ## 50 clients through 20 redeploys, scaling, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
 	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 tests/up/test_under_load.py

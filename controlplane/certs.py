@@ -9,8 +9,11 @@ from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 LIFETIME = datetime.timedelta(days=7)
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -31,12 +34,13 @@ class Authority:
 
     pair: KeyPair
     _certificate: x509.Certificate
-    _key: ec.EllipticCurvePrivateKey
+    _key: PrivateKey
 
     @classmethod
     def create(cls, folder: Path, name: str) -> Self:
         """Make a new authority, written to `name`.crt and `name`.key in the folder."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        # The API server checks a client's certificate at each request, and RSA is what can be checked fastest.
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         subject = _name(f"pilotage-{name}")
         certificate = (
             _builder(subject, subject, key.public_key())
@@ -99,7 +103,7 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, public_key: PublicKey) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -127,12 +131,12 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _pem(key: PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+def _write(pair: KeyPair, certificate: x509.Certificate, key: PrivateKey) -> None:
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     write_private(pair.key, _pem(key))

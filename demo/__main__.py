@@ -26,6 +26,8 @@ from pilotage.serving.resources import SERVICES, SLICES
 STARTED = time.monotonic()
 FINALIZER = "billing.example.com/invoice"
 CLIENTS = 20
+PAUSE_SECONDS = 0.1
+"""Of a client after an answer: without it all that is seen is how busy the machine is."""
 PARTS = (GATEWAY_ROUTES, PROCESSES, SLICES, SERVICES)
 """What an endpoint on this machine is made of."""
 
@@ -53,7 +55,7 @@ def story(demo: Machine) -> None:
     tell(f"A completion: POST {demo.url}/v1/chat/completions")
     show(f"  assistant says: {demo.ask('assistant')}")
 
-    tell(f"Another version, while {CLIENTS} clients ask without a pause, half of them streaming.")
+    tell(f"Another version, while {CLIENTS} clients ask again and again, half of them streaming.")
     asyncio.run(redeploy_under_load(demo))
     show(f"  assistant says: {demo.ask('assistant')}")
 
@@ -91,7 +93,7 @@ async def add_finalizer(demo: Machine) -> None:
 
 
 async def redeploy_under_load(demo: Machine) -> None:
-    async with Load(f"{demo.url}/v1/chat/completions", "assistant", clients=CLIENTS) as load:
+    async with Load(f"{demo.url}/v1/chat/completions", "assistant", clients=CLIENTS, pause=PAUSE_SECONDS) as load:
         await load.more(CLIENTS)
         await asyncio.to_thread(demo.run, f"pilotage redeploy assistant --model file://{demo.folder}/v2.gguf")
         await load.more(CLIENTS)

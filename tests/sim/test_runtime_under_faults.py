@@ -1,6 +1,6 @@
-"""`pilotage.runtime` under every single fault, and under pairs of them.
+"""`pilotage.runtime` under every single fault, and under a sample of the pairs of them, always the same one.
 
-Pairs are played in full where that takes less than about a minute of CPU; else a sample is, always the same one.
+`make simulate` plays every pair of the informer; `python -m pilotage.sim explore leader --pairs` those of the others.
 """
 
 import pytest
@@ -26,22 +26,12 @@ def test_every_single_fault_is_survived(scenario, seed):
 
 
 @pytest.mark.timeout(600)
-def test_the_informer_survives_every_pair_of_faults():
-    report = explore(InformerScenario, with_pairs=True)
-    assert report.played == report.possible > 1500, str(report)
-    assert report.failures == [], str(report)
-
-
-@pytest.mark.timeout(600)
-def test_leader_election_survives_pairs_of_faults():
-    """Of some 35,000 pairs, a sample; `python -m pilotage.sim explore leader --pairs` plays them all."""
-    report = explore(LeaderScenario, with_pairs=True, plans_max=150)
-    assert report.played == 150, str(report)
-    assert report.failures == [], str(report)
-
-
-@pytest.mark.timeout(600)
-def test_a_controller_survives_pairs_of_faults():
-    report = explore(ControllerScenario, with_pairs=True, plans_max=100)
-    assert report.played == 100, str(report)
+@pytest.mark.parametrize(
+    ("scenario", "pairs", "played"),
+    [(InformerScenario, 1_500, 300), (LeaderScenario, 30_000, 120), (ControllerScenario, 5_000, 100)],
+)
+def test_pairs_of_faults_are_survived(scenario, pairs, played):
+    report = explore(scenario, with_pairs=True, plans_max=played)
+    assert report.possible > pairs, str(report)
+    assert report.played == played, str(report)
     assert report.failures == [], str(report)

@@ -44,7 +44,7 @@ async def wait_gone(client: Client, items: Iterable[Item], on_gone: Callable[[Go
         async with asyncio.TaskGroup() as group:
             for (resource, namespace), there in places.items():
                 group.create_task(_Place(client, resource, namespace, there, on_gone).wait())
-    except* ApiError as errors:
+    except ExceptionGroup as errors:  # not `except*`: what is raised there, some 3.11 put into a group again
         raise errors.exceptions[0] from None
 
 

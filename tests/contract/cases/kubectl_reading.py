@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.case import Theme
+from tests.contract.cases.discovering import AGGREGATED
 from tests.contract.kit import Kit
 from tests.contract.kubectl import kubectl
 from tests.contract.objects import (
@@ -168,12 +169,14 @@ async def explain_custom(kit: Kit) -> None:
 
     async def published() -> bool:
         index = await kit.quiet.send("GET", "/openapi/v3")
-        found = await kit.quiet.send("GET", f"/apis/{kind.group}/v1")
-        return found.status == 200 and f"apis/{kind.group}/v1" in index.body["paths"]
+        groups = (await kit.quiet.accepting(AGGREGATED).send("GET", "/apis")).body["items"]
+        found = any(group["metadata"]["name"] == kind.group for group in groups)
+        return found and f"apis/{kind.group}/v1" in index.body["paths"]
 
-    await kit.until("its schema is published", published)
-    await kubectl(kit, "get", f"things.{kind.group}", shown=False)  # so that kubectl looks for new kinds
-    await kubectl(kit, "explain", "things.spec.n", f"--api-version={kind.group}/v1")
+    await kit.until("its kind and its schema are published, each at its own time", published)
+    # With the cache that all share, it would not look for new kinds.
+    own = {"KUBECACHEDIR": str(kit.server.place.cache / "explain-custom")}
+    await kubectl(kit, "explain", "things.spec.n", f"--api-version={kind.group}/v1", env=own)
 
 
 @theme.case(alone=True)

@@ -19,6 +19,7 @@ from tests.contract.objects import (
     service,
     stateful_set,
     with_pod,
+    with_service_account,
 )
 
 theme = Theme("table")
@@ -72,7 +73,6 @@ shows(
     "services",
     obj("v1", "Service", "a", spec={"type": "ExternalName", "externalName": "example.com"}),
 )
-shows("service accounts", "serviceaccounts", obj("v1", "ServiceAccount", "default"))
 shows("roles", "rbac.authorization.k8s.io/v1/roles", obj("rbac.authorization.k8s.io/v1", "Role", "a", rules=[]))
 shows(
     "role bindings",
@@ -163,6 +163,12 @@ async def whole_answer(kit: Kit) -> None:
         return body | {"rows": ageless, "columnDefinitions": wordless(body)}
 
     await kit.picking(pick).accepting(TABLE).list(LEASES)
+
+
+@theme.case()
+async def service_accounts(kit: Kit) -> None:
+    await with_service_account(kit)
+    await kit.picking(brief).accepting(TABLE).list("serviceaccounts")
 
 
 @theme.case()

@@ -73,9 +73,8 @@ def everybody() -> list[Seen]:
 def marks(pid: int) -> dict[str, str]:
     """Those of our two variables that it was started with; none where its environment cannot be read."""
     if _LINUX:
-        try:
-            raw = (_PROC / str(pid) / "environ").read_bytes()
-        except OSError:
+        raw = _read(pid, "environ")
+        if MARK.encode() not in raw and OWNER.encode() not in raw:
             return {}
         pairs = (word.decode(errors="replace").partition("=") for word in raw.split(b"\0"))
         return {name: value for name, _, value in pairs if name in (MARK, OWNER)}
@@ -119,15 +118,23 @@ def _same(now: Seen | None, before: Seen) -> bool:
 
 
 def _look_linux(pid: int) -> Seen | None:
-    try:
-        text = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:
+    text = _read(pid, "stat")
+    if not text:
         return None
     # The name, in parentheses, may hold anything. After it: state, parent, group, session, …; the 20th is the start.
     fields = text[text.rindex(b")") + 2 :].split()
     if fields[0] in (b"Z", b"X", b"x"):
         return None
     return Seen(pid, f"{_boot()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
+
+
+def _read(pid: int, name: str) -> bytes:
+    """A file of a process; empty where it is gone or not for us. Without `Path`: there are hundreds to read."""
+    try:
+        with open(f"{_PROC}/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+            return file.readall()
+    except OSError:
+        return b""
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -163,9 +164,9 @@ class TeardownScenario(Scenario):
         await asyncio.sleep(PREPARED_SECONDS)
         self.beginning = frozenset(self.history.made)
 
+    @abstractmethod
     async def prepare_story(self) -> None:
         """What is there before the teardown begins: fills `targets`, `bundles` and `owners`."""
-        raise NotImplementedError
 
     async def make(self, resource: Resource, body: Json, *, named: bool = True) -> Object:
         """Make an object, and name it."""

@@ -172,7 +172,8 @@ def _not_deleted(context: Context, namespace: Item, staying: list[Item], failure
     for group in context.groups(staying):
         explained += _stopping(context.causes_of(group.example))
     names = ", ".join(str(each).partition(" ")[0] for each in staying[:NAMED_MAX])
-    counted = f"{len(staying)} objects in it are not being deleted: {names}"
+    are = "object in it is" if len(staying) == 1 else "objects in it are"
+    counted = f"{len(staying)} {are} not being deleted: {names}"
     if failure or explained:
         yield Cause(
             Code.NAMESPACE_CONTENT_FAILURE,
