@@ -30,12 +30,13 @@ def test_plain(tmp_path):
 def session(
     folder: Path, tests: str, env: Mapping[str, str | None], *options: str
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A run of pytest over the given tests; a variable that is None is unset."""
+    """A run of pytest over the given tests; a variable that is None is unset. What it leaves is in the folder."""
     (folder / "test_it.py").write_text(tests)
     plugins = [part for name in ("tests.conftest", "no:cacheprovider", "no:hypothesispytest") for part in ("-p", name)]
     command = [sys.executable, "-m", "pytest", "-v", *plugins, *options]
     command += [f"--config-file={REPOSITORY / 'pyproject.toml'}", f"--rootdir={folder}", str(folder / "test_it.py")]
-    merged = {**os.environ, "PYTHONPATH": str(REPOSITORY), "CI": None, "PILOTAGE_TEST_KUBECONFIG": None, **env}
+    ours: dict[str, str | None] = {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(folder)}
+    merged = {**os.environ, **ours, "CI": None, "PILOTAGE_TEST_KUBECONFIG": None, **env}
     with subprocess.Popen(
         command,
         env={key: value for key, value in merged.items() if value is not None},
@@ -135,7 +136,7 @@ def test_a_build_that_fails_is_a_failure_and_says_why(tmp_path: Path, bare: dict
 def test_a_build_ends_with_the_run_that_began_it(tmp_path: Path, bare: dict[str, str | None]) -> None:
     go = FakeGo(tmp_path)
     go.set("hold")
-    with session(tmp_path, PLAIN_AND_CLUSTER, {**bare, "PATH": str(go.path), "TMPDIR": str(tmp_path)}) as process:
+    with session(tmp_path, PLAIN_AND_CLUSTER, {**bare, "PATH": str(go.path)}) as process:
         wait_for("call of go", lambda: go.calls)
         send(process, signal.SIGKILL)
         process.wait()
@@ -152,7 +153,7 @@ def test_nothing_is_built_for_a_run_that_needs_no_cluster(tmp_path: Path, bare: 
 
 
 def test_a_failure_keeps_the_logs_and_says_where(own_cluster: Cluster, tmp_path: Path) -> None:
-    code, output = run(tmp_path, "def test_it(namespace): raise ValueError", {"TMPDIR": str(tmp_path)})
+    code, output = run(tmp_path, "def test_it(namespace): raise ValueError", {})
     assert code == 1
     (folder,) = tmp_path.glob("pilotage-*")
     assert str(folder / "logs") in output.splitlines()
@@ -175,7 +176,7 @@ def test_it(namespace, cluster):
     told = tmp_path / "folder"
     # Things that a user may have set, and that must not reach the control plane.
     burden = {"https_proxy": "http://127.0.0.1:1", "http_proxy": "http://127.0.0.1:1", "ETCD_NAME": "other"}
-    with session(tmp_path, tests, {"TMPDIR": str(tmp_path), **burden}) as process:
+    with session(tmp_path, tests, burden) as process:
         folder = Path(wait_for("running test", lambda: told.read_text() if told.exists() else "", timeout=90))
         assert len(processes_of(folder)) == 5
         send(process, number, to_group=True)
@@ -198,7 +199,7 @@ def test_breaks(own_cluster):
     def namespaces() -> set[str]:
         return {each["metadata"]["name"] for each in own_cluster.request("GET", "/api/v1/namespaces")["items"]}
 
-    remote = {"PILOTAGE_TEST_KUBECONFIG": str(own_cluster.kubeconfig), "TMPDIR": str(tmp_path)}
+    remote = {"PILOTAGE_TEST_KUBECONFIG": str(own_cluster.kubeconfig)}
     before = namespaces()
     code, output = run(tmp_path, tests, remote)
     assert code == 0, output
