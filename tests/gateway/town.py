@@ -48,7 +48,8 @@ class Server:
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=keep_alive, shutdown_timeout=0.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        # Room for all that a test asks at a time.
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=2000).start()
         self.port = self._runner.addresses[0][1]
         return self
 
