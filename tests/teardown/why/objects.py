@@ -43,6 +43,8 @@ CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 EVENTS = Resource("", "v1", "events", "Event")
 
 FINALIZER = "staged.example.com/hold"
+SILENT = {"pilotage.dev/silent-kubelet": "true"}
+"""The annotation of a pod of whose end nobody ever hears: see `controlplane/stages.yaml`."""
 
 
 def unique(prefix: str) -> str:
@@ -93,7 +95,7 @@ def volume(name: str, policy: str = "Retain", **spec: Any) -> Json:
 async def node(stage: Stage, name: str, ready: str, reason: str = "KubeletReady") -> Object:
     """A Node that nobody plays: its Lease belongs to another kubelet, so that kwok leaves it alone.
 
-    kwok would play pods that come to it, though: make those first, and delete them.
+    Until kwok has seen that, it may play its pods, even those that were there before: they have to be `SILENT`.
     """
     now = utc_now()
     lease = {"holderIdentity": name, "leaseDurationSeconds": 3600, "renewTime": format_micro_time(now)}

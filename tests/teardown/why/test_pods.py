@@ -9,7 +9,7 @@ from pilotage.kube import PODS, Client, Object
 from pilotage.teardown.why.model import Verdict
 from pilotage.teardown.why.render import remedies_of
 from tests.support.waiting import until
-from tests.teardown.why.objects import FINALIZER, event, force_pods_out, node, pod, unique
+from tests.teardown.why.objects import FINALIZER, SILENT, event, force_pods_out, node, pod, unique
 from tests.teardown.why.staging import Stage, all_causes, name_of, root_codes, the
 
 pytestmark = pytest.mark.usefixtures("namespace_for_pods")
@@ -22,8 +22,8 @@ async def no_pods_left(client: Client, namespace: str) -> AsyncIterator[None]:
 
 
 async def deleted_pod(stage: Stage, on: str, grace: int = 30, **spec: Any) -> Object:
-    """A pod that runs on a node which is not there yet, and is being deleted: no kubelet has seen it."""
-    made = await stage.make(PODS, pod("worker", on, grace=grace, **spec))
+    """A pod that is being deleted, on a node whose kubelet says nothing about it."""
+    made = await stage.make(PODS, pod("worker", on, grace=grace, **spec), annotations=SILENT)
     await stage.status(PODS, made, {"phase": "Running"})
     await stage.delete(PODS, made)
     return made
