@@ -206,6 +206,20 @@ async def test_the_log_of_a_server_that_is_looked_after_does_not_grow_without_en
     town.nothing_is_left()
 
 
+async def test_a_log_that_cannot_be_put_aside_keeps_nobody_from_looking_after_its_server(town):
+    await town.start()
+    await town.serving(runtime=python_server(PLAIN), drainSeconds=0)
+    pid, path = town.pid(), Path(town.status()["logFile"])
+    in_the_way = path.with_name(f"{path.name}.new")
+    in_the_way.mkdir()
+    os.truncate(path, logs.BYTES_MAX + 1)
+    os.kill(pid, signal.SIGKILL)
+    await town.until(lambda: town.status()["restarts"] == 1 and town.is_ready())
+    assert logs.size(path) > logs.BYTES_MAX, "nothing is cut that was not copied"
+    in_the_way.rmdir()
+    await town.until(lambda: logs.size(path) < logs.BYTES_MAX)
+
+
 def test_the_tail_of_a_log_begins_where_it_is_asked_to(tmp_path):
     path = Path(tmp_path, "log")
     path.write_text("before\nafter\n")

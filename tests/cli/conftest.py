@@ -1,4 +1,4 @@
-"""A server with our own kinds in it, for the commands on endpoints."""
+"""Servers for the commands: a bare one, and one with our own kinds in it."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube.discovery_memory import DiscoveryMemory
+from tests.cli.running import ask
 from tests.cli.serving import Chat
 from tests.contract.server import harbor
 from tests.kinds.objects import install
@@ -22,11 +23,18 @@ def discovery_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     return folder
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """The kubeconfig of a server that needs no cluster."""
+    with harbor() as place:
+        yield place.kubeconfig
+
+
 @pytest.fixture(scope="session")
 def serving_server() -> Iterator[Path]:
     """Its kubeconfig."""
     with harbor() as place:
-        Chat(place.kubeconfig, "default").ask(install)
+        ask(place.kubeconfig, install)
         yield place.kubeconfig
 
 

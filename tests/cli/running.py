@@ -1,17 +1,22 @@
 """Commands, run as a person runs them: in this process, or on a terminal of their own."""
 
+import asyncio
 import os
 import pty
 import select
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from click.testing import CliRunner
 
 from pilotage.cli import pilotage
+from pilotage.kube import Client, load_config
+
+T = TypeVar("T")
 
 SECONDS_MAX = 60.0
 NO_SERVER = """
@@ -40,6 +45,16 @@ def run(*args: str | Path, kubeconfig: Path | None = None, stdin: str | None = N
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception  # a traceback is what nobody may ever see
     return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def ask(kubeconfig: Path, what: Callable[[Client], Awaitable[T]]) -> T:
+    """One thing that a client does, for as long as it takes."""
+
+    async def connected() -> T:
+        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
+            return await what(client)
+
+    return asyncio.run(connected())
 
 
 def run_on_terminal(*args: str | Path, typed: str = "", **environment: str) -> Ran:

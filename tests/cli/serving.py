@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from pilotage.kinds.endpoint import EndpointSpec
 from pilotage.kinds.names import ENDPOINTS
-from pilotage.kube import LEASES, Absent, Client, Object, ObjectKey, Resource, load_config, merge_patch
+from pilotage.kube import LEASES, Absent, Client, Object, ObjectKey, Resource, merge_patch
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now
-from tests.cli.running import Ran, run
+from tests.cli.running import Ran, ask, run
 from tests.support.waiting import until
 
 T = TypeVar("T")
@@ -32,12 +32,7 @@ class Chat(NamedTuple):
 
     def ask(self, what: Callable[[Client], Awaitable[T]]) -> T:
         """One thing that a client does there."""
-
-        async def connected() -> T:
-            async with Client.connect(load_config(kubeconfig=str(self.kubeconfig))) as client:
-                return await what(client)
-
-        return asyncio.run(connected())
+        return ask(self.kubeconfig, what)
 
     def run(self, *args: str | Path, stdin: str | None = None) -> Ran:
         """A command, here, with nobody to ask."""

@@ -3,7 +3,6 @@
 In which order trees go is tested in `tests/teardown/test_delete_trees.py`.
 """
 
-import asyncio
 import contextlib
 import json
 import re
@@ -28,11 +27,10 @@ from pilotage.kube import (
     Object,
     ObjectKey,
     Resource,
-    load_config,
     merge_patch,
 )
 from pilotage.teardown.gather import gather
-from tests.cli.running import NO_SERVER, Ran, run, run_on_terminal
+from tests.cli.running import NO_SERVER, Ran, ask, run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds
 from tests.support.waiting import eventually
@@ -55,12 +53,7 @@ class Place(NamedTuple):
 
     def ask(self, what: Callable[[Client], Awaitable[T]]) -> T:
         """One thing that a client does there."""
-
-        async def connected() -> T:
-            async with Client.connect(load_config(kubeconfig=str(self.kubeconfig))) as client:
-                return await what(client)
-
-        return asyncio.run(connected())
+        return ask(self.kubeconfig, what)
 
     def make(self, name: str, *finalizers: str, **labels: str) -> Object:
         """A ConfigMap."""
@@ -94,13 +87,6 @@ class Place(NamedTuple):
     def resume(self, *args: str | Path) -> Ran:
         """The command, here, with nobody to ask; the receipt knows the namespace."""
         return run("delete", "--resume", *args, kubeconfig=self.kubeconfig)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Path]:
-    """The kubeconfig of a server that needs no cluster."""
-    with harbor() as place:
-        yield place.kubeconfig
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from controlplane import Access
-from pilotage.kube import Client, KindNotServed, Object, Resource, load_config
-from tests.cli.running import Ran, run
-from tests.contract.server import harbor
+from pilotage.kube import Client, KindNotServed, Object, Resource
+from tests.cli.running import Ran, ask, run
 from tests.support import kinds
 from tests.support.waiting import eventually
 
@@ -20,23 +18,6 @@ T = TypeVar("T")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Resource("", "v1", "pods", "Pod")
 SCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Path]:
-    """The kubeconfig of a server that needs no cluster."""
-    with harbor() as place:
-        yield place.kubeconfig
-
-
-def ask(kubeconfig: Path, what: Callable[[Client], Awaitable[T]]) -> T:
-    """One thing that a client does there."""
-
-    async def connected() -> T:
-        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
-            return await what(client)
-
-    return asyncio.run(connected())
 
 
 def fill(kubeconfig: Path, namespace: str) -> list[Object]:

@@ -1,19 +1,16 @@
 """``pilotage why``: exit codes, the dump, ``--fix`` with its questions, and colours."""
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from controlplane import Access, Cluster
-from pilotage.kube import PODS, Absent, Client, Object, ObjectKey, load_config
+from pilotage.kube import PODS, Absent, Client, Object, ObjectKey
 from pilotage.teardown import decide
 from pilotage.teardown.why.families import owners
-from tests.cli.running import run, run_on_terminal
-from tests.contract.server import harbor
+from tests.cli.running import ask, run, run_on_terminal
 from tests.support import kinds
 from tests.support.waiting import until
 from tests.teardown.why.staging import controllers_paused
@@ -103,23 +100,6 @@ def test_colours_are_for_terminals_and_only_if_wanted(dump: Path):
     assert "\x1b[" not in run("why", "cm/stuck", "-f", dump).out
     assert "\x1b[" in run_on_terminal("why", "cm/stuck", "-f", dump).out
     assert "\x1b[" not in run_on_terminal("why", "cm/stuck", "-f", dump, NO_COLOR="1").out
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Path]:
-    """The kubeconfig of a server that needs no cluster."""
-    with harbor() as place:
-        yield place.kubeconfig
-
-
-def ask(kubeconfig: Path, what: Callable[[Client], Awaitable[T]]) -> T:
-    """One thing that a client does there."""
-
-    async def connected() -> T:
-        async with Client.connect(load_config(kubeconfig=str(kubeconfig))) as client:
-            return await what(client)
-
-    return asyncio.run(connected())
 
 
 def is_gone(kubeconfig: Path, resource: Any, namespace: str, name: str) -> bool:

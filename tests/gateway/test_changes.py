@@ -9,7 +9,7 @@ from pilotage.gateway.inputs import ENDPOINT_SLICES, Backend, Route
 from pilotage.gateway.snapshot import LDS, RDS, compiled
 from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import ObjectKey
-from tests.gateway.town import code, holds
+from tests.gateway.town import Server, Town, code, holds
 from tests.support.waiting import eventually, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -241,12 +241,18 @@ async def test_a_refused_route_that_is_deleted_leaves_nothing(town, ns):
     assert code(await town.get(f"/endpoints/{ns}/bad/")) == (404, "not_found")
 
 
-async def test_where_one_server_refuses_connections_the_other_gets_the_request_once(town, ns):
-    up, down = await town.server(ns, "k-1"), await town.server(ns, "k-2")
-    await town.slice(ns, "kay", up.port, name="kay-1")
-    await town.slice(ns, "kay", down.port, name="kay-2")
+async def one_of_two_away(town: Town, ns: str, name: str) -> Server:
+    """A route to two servers of which one refuses connections. Returns the other."""
+    up, down = await town.server(ns, f"{name}-up"), await town.server(ns, f"{name}-down")
+    for each in (up, down):
+        await town.slice(ns, name, each.port, name=f"{each.name}-x")
     await down.stop()
-    await town.route(ns, "kay", {"kay": 100})
+    await town.route(ns, name, {name: 100})
+    return up
+
+
+async def test_where_one_server_refuses_connections_the_other_gets_the_request_once(town, ns):
+    up = await one_of_two_away(town, ns, "kay")
     answers = [await town.post(f"/endpoints/{ns}/kay/", {"number": number}) for number in range(60)]
     assert {status for status, _ in answers} == {200}
     assert [json.loads(each)["number"] for each in up.bodies] == [*range(60)]
@@ -272,11 +278,7 @@ async def test_all_servers_away_is_said_in_words(town, ns):
 
 async def test_many_requests_can_be_sent_again_at_a_time(town, ns):
     """Envoy's default is 3: a server that is away would fail all the others that come to it just then."""
-    up, down = await town.server(ns, "n-1"), await town.server(ns, "n-2")
-    await town.slice(ns, "enn", up.port, name="enn-1")
-    await town.slice(ns, "enn", down.port, name="enn-2")
-    await down.stop()
-    await town.route(ns, "enn", {"enn": 100})
+    up = await one_of_two_away(town, ns, "enn")
     asked = [asyncio.create_task(town.post(f"/endpoints/{ns}/enn/", {"hold": True})) for _ in range(150)]
     await holds(lambda: len(up.requests) == 150 or any(each.done() for each in asked))
     up.release.set()

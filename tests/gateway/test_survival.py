@@ -138,7 +138,7 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
 
         await eventually(gone)
         assert 'service="d-1"' not in await metrics(town)
-        assert [*town.control.program.endpoints] == [f"{ns}_d-2_80"]
+        await holds(lambda: [*town.control.program.endpoints] == [f"{ns}_d-2_80"])  # as soon as Envoy has said so
         key = ObjectKey(ns, "dee")
         await until(town.user, GATEWAY_ROUTES, key, lambda obj: "counts" not in obj.get("status"))
         assert await town.get("/endpoints/dee/") == (200, {"server": "d-2"})

@@ -120,12 +120,23 @@ class Tending:
         self._tally.checks.labels(health.verdict.value).value += 1
         if health.verdict is Verdict.DEAD:
             return await self._ended(entry, ward)
-        logs.rotate(Path(entry.log))
+        self._keep_short(entry, ward)
         if health.verdict is Verdict.HEALTHY:
             return await self._well(obj, entry, ward)
         if entry.state is State.STARTING:
             return await self._not_yet(spec, entry, ward, health)
         return await self._sick(obj, entry, ward, health)
+
+    def _keep_short(self, entry: Entry, ward: Ward) -> None:
+        """A log that cannot be put aside, on a full disk say, keeps nobody from looking after its server."""
+        try:
+            logs.rotate(Path(entry.log))
+        except OSError as error:
+            if not ward.log_stuck:
+                _log.warning("a log is too long and cannot be put aside", log=entry.log, error=str(error))
+            ward.log_stuck = True
+        else:
+            ward.log_stuck = False
 
     async def _well(self, obj: Object, entry: Entry, ward: Ward) -> Look:
         try:

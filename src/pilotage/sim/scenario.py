@@ -57,7 +57,6 @@ class Scenario(ABC):
             process.disturbance.counts.freeze()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FAULT_SECONDS_MAX
-        for process in self.running.values():
-            while loop.time() < deadline and not process.disturbance.over:  # noqa: ASYNC110 - looking costs no time
-                await asyncio.sleep(1.0)
+        disturbances = [process.disturbance for process in self.running.values()]
+        await self.world.until(lambda: loop.time() >= deadline or all(each.over for each in disturbances))
         await asyncio.sleep(seconds)

@@ -1,16 +1,12 @@
-"""Keeps the logs of the parts, and the supervisor's own, from growing for ever.
-
-Who writes one has it open for appending. To begin a new one it is copied and then cut to nothing: the next line goes to
-the new end, and nobody has to be told. Lines that come between the two are lost.
-"""
+"""Keeps the logs of the parts, and the supervisor's own, from growing for ever: see `runtime.logfiles`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
 from typing import TYPE_CHECKING
+
+from pilotage.runtime.logfiles import put_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,13 +18,7 @@ LOOK_SECONDS = 5.0
 
 def rotate(log: Path) -> None:
     """Put one that is too long aside, as ``….log.1``, in place of the one before. Raises OSError."""
-    try:
-        if log.stat().st_size <= BYTES_MAX:
-            return
-    except FileNotFoundError:
-        return
-    shutil.copyfile(log, log.with_name(f"{log.name}.1"))
-    os.truncate(log, 0)
+    put_aside(log, BYTES_MAX)
 
 
 async def keep_short(logs: Sequence[Path], say: Callable[[str], None]) -> None:

@@ -1,14 +1,13 @@
 """The logs of servers: files that they write to by themselves, so that they go on when the agent is gone.
 
-A server has its file open for appending. To rotate it, it is copied and then cut to nothing: the server's next line
-goes to the new end, and it never has to be told. Lines that come between the two are lost; a pipe would lose none, and
-would stop the server when nobody reads.
+They are kept short while they are written: see `runtime.logfiles`.
 """
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
+
+from pilotage.runtime.logfiles import of_one, put_aside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,17 +27,8 @@ def size(path: Path) -> int:
 
 
 def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
-    """Begin a new one if this one is too long."""
-    if size(path) <= bytes_max:
-        return False
-    for number in range(KEPT - 1, 0, -1):
-        older = _numbered(path, number)
-        if older.exists():
-            older.replace(_numbered(path, number + 1))
-    shutil.copyfile(path, _numbered(path, 1))
-    with path.open("r+b") as file:
-        file.truncate(0)
-    return True
+    """Begin a new one if this one is too long. Raises OSError where it cannot: nothing is lost then."""
+    return put_aside(path, bytes_max, KEPT)
 
 
 def tail(path: Path, since: int = 0) -> str:
@@ -54,9 +44,5 @@ def tail(path: Path, since: int = 0) -> str:
 
 def remove(path: Path) -> None:
     """It and the earlier ones."""
-    for each in (path, *(_numbered(path, number) for number in range(1, KEPT + 1))):
+    for each in of_one(path, KEPT):
         each.unlink(missing_ok=True)
-
-
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")

@@ -28,6 +28,8 @@ SOURCE = "sim.pilotage.dev/source"
 """The label of what is to be copied, and, with the source's uid, of the copy."""
 FINALIZER = "sim.pilotage.dev/copy"
 SETTLED_SECONDS = 90.0
+PACE_SECONDS = 1.0
+"""Between what a person does and what a person does next, however far the program is."""
 
 
 class Copier:
@@ -133,12 +135,12 @@ class ControllerScenario(Scenario):
         """Sources come, change, go, and come again under the same name."""
         await self._make("a")
         await self._make("c")
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(PACE_SECONDS)
         await self._make("b")
         await self.others.patch(CONFIG_MAPS, ObjectKey(NAMESPACE, "a"), merge_patch({"data": {"n": "2"}}))
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(PACE_SECONDS)
         await self._unmake("b")
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(PACE_SECONDS)
         await self._unmake("c")
         await self.world.until(lambda: self.world.find(CONFIG_MAPS, ObjectKey(NAMESPACE, "b")) is None)
         await self._make("b")

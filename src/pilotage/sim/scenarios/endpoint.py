@@ -6,7 +6,6 @@ superseded goes, and in the end nothing is left but the records, each with a rec
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,7 @@ class EndpointLife(Scenario):
         await self.others.create(NAMESPACES, {"metadata": {"name": "pilotage-system"}})
         cluster = models.run_all(self.world.client("models"), seed=1, leave_out=frozenset({"hpa", "job", "namespaces"}))
         self.world.live(cluster, "models")
-        await asyncio.sleep(1.0)
+        await self.world.settle(1.0)
 
     async def play(self) -> None:
         """A person deploys, redeploys and deletes."""

@@ -7,12 +7,14 @@ writes again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from pilotage.kube import LEASES, ObjectKey, Resource, merge_patch
 from pilotage.kube.wire import parse_time
 from pilotage.runtime import Election, LeaseLost, Manager, Result, utc_now
 from pilotage.sim.scenario import Scenario
+from pilotage.sim.world import NotSettled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,10 +83,8 @@ class LeaderScenario(Scenario):
         await self.after_faults(0.0)
         healed = asyncio.get_running_loop().time()
         await self.world.until(lambda: self.last_write > healed, LEADER_SECONDS_MAX)
-        for _ in range(round(2 * LEASE_SECONDS)):
-            if self.found:
-                return  # two who both write wake each other for ever, and enough is seen
-            await asyncio.sleep(1.0)
+        with contextlib.suppress(NotSettled):  # nothing was found until then, as it should be
+            await self.world.until(lambda: self.found, 2 * LEASE_SECONDS)
 
     def problems(self) -> list[str]:
         """What `_written` has found, and whether somebody leads."""

@@ -32,6 +32,8 @@ QUIET_SECONDS = 700.0
 """Longer than two looks at a failed Model are apart."""
 HOUR_SECONDS = 3600.0
 FETCH_SECONDS = 12.0
+PACE_SECONDS, PAUSE_SECONDS = 3.0, 20.0
+"""Between what a person does and what a person does next, however far the program is."""
 SIZE = 12_000_000
 
 
@@ -130,18 +132,18 @@ class ModelScenario(Scenario):
         await self._make("mended", "https://a/wrong.gguf")
         await self._make("never", "https://a/never.gguf")
         await self._make("secret", "https://a/secret.gguf", {"name": "token"})
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(PACE_SECONDS)
         await self._patch("mended", {"spec": {"source": "https://a/right.gguf"}})
-        await asyncio.sleep(20.0)
+        await asyncio.sleep(PAUSE_SECONDS)
         # One that its controller has not seen yet cannot be held: it is gone as soon as it is deleted.
         held = self._finalizers("a")
         await self._unmake(MODELS, "a")
         self.outside.there.add("https://a/late.gguf")
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(PACE_SECONDS)
         if held and not self._finalizers("a"):
             self.after.append("a Model went while an endpoint used it")
         await self._unmake(ENDPOINTS, "e")
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(PACE_SECONDS)
         await self._unmake(MODELS, "b")
         await self.after_faults(0.0)
         await self.world.settle(QUIET_SECONDS)
