@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,13 +15,30 @@ import field as others
 import pilotage
 from bench.peers.parallel import in_parallel
 from bench.progress import say
-from bench.teardown.bundles import CONCURRENCY, GROWN, LABEL, MADE, Made, create, left, write_manifests
+from bench.teardown.bundles import (
+    AUTOSCALERS,
+    CONCURRENCY,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    GROWN,
+    INGRESSES,
+    LABEL,
+    MADE,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    Made,
+    create,
+    left,
+    write_manifests,
+)
 from controlplane import assets
 from pilotage.kube import Absent, Client, Propagation, Resource, load_config
 
 RUN_SECONDS_MAX = 3600
 NAME = "bench"
 POLL_SECONDS = 0.01
+Kinds = tuple[Resource, ...]
 
 
 class CommandFailed(Exception):
@@ -97,20 +114,43 @@ def _create(task: Task) -> None:
 
 
 def _floor(task: Task) -> None:
+    _bare(task, [(MADE, (*MADE, *GROWN))])
+
+
+def _floor_in_order(task: Task) -> None:
+    """What the order alone costs: the phases of a teardown, for all endpoints at once, by who knows all in advance."""
+    _bare(
+        task,
+        [
+            ((INGRESSES,), (INGRESSES,)),
+            ((AUTOSCALERS,), (AUTOSCALERS,)),
+            ((DEPLOYMENTS,), (DEPLOYMENTS, REPLICA_SETS, PODS)),
+            ((SERVICES, CONFIG_MAPS), (*MADE, *GROWN)),
+        ],
+    )
+
+
+def _bare(task: Task, steps: Sequence[tuple[Kinds, Kinds]]) -> None:
+    """For each step, send the DELETEs of some kinds, then list the metadata of some until there are none of them."""
+
+    async def step(client: Client, kinds: Kinds, there: Kinds) -> None:
+        doomed = [each for each in task.made if each.resource in kinds]
+
+        async def delete(number: int) -> None:
+            each = doomed[number]
+            with contextlib.suppress(Absent):
+                await client.delete(each.resource, each.key, uid=each.uid, propagation=Propagation.BACKGROUND)
+
+        await in_parallel(delete, range(len(doomed)), min(CONCURRENCY, len(doomed)))
+        while there:
+            started = time.monotonic()
+            there = tuple(await left(client, task.namespace, there))
+            await asyncio.sleep(max(POLL_SECONDS, time.monotonic() - started) if there else 0)
+
     async def main() -> None:
         async with Client.connect(load_config(kubeconfig=str(task.kubeconfig)), name=NAME) as client:
-
-            async def delete(number: int) -> None:
-                each = task.made[number]
-                with contextlib.suppress(Absent):
-                    await client.delete(each.resource, each.key, uid=each.uid, propagation=Propagation.BACKGROUND)
-
-            await in_parallel(delete, range(len(task.made)), min(CONCURRENCY, len(task.made)))
-            there: tuple[Resource, ...] = (*MADE, *GROWN)
-            while there:
-                started = time.monotonic()
-                there = tuple(await left(client, task.namespace, there))
-                await asyncio.sleep(max(POLL_SECONDS, time.monotonic() - started) if there else 0)
+            for kinds, there in steps:
+                await step(client, kinds, there)
 
     asyncio.run(main())
 
@@ -164,9 +204,11 @@ PILOTAGE = (str(Path(sys.executable).with_name("pilotage")),)
 """As it is installed, and as people call it: `python -m` would take 10 ms more to find it."""
 
 FLOOR = "floor"
+ORDERED_FLOOR = "floor in order"
 KUBECTL = "kubectl"
 CONTESTANTS = (
     Contestant(FLOOR, _floor, _create),
+    Contestant(ORDERED_FLOOR, _floor_in_order, _create),
     Contestant("pilotage", _pilotage_by_label, _create, _pilotage_can_delete),
     Contestant("pilotage -f", _pilotage_by_files, _create, _pilotage_can_delete),
     Contestant("kapp", _kapp_delete, _kapp_deploy, lambda: _tool("kapp")),

@@ -185,6 +185,29 @@ def test_a_dry_run_ends_with_1_where_something_probably_stands_in_the_way(place:
     assert f"pod/user -n {place.namespace}" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("keep", "stay"), [("caches", ["chat-cache"]), ("volumes", ["chat-cache", "data"]), ("secrets", [])]
+)
+def test_what_is_to_be_kept_stays_and_stands_in_the_receipt(place: Place, tmp_path: Path, keep: str, stay: list[str]):
+    async def create(client: Client) -> None:
+        for name in ("chat-cache", "data"):
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            made = await client.create(CLAIMS, {"metadata": {"name": name}, "spec": spec}, namespace=place.namespace)
+            # Nobody is here who would see that no pod uses it.
+            await client.patch(CLAIMS, made.key, merge_patch({"metadata": {"finalizers": None}}))
+
+    place.ask(create)
+    place.make("chat-cache")
+    receipt = tmp_path / "r.json"
+    ran = place.delete("--all", "--keep", keep, "--yes", "--receipt", receipt)
+    assert (ran.code, ran.err) == (0, "")
+    left = place.ask(lambda client: client.list(CLAIMS, place.namespace)).items
+    assert sorted(each.meta.name for each in left) == stay
+    told = json.loads(receipt.read_text())["objects"]
+    assert sorted(each["name"] for each in told if each["state"] == "kept") == stay
+    assert place.find("chat-cache") is None, "a ConfigMap of such a name is no cache"
+
+
 def test_without_a_terminal_nobody_is_asked_and_nothing_done(place: Place, tmp_path: Path):
     made = place.make("a")
     ran = place.delete("cm/a", "--receipt", tmp_path / "r.json")

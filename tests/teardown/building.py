@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from pilotage.kinds.names import MODELS
 from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.decision import Sight
@@ -30,6 +31,7 @@ KINDS = {
         Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False),
         Resource("", "v1", "namespaces", "Namespace", namespaced=False),
         Resource("", "v1", "endpoints", "Endpoints"),
+        MODELS,
         Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
         Resource("networking.k8s.io", "v1", "ingresses", "Ingress"),
         Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),

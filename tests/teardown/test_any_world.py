@@ -21,8 +21,16 @@ from pilotage.teardown.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of
 from tests.teardown.model import Cluster, Thing, run
 
-SOURCE_FIRST = (Relation.ROUTES_TO, Relation.SCALES, Relation.MOUNTS, Relation.CLAIMS, Relation.TARGETS, Relation.NEEDS)
-RELATIONS = (*SOURCE_FIRST, Relation.SELECTS, Relation.PROTECTS)
+SOURCE_FIRST = (
+    Relation.ROUTES_TO,
+    Relation.SCALES,
+    Relation.MOUNTS,
+    Relation.CLAIMS,
+    Relation.TARGETS,
+    Relation.NEEDS,
+    Relation.PROTECTS,
+)
+RELATIONS = (*SOURCE_FIRST, Relation.SELECTS)
 EXAMPLES = 500
 WHAT = (
     "Deployment",
@@ -156,6 +164,19 @@ def asked_for(ledger: Ledger, uid: str) -> str:
     return next(each for each in above(ledger, uid) if entries[each].disposition is Disposition.DELETE)
 
 
+def first_and_then(edge: Edge, phases: Mapping[str, Phase]) -> tuple[str, str]:
+    """Which of the two that a relation is between has to be gone before the other begins to go."""
+    assert edge.target is not None
+    source, target = edge.source.uid, edge.target.uid
+    if edge.source.resource.kind == "PodDisruptionBudget":
+        return target, source  # it guards for as long as there is something to guard
+    if phases[target] is Phase.DETACH and phases[source] > Phase.DETACH:
+        return target, source  # routes go first, whoever has them
+    if edge.relation is Relation.SELECTS and phases[source] > phases[target]:
+        return target, source  # a Service stays until its pods are gone
+    return source, target
+
+
 @given(stories)
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_the_order_never_violates_a_relation(story):
@@ -170,13 +191,11 @@ def test_the_order_never_violates_a_relation(story):
     circles = [set(circle) for circle in ledger.cycles]
     for edge in story.edges:
         assert edge.target is not None
-        first, then = edge.source.uid, edge.target.uid
-        if edge.relation not in SOURCE_FIRST or edge.source.resource.kind == "PodDisruptionBudget":
+        if not {edge.source.uid, edge.target.uid} <= going:
             continue
-        if not {first, then} <= going or any((each, then) in kept_by for each in above(ledger, first)):
+        first, then = first_and_then(edge, {uid: entry.phase for uid, entry in entries.items()})
+        if any((each, then) in kept_by for each in above(ledger, first)):
             continue  # who keeps a finalizer goes after it, with all it takes along
-        if entries[then].phase is Phase.DETACH and entries[first].phase > Phase.DETACH:
-            first, then = then, first  # routes go first, whoever has them
         one, other = asked_for(ledger, first), asked_for(ledger, then)
         related = {*above(ledger, first)} & {*above(ledger, then)}
         if one == other or related & {first, then, one, other}:
@@ -187,6 +206,20 @@ def test_the_order_never_violates_a_relation(story):
         if began is None or {other, then} & holders:
             continue  # it was on its way before, or is marked first: what its parts wait for is another matter
         assert cluster.gone_at[first] <= began, f"{edge}: {entries[other]} began while {entries[first]} was there"
+
+
+@given(stories)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_an_owner_whose_parts_go_one_by_one_is_gone_last(story):
+    ledger = story.ledger()
+    note("\n".join(map(repr, ledger.entries)))
+    cluster = Cluster.of(story.world, NOW)
+    run(ledger, cluster)
+    entries = ledger.by_uid()
+    for part in ledger.going:
+        owner = entries.get(part.owner)
+        if part.disposition is Disposition.DELETE and owner is not None and owner.hold:
+            assert cluster.gone_at[part.uid] <= cluster.gone_at[owner.uid], f"{owner} was gone before {part}"
 
 
 @given(stories)

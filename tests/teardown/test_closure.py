@@ -20,6 +20,7 @@ SERVICE = item("Service")
 SLICE = item("EndpointSlice", labels={"kubernetes.io/service-name": "web"})
 ENDPOINTS = item("Endpoints")
 INGRESS, CONFIG, SECRET, CLAIM = item("Ingress"), item("ConfigMap"), item("Secret"), item("PersistentVolumeClaim")
+CACHE, MODEL = item("PersistentVolumeClaim", "web-cache"), item("Model", "weights")
 SHARED = item("Secret", "shared", owners=(DEPLOYMENT, SERVICE))
 FAR_INGRESS, FAR_CONFIG = item("Ingress", "far", namespace="edge"), item("ConfigMap", "far", namespace="edge")
 ELSEWHERE = item("Pod", "elsewhere", owners=(DEPLOYMENT,), namespace="other")
@@ -90,6 +91,9 @@ CASES = [
           NAMESPACE: "it would take persistentvolumeclaim/web -n shop along, which is kept"},
          policy=Policy(keep=frozenset({Keep.VOLUMES})),
          remarks=["namespace/shop stays: it would take persistentvolumeclaim/web -n shop along, which is kept"]),
+    Case("weights that were fetched can be kept, whatever becomes of other claims", (CLAIM, CACHE, MODEL),
+         [CLAIM, CACHE, MODEL], {CLAIM: "named"}, {CACHE: "kept as asked; named", MODEL: "kept as asked; named"},
+         policy=Policy(keep=frozenset({Keep.CACHES}))),
     Case("what refers to it stays, unless asked for", EVERYTHING, [SERVICE], {SERVICE: "named"},
          edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE)]),
     Case("with --adopt it goes, if it refers to nothing else", EVERYTHING, [SERVICE],

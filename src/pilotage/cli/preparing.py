@@ -64,7 +64,8 @@ def target_options(command: Callable[P, R]) -> Callable[P, R]:
             "--keep",
             metavar="WHAT",
             multiple=True,
-            help="What stays: volumes, secrets, configs, or KIND/NAME. Can be given several times.",
+            help="What stays: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
+            "several times.",
         ),
         click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),
         files_option("All objects in these manifests: files, folders, or - for stdin."),

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pilotage.kube import Client
     from pilotage.teardown.ledger import Ledger
 
-CACHE_SUFFIX = "-cache"
 UNPROVEN_SECONDS = 5.0
 """How long a router that nobody can look into is given to let go of a route."""
 
@@ -96,7 +95,7 @@ def first_ledger(
     world = _world(parts, now, spec.target.namespace)
     named = _named(world)  # what is owned by something else here goes with it
     _add(world, beside.found)
-    ledger = make_ledger(world, relate(world), named, _policy(spec.deletion, parts), who_keeps=_who_keeps)
+    ledger = make_ledger(world, relate(world), named, _policy(spec.deletion), who_keeps=_who_keeps)
     return msgspec.structs.replace(ledger, remarks=(*ledger.remarks, *remarks, *beside.problems))
 
 
@@ -132,17 +131,11 @@ def _add(world: World, found: Iterable[Seen]) -> None:
             world.read_kind(KindReading(seen.resource))
 
 
-def _policy(deletion: Deletion, parts: list[Seen]) -> Policy:
+def _policy(deletion: Deletion) -> Policy:
     timeouts = deletion.timeouts
-    keep = {"Volumes": Keep.VOLUMES, "Secrets": Keep.SECRETS}
-    claims = [
-        seen.object.meta.uid
-        for seen in parts
-        if seen.resource.kind == "PersistentVolumeClaim" and seen.object.meta.name.endswith(CACHE_SUFFIX)
-    ]
+    keep = {"Volumes": Keep.VOLUMES, "ModelCache": Keep.CACHES, "Secrets": Keep.SECRETS}
     return Policy(
         keep=frozenset(keep[each] for each in deletion.keep if each in keep),
-        keep_uids=frozenset(claims if "ModelCache" in deletion.keep else ()),
         drain_seconds=deletion.drain_seconds,
         detach_seconds=UNPROVEN_SECONDS,
         timeout_seconds=timeouts.detach + timeouts.drain + timeouts.quiesce + timeouts.stop + timeouts.remove,

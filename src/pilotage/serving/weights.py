@@ -16,6 +16,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from pilotage.teardown.policy import CACHE_SUFFIX
+
 if TYPE_CHECKING:
     from pilotage.kube.wire import Json
     from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
@@ -50,7 +52,7 @@ class Weights(NamedTuple):
 
 def cache_name(subject: Subject) -> str:
     """The name of the claim for the weights, of all revisions."""
-    return f"{subject.name}-cache"
+    return subject.name + CACHE_SUFFIX
 
 
 def scheme_of(source: str) -> str:

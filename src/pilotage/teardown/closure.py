@@ -113,7 +113,7 @@ def _take(members: Members, world: World, first: Item, reason: str, policy: Poli
             if why == _NAMED and item.uid in members.going:
                 members.reasons[item.uid] = why  # not just because of its owner
             continue
-        if policy.keeps(item.group_kind, item.uid):
+        if policy.keeps(item.group_kind, item.meta.name, item.uid):
             members.kept[item.uid] = item
             members.reasons[item.uid] = f"kept as asked; {why}"
             if item.terminating:

@@ -13,15 +13,21 @@ class Keep(enum.StrEnum):
     """A family of objects that can be kept."""
 
     VOLUMES = "volumes"
+    CACHES = "caches"
+    """Fetched weights: Models, and claims that are called ``…-cache``. The others of their kind are no caches."""
     SECRETS = "secrets"
     CONFIGS = "configs"
 
 
+CACHE_SUFFIX = "-cache"
+"""How the claims for caches that an endpoint has are called."""
+_CLAIM = GroupKind("", "PersistentVolumeClaim")
 _KEPT_KINDS = {
-    GroupKind("", "PersistentVolumeClaim"): Keep.VOLUMES,
+    _CLAIM: Keep.VOLUMES,
     GroupKind("", "PersistentVolume"): Keep.VOLUMES,
     GroupKind("", "Secret"): Keep.SECRETS,
     GroupKind("", "ConfigMap"): Keep.CONFIGS,
+    GroupKind("pilotage.dev", "Model"): Keep.CACHES,
 }
 
 
@@ -45,6 +51,7 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     stalled_seconds: float = 10.0
     """After so long without a reason a foreground deletion, or the collector, is given another push."""
 
-    def keeps(self, kind: GroupKind, uid: str) -> bool:
+    def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether this object stays."""
-        return uid in self.keep_uids or family(kind) in self.keep
+        is_cache = kind == _CLAIM and name.endswith(CACHE_SUFFIX)
+        return uid in self.keep_uids or family(kind) in self.keep or (is_cache and Keep.CACHES in self.keep)
