@@ -200,6 +200,14 @@ def test_on_a_real_cluster_a_finalizer_goes_only_by_its_name_and_after_a_yes(clu
     assert cluster.find(path) is None
 
 
+def delete_in_foreground(cluster: Cluster, maps: str, *, blocks: bool) -> None:
+    """A ConfigMap and its child, which it waits for."""
+    top = cluster.request("POST", maps, {"metadata": {"name": "top"}})["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "top", "uid": top, "blockOwnerDeletion": blocks}
+    cluster.request("POST", maps, {"metadata": {"name": "child", "ownerReferences": [owner]}})
+    cluster.request("DELETE", f"{maps}/top", {"propagationPolicy": "Foreground"})
+
+
 @pytest.mark.parametrize(
     ("blocks", "fix", "gone", "left"),
     [(True, "replay-delete", "child", "top"), (False, "redrive-foreground", "top", "child")],
@@ -211,10 +219,7 @@ def test_a_foreground_deletion_that_does_not_go_on_is_driven_on(
     monkeypatch.setattr(owners, "COLLECTOR_SECONDS", 0)  # it has had its time
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     with controllers_paused(own_cluster):
-        top = own_cluster.request("POST", maps, {"metadata": {"name": "top"}})["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "top", "uid": top, "blockOwnerDeletion": blocks}
-        own_cluster.request("POST", maps, {"metadata": {"name": "child", "ownerReferences": [owner]}})
-        own_cluster.request("DELETE", f"{maps}/top", {"propagationPolicy": "Foreground"})
+        delete_in_foreground(own_cluster, maps, blocks=blocks)
         words = ("why", "cm/top", "-n", namespace)
         found = run(*words, kubeconfig=config)
         assert found.code == 1
@@ -223,6 +228,20 @@ def test_a_foreground_deletion_that_does_not_go_on_is_driven_on(
         assert (ran.code, ran.out) == (0, f"configmap/{gone} -n {namespace} is gone.\n")
         assert own_cluster.find(f"{maps}/{gone}") is None
         assert own_cluster.find(f"{maps}/{left}") is not None
+
+
+def test_a_foreground_deletion_that_lost_its_way_ends_with_delete(
+    own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The garbage collector stands still, so whoever gets it to its end is us."""
+    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
+    config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
+    with controllers_paused(own_cluster):
+        delete_in_foreground(own_cluster, maps, blocks=True)
+        words = ("cm/top", "-n", namespace, "--yes", "--receipt", tmp_path / "r.json")
+        ran = run("delete", *words, kubeconfig=config)
+        assert ran.code == 0, ran
+        assert [name for name in ("top", "child") if own_cluster.find(f"{maps}/{name}")] == []
 
 
 def test_two_that_own_each_other_go_together(
