@@ -17,11 +17,10 @@ PARTS = ("delete", "look")
 COMPONENTS = ("kube-controller-manager", "kwok")
 FLAGS = {
     "etcd": ["--quota-backend-bytes=8589934592"],
-    # Its defaults of 20 requests a second, and 20 collectors, would be all that is measured.
+    # Its default of 20 requests a second would be all that is measured.
     "kube-controller-manager": [
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
-        "--concurrent-gc-syncs=50",
         "--horizontal-pod-autoscaler-sync-period=15s",  # as by default; ours, for tests, is shorter
     ],
 }

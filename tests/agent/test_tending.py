@@ -206,7 +206,7 @@ async def test_the_log_of_a_server_that_is_looked_after_does_not_grow_without_en
     town.nothing_is_left()
 
 
-async def test_a_log_that_cannot_be_put_aside_keeps_nobody_from_looking_after_its_server(town):
+async def test_a_log_that_cannot_be_put_aside_keeps_nobody_from_looking_after_its_server(town, capsys):
     await town.start()
     await town.serving(runtime=python_server(PLAIN), drainSeconds=0)
     pid, path = town.pid(), Path(town.status()["logFile"])
@@ -218,6 +218,7 @@ async def test_a_log_that_cannot_be_put_aside_keeps_nobody_from_looking_after_it
     assert logs.size(path) > logs.BYTES_MAX, "nothing is cut that was not copied"
     in_the_way.rmdir()
     await town.until(lambda: logs.size(path) < logs.BYTES_MAX)
+    assert capsys.readouterr().out.count("a log cannot be put aside") == 1
 
 
 def test_the_tail_of_a_log_begins_where_it_is_asked_to(tmp_path):

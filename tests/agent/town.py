@@ -258,7 +258,7 @@ class Town:
 
     def logs(self) -> str:
         """The ends of the logs of servers."""
-        return "\n".join(each.read_text()[-600:] for each in (self.settings.data / "logs").glob("*"))
+        return "\n".join(each.read_text()[-600:] for each in (self.settings.data / "logs").glob("*") if each.is_file())
 
     def metric(self, line: str) -> float:
         """The value of a metric, by all that stands before it."""

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -12,8 +11,6 @@ from pilotage.kube import Client, KindNotServed, Object, Resource
 from tests.cli.running import Ran, ask, run
 from tests.support import kinds
 from tests.support.waiting import eventually
-
-T = TypeVar("T")
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Resource("", "v1", "pods", "Pod")

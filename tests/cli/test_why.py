@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -14,8 +14,6 @@ from tests.cli.running import ask, run, run_on_terminal
 from tests.support import kinds
 from tests.support.waiting import until
 from tests.teardown.why.staging import controllers_paused
-
-T = TypeVar("T")
 
 FINALIZER = "acme.example.com/cleanup"
 DUMP = f"""

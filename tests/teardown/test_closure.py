@@ -21,6 +21,8 @@ SLICE = item("EndpointSlice", labels={"kubernetes.io/service-name": "web"})
 ENDPOINTS = item("Endpoints")
 INGRESS, CONFIG, SECRET, CLAIM = item("Ingress"), item("ConfigMap"), item("Secret"), item("PersistentVolumeClaim")
 CACHE, MODEL = item("PersistentVolumeClaim", "web-cache"), item("Model", "weights")
+CACHE_VOLUME = item("PersistentVolume", "disk", spec={"claimRef": {"uid": CACHE.uid}})
+FREE_VOLUME = item("PersistentVolume", "free", spec={})
 SHARED = item("Secret", "shared", owners=(DEPLOYMENT, SERVICE))
 FAR_INGRESS, FAR_CONFIG = item("Ingress", "far", namespace="edge"), item("ConfigMap", "far", namespace="edge")
 ELSEWHERE = item("Pod", "elsewhere", owners=(DEPLOYMENT,), namespace="other")
@@ -93,6 +95,11 @@ CASES = [
          remarks=["namespace/shop stays: it would take persistentvolumeclaim/web -n shop along, which is kept"]),
     Case("weights that were fetched can be kept, whatever becomes of other claims", (CLAIM, CACHE, MODEL),
          [CLAIM, CACHE, MODEL], {CLAIM: "named"}, {CACHE: "kept as asked; named", MODEL: "kept as asked; named"},
+         policy=Policy(keep=frozenset({Keep.CACHES}))),
+    Case("with a claim that is kept its volume is, though it was named", (CACHE, CACHE_VOLUME, FREE_VOLUME),
+         [CACHE, CACHE_VOLUME, FREE_VOLUME], {FREE_VOLUME: "named"},
+         {CACHE: "kept as asked; named",
+          CACHE_VOLUME: "persistentvolumeclaim/web-cache -n shop is kept, and what is on it with it"},
          policy=Policy(keep=frozenset({Keep.CACHES}))),
     Case("what refers to it stays, unless asked for", EVERYTHING, [SERVICE], {SERVICE: "named"},
          edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE)]),

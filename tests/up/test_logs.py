@@ -36,11 +36,11 @@ async def test_what_cannot_be_put_aside_is_said_once_and_tried_on(tmp_path):
     os.truncate(log, logs.BYTES_MAX + 1)
     said: list[str] = []
     running = asyncio.create_task(logs.keep_short([log], said.append))
-    await asyncio.sleep(10 * logs.LOOK_SECONDS)
-    assert [each.partition(": ")[0] for each in said] == [f"{log} is too long and cannot be put aside"]
+    await asyncio.sleep(10 * logs.RETRY_SECONDS)
+    assert [each.partition(": ")[0] for each in said] == [f"{log} cannot be put aside"]
     assert log.stat().st_size > logs.BYTES_MAX, "nothing is cut that was not copied"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["part.log", "part.log.1"], "nor is a copy left"
     aside.rmdir()
-    await asyncio.sleep(2 * logs.LOOK_SECONDS)
+    await asyncio.sleep(2 * logs.RETRY_SECONDS)
     assert log.stat().st_size == 0
     running.cancel()

@@ -129,14 +129,16 @@ class Tending:
 
     def _keep_short(self, entry: Entry, ward: Ward) -> None:
         """A log that cannot be put aside, on a full disk say, keeps nobody from looking after its server."""
+        if monotonic() < ward.log_due:
+            return
         try:
             logs.rotate(Path(entry.log))
         except OSError as error:
-            if not ward.log_stuck:
-                _log.warning("a log is too long and cannot be put aside", log=entry.log, error=str(error))
-            ward.log_stuck = True
+            if not ward.log_due:
+                _log.warning("a log cannot be put aside", log=entry.log, error=str(error))
+            ward.log_due = monotonic() + self._pace.lasting
         else:
-            ward.log_stuck = False
+            ward.log_due = 0.0
 
     async def _well(self, obj: Object, entry: Entry, ward: Ward) -> Look:
         try:

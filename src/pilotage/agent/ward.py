@@ -37,8 +37,8 @@ class Ward:
     look: float = 0.0
     """How long the last pause between two looks was, while it starts."""
     log_from: int = 0
-    log_stuck: bool = False
-    """It is too long, and that was said."""
+    log_due: float = 0.0
+    """A log that could not be put aside is not tried again before; 0 if it could be."""
     ear: Ear | None = None
     ear_pid: int = 0
     just_ended: bool = False

@@ -13,7 +13,7 @@ from pilotage.teardown.decision import Cause, Decision, Sight, Wait
 from pilotage.teardown.fields import dig, moment, texts
 from pilotage.teardown.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.phases import Phase, phase_of
-from pilotage.teardown.policy import Policy
+from pilotage.teardown.policy import CACHE_SUFFIX, Policy
 from pilotage.teardown.receipt import Receipt
 from pilotage.teardown.world import GroupKind, State
 
@@ -115,9 +115,7 @@ class _Sights:
 
 def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:
     group, _, version = part.api_version.rpartition("/")
-    stays = part.kind == _CLAIM and (
-        "Volumes" in keep or ("ModelCache" in keep and part.name == f"{endpoint.metadata.name}-cache")
-    )
+    stays = part.kind == _CLAIM and ("Volumes" in keep or ("ModelCache" in keep and part.name.endswith(CACHE_SUFFIX)))
     whose = f"revision {part.revision}" if part.revision is not None else "all revisions"
     made = f"left by servingendpoint/{endpoint.metadata.name}" if gone else f"made for {whose}"
     return Entry(

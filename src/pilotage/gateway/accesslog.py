@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pilotage.runtime.logfiles import make_room
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,10 +22,7 @@ def put_aside(log: Path, *, files_max: int = FILES_MAX) -> None:
     """``access.log`` becomes ``access.log.1``, that becomes ``.2``, and so on; the oldest one goes."""
     if not log.exists():
         raise FileNotFoundError(log)
-    for number in range(files_max - 1, 0, -1):
-        older = log.with_name(f"{log.name}.{number}")
-        if older.exists():
-            older.replace(log.with_name(f"{log.name}.{number + 1}"))
+    make_room(log, files_max)
     log.replace(log.with_name(f"{log.name}.1"))
 
 

@@ -99,6 +99,7 @@ def gather_members(world: World, graph: Edges, targets: Iterable[Item], policy: 
     _spare_what_others_own(members, world)
     while adopt and _adopt(members, world, graph, policy):
         _spare_what_others_own(members, world)
+    _spare_volumes_of_what_stays(members, world)
     _spare_what_holds_what_stays(members)
     _note_what_stays(members, world, graph)
     return members
@@ -153,6 +154,15 @@ def _spare_what_others_own(members: Members, world: World) -> None:
             open_ += members.below(uid)
             del members.going[uid]
             members.remarks.append(f"{item} stays: {stays} owns it, too")
+
+
+def _spare_volumes_of_what_stays(members: Members, world: World) -> None:
+    """A claim is kept for what is on its volume."""
+    for item in [each for each in members.going.values() if each.group_kind == VOLUME]:
+        claim = members.kept.get(text(world.body(item), "spec", "claimRef", "uid"))
+        if claim is not None:
+            del members.going[item.uid]
+            _keep(members, item, f"{claim} is kept, and what is on it with it")
 
 
 def _spare_what_holds_what_stays(members: Members) -> None:

@@ -14,20 +14,20 @@ class Keep(enum.StrEnum):
 
     VOLUMES = "volumes"
     CACHES = "caches"
-    """Fetched weights: Models, and claims that are called ``…-cache``. The others of their kind are no caches."""
+    """Fetched weights: Models, and claims that are called ``…-cache``."""
     SECRETS = "secrets"
     CONFIGS = "configs"
 
 
 CACHE_SUFFIX = "-cache"
 """How the claims for caches that an endpoint has are called."""
+_MODEL = GroupKind("pilotage.dev", "Model")
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
 _KEPT_KINDS = {
     _CLAIM: Keep.VOLUMES,
     GroupKind("", "PersistentVolume"): Keep.VOLUMES,
     GroupKind("", "Secret"): Keep.SECRETS,
     GroupKind("", "ConfigMap"): Keep.CONFIGS,
-    GroupKind("pilotage.dev", "Model"): Keep.CACHES,
 }
 
 
@@ -53,5 +53,5 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 
     def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether this object stays."""
-        is_cache = kind == _CLAIM and name.endswith(CACHE_SUFFIX)
+        is_cache = kind == _MODEL or (kind == _CLAIM and name.endswith(CACHE_SUFFIX))
         return uid in self.keep_uids or family(kind) in self.keep or (is_cache and Keep.CACHES in self.keep)

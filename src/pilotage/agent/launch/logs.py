@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.runtime.logfiles import of_one, put_aside
+from pilotage.runtime.logfiles import copy_aside, files_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def size(path: Path) -> int:
 
 def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
     """Begin a new one if this one is too long. Raises OSError where it cannot: nothing is lost then."""
-    return put_aside(path, bytes_max, KEPT)
+    return copy_aside(path, bytes_max, KEPT)
 
 
 def tail(path: Path, since: int = 0) -> str:
@@ -44,5 +44,5 @@ def tail(path: Path, since: int = 0) -> str:
 
 def remove(path: Path) -> None:
     """It and the earlier ones."""
-    for each in of_one(path, KEPT):
+    for each in files_of(path, KEPT):
         each.unlink(missing_ok=True)

@@ -83,7 +83,8 @@ class LeaderScenario(Scenario):
         await self.after_faults(0.0)
         healed = asyncio.get_running_loop().time()
         await self.world.until(lambda: self.last_write > healed, LEADER_SECONDS_MAX)
-        with contextlib.suppress(NotSettled):  # nothing was found until then, as it should be
+        # Two who both write wake each other for ever: to see it once is enough. As a rule nothing is found until then.
+        with contextlib.suppress(NotSettled):
             await self.world.until(lambda: self.found, 2 * LEASE_SECONDS)
 
     def problems(self) -> list[str]:
