@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 import re
+import ssl
 import stat
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from controlplane import Cluster
+from controlplane.certs import Authority
 from pilotage.kube import (
     Absent,
     AlreadyExists,
@@ -403,6 +405,32 @@ async def test_a_proxy_is_asked_for_the_server_and_sees_no_more(config: ClusterC
             for _ in range(3):
                 assert b"gitVersion" in await client.get_path("/version")
         assert proxy.asked == [f"CONNECT {config.server.removeprefix('https://')} HTTP/1.1"]
+
+
+async def test_a_proxy_can_have_tls_of_its_own_and_is_not_trusted_blindly(
+    config: ClusterConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority.create(tmp_path, "ca")
+    pair = authority.server(tmp_path, "proxy")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    async with HttpProxy(config.server, tls=tls) as proxy:
+        way = replace(config, proxy_url=f"https://{proxy.address}")
+        async with Client.connect(way) as client:
+            assert await outcome(client.get_path("/version")) == (
+                "Unavailable: GET /version: the API server was not reached: the certificate of the proxy "
+                f"{proxy.address} is not trusted (unable to get local issuer certificate)"
+            )
+        assert proxy.asked == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.pair.certificate))
+        async with Client.connect(way) as client:
+            for _ in range(3):
+                assert b"gitVersion" in await client.get_path("/version")
+        assert proxy.asked == [f"CONNECT {config.server.removeprefix('https://')} HTTP/1.1"]
+    async with Client.connect(way) as client:
+        assert f"cannot connect to the proxy {proxy.address} (Connection refused)" in await outcome(
+            client.get_path("/version")
+        )
 
 
 async def test_a_proxy_that_refuses_has_sent_nothing(config: ClusterConfig) -> None:

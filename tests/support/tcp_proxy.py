@@ -6,6 +6,7 @@ It passes bytes on, so TLS goes through it untouched: certificates for 127.0.0.1
 import asyncio
 import base64
 import contextlib
+import ssl
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -18,7 +19,9 @@ from tests.support.raw_server import http
 class TcpProxy:
     """``async with TcpProxy(config.server) as proxy: Client.connect(proxy.config(config))``"""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, tls: ssl.SSLContext | None = None) -> None:
+        """With `tls`, clients shake hands with the proxy first."""
+        self._tls = tls
         self._target = urlsplit(server)
         self._requests, self._answers, self._something_held = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -29,7 +32,7 @@ class TcpProxy:
         """How many were made so far."""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
         self.release()
         return self
@@ -136,8 +139,8 @@ class TcpProxy:
 class HttpProxy(TcpProxy):
     """A proxy that is asked by CONNECT: for `proxy-url`. With a `login`, it wants to see that first."""
 
-    def __init__(self, server: str, login: str = "") -> None:
-        super().__init__(server)
+    def __init__(self, server: str, login: str = "", tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(server, tls)
         self._login = login
         self.asked: list[str] = []
         """The first line of each CONNECT."""

@@ -25,7 +25,7 @@ from pilotage.kube.proxies import proxy_for
 from pilotage.kube.transport import Request, Response, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pilotage.kube.config import ClusterConfig
 
@@ -141,18 +141,9 @@ class HttpTransport:
     async def _connect(self) -> Connection:
         host, port = _address(self._server)
         closings = self._closings
-        try:
+        with _naming(f"{host}:{port}"):
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 connection = await (self._dial(host, port) if self._proxy is None else self._tunnel(self._proxy))
-        except TimeoutError:
-            raise TransportError(f"cannot connect to {host}:{port} (time is up)", sent=False) from None
-        except ssl.SSLCertVerificationError as error:
-            words = f"the certificate of {host}:{port} is not trusted ({error.verify_message})"
-            raise TransportError(words, sent=False) from error
-        except OSError as error:
-            words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
-            words = words or "the connection was closed"
-            raise TransportError(f"cannot connect to {host}:{port} ({words})", sent=False) from error
         if closings != self._closings:
             connection.abort("the client was closed")
             raise TransportError("the client was closed", sent=False)
@@ -179,9 +170,10 @@ class HttpTransport:
         loop = asyncio.get_running_loop()
         host, port = _address(self._server)
         proxy_host, proxy_port = _address(proxy)
-        transport, first = await loop.create_connection(
-            lambda: Connection(lambda _: None), proxy_host, proxy_port, ssl=proxy.scheme == "https" or None
-        )
+        with _naming(f"the proxy {proxy_host}:{proxy_port}"):
+            transport, first = await loop.create_connection(
+                lambda: Connection(lambda _: None), proxy_host, proxy_port, ssl=proxy.scheme == "https" or None
+            )
         _notice_dead_peers(transport)
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         headers = [("Host", target)]
@@ -206,6 +198,22 @@ class HttpTransport:
             raise
         connection.connection_made(transport)
         return connection
+
+
+@contextlib.contextmanager
+def _naming(peer: str) -> Iterator[None]:
+    """Say to whom no connection came about, and why."""
+    try:
+        yield
+    except TimeoutError:
+        raise TransportError(f"cannot connect to {peer} (time is up)", sent=False) from None
+    except ssl.SSLCertVerificationError as error:
+        words = f"the certificate of {peer} is not trusted ({error.verify_message})"
+        raise TransportError(words, sent=False) from error
+    except OSError as error:
+        words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+        words = words or "the connection was closed"
+        raise TransportError(f"cannot connect to {peer} ({words})", sent=False) from error
 
 
 class _HttpResponse:
