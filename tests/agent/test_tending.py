@@ -164,6 +164,29 @@ async def test_a_slice_says_whose_it_is(town):
     assert made["ports"] == [{"name": "http", "port": town.status()["port"], "protocol": "TCP"}]
 
 
+async def test_one_that_takes_its_time_to_end_is_asked_how_when_it_has(town):
+    """The first thread of a server can be gone while others are not, and nobody can tell then what has ended it."""
+    slow_end = """
+import ctypes, os, platform, signal, threading, time
+def kill_it():
+    time.sleep(0.6)
+    os.kill(os.getpid(), signal.SIGKILL)
+def leave(*_):
+    threading.Thread(target=kill_it).start()
+    ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
+signal.signal(signal.SIGUSR1, leave)
+"""
+    town.pace = dataclasses.replace(HASTY, grace=20.0)
+    await town.start()
+    await town.serving(runtime=python_server(slow_end + PLAIN), drainSeconds=0)
+    first = town.pid()
+    os.kill(first, signal.SIGUSR1)
+    await town.until(lambda: town.status()["restarts"] == 1 and town.is_ready())
+    notes = [each["reason"] for each in town.world.objects(EVENTS) if each["regarding"]["kind"] == "HostProcess"]
+    assert "Killed" in notes
+    assert "Exited" not in notes
+
+
 async def test_a_process_of_another_host_is_left_alone(town):
     await town.start()
     body = process_body("other", town.model, town.host)

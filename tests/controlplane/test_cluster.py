@@ -248,7 +248,8 @@ def test_a_paused_control_plane_can_be_repaired(own_cluster: Cluster) -> None:
 
 def test_old_resource_versions_are_answered_with_410_and_new_ones_work(own_cluster: Cluster, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    own_cluster.request("POST", path, {"metadata": {"name": "one"}})
+    for name in ("one", "two"):  # so that there are two pages
+        own_cluster.request("POST", path, {"metadata": {"name": name}})
     page = own_cluster.request("GET", f"{path}?limit=1")
     old = page["metadata"]["resourceVersion"]
     own_cluster.expire_resource_versions()

@@ -182,6 +182,12 @@ class Tending:
     # Down
 
     async def _ended(self, entry: Entry, ward: Ward) -> Look:
+        now = monotonic()
+        if ward.ending_since is None:
+            ward.ending_since = now
+        if process.is_ending(entry.pid) and now - ward.ending_since < self._pace.grace:
+            return Look(None, self._pace.start_look)
+        ward.ending_since = None
         failure = explain(process.reap(entry.pid), logs.tail(Path(entry.log), ward.log_from))
         ran = entry.state is State.RUNNING
         # What has served had all that a start needs: if it fails for good, the next start shows it.

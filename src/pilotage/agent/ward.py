@@ -36,6 +36,8 @@ class Ward:
     bad_since: float | None = None
     look: float = 0.0
     """How long the last pause between two looks was, while it starts."""
+    ending_since: float | None = None
+    """Since when it is known to end, though not how."""
     log_from: int = 0
     log_due: float = 0.0
     """A log that could not be put aside is not tried again before; 0 if it could be."""

@@ -66,6 +66,14 @@ def reap(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
+def is_ending(pid: int) -> bool:
+    """Whether a child of ours has begun to end, and it cannot be said yet how: some of its threads are left."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False
+
+
 class Ear:
     """Calls back as soon as a process ends. Where the system cannot tell (it is Linux that can), nothing comes."""
 
