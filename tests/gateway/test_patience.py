@@ -22,6 +22,7 @@ async def impatient(tmp_path_factory):
         patch.setattr(resources, "UPLOAD_SECONDS_MAX", 2)
         patch.setattr(resources, "IDLE_SECONDS_MAX", 1)
         patch.setattr(resources, "PLENTY", 1)
+        patch.setattr(resources, "CONNECT_SECONDS_MAX", 20)  # long enough for a busy machine to go before it is over
         async with gateway_town(tmp_path_factory.mktemp("impatient") / "gw") as town:
             yield town
 
