@@ -248,7 +248,7 @@ def test_a_paused_control_plane_can_be_repaired(own_cluster: Cluster) -> None:
 
 def test_old_resource_versions_are_answered_with_410_and_new_ones_work(own_cluster: Cluster, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    for name in ("one", "two"):  # so that there are two pages
+    for name in ("zero", "one"):  # so that there are two pages
         own_cluster.request("POST", path, {"metadata": {"name": name}})
     page = own_cluster.request("GET", f"{path}?limit=1")
     old = page["metadata"]["resourceVersion"]
