@@ -150,7 +150,7 @@ class Town(Place):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"still not so after {seconds} s\n{self.explained()}"
-            time.sleep(0.1)
+            time.sleep(0.1)  # a look at a dozen objects of three kinds, which no single watch shows
 
     def explained(self) -> str:
         """For a failure: how all is, and what our programs have printed."""

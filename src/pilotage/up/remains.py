@@ -79,7 +79,7 @@ def end(processes: Iterable[Seen], patience: float, *, again: float = 0) -> list
             _send(each, number)
         until = time.monotonic() + seconds
         while (left := [each for each in left if alive(each)]) and time.monotonic() < until:
-            time.sleep(0.02)
+            time.sleep(0.02)  # they are not always our children, and only Linux tells of the end of others
     return left
 
 

@@ -31,7 +31,8 @@ NAMESPACE = "default"
 QUIET_SECONDS = 700.0
 """Longer than two looks at a failed Model are apart."""
 HOUR_SECONDS = 3600.0
-FETCH_SECONDS = 12.0
+FETCH_SECONDS, PROGRESS_SECONDS = 12.0, 1.0
+"""How long a fetch takes, and how long until it tells how far it is."""
 PACE_SECONDS, PAUSE_SECONDS = 3.0, 20.0
 """Between what a person does and what a person does next, however far the program is."""
 SIZE = 12_000_000
@@ -68,9 +69,9 @@ class PlayedKeeping:
             self._flaky.add(name)
             raise Passing(Reason.TIMED_OUT, f"{name} was not answered in time")
         if name not in outside.files:
-            for second in range(int(FETCH_SECONDS)):
-                progress(second * 1_000_000, SIZE)
-                await asyncio.sleep(1.0)
+            for step in range(round(FETCH_SECONDS / PROGRESS_SECONDS)):
+                progress(step * 1_000_000, SIZE)
+                await asyncio.sleep(PROGRESS_SECONDS)
             outside.files.add(name)
         return Kept(f"/cache/{name}", SIZE, "", Format("GGUF", "llama"), in_place=False)
 

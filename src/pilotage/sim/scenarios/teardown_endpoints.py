@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ObjectKey, without_finalizer
+from pilotage.kube import ObjectKey, without_finalizer
 from pilotage.sim import adversaries
 from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.scenarios.teardown import TeardownScenario
@@ -140,14 +140,10 @@ class StuckTeardown(TeardownScenario):
         """The keeper of the finalizer: it comes back, and does its work."""
         await asyncio.sleep(DOWN_SECONDS)
         client = self.world.client("keeper")
-        while True:
-            await asyncio.sleep(1.0)
-            try:
-                found = await client.get(resource, key)
-            except Absent:
-                return
-            if found.meta.terminating and (patch := without_finalizer(found, STUCK)) is not None:
-                await client.patch(resource, key, patch)
+        await self.world.until(lambda: parts.is_terminating(self.world.find(resource, key)))
+        found = await client.get(resource, key)
+        if (patch := without_finalizer(found, STUCK)) is not None:
+            await client.patch(resource, key, patch)
 
     def problems(self) -> list[str]:
         """Nothing waited for the stuck one that need not."""

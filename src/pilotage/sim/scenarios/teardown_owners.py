@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, AlreadyExists, ApiError, ObjectKey, Terminating, without_finalizer
+from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
 from pilotage.runtime import Manager, Result
 from pilotage.sim import models
 from pilotage.sim.scenarios import teardown_parts as parts
@@ -126,17 +126,23 @@ class OperatorTeardown(TeardownScenario):
 
     async def operate(self) -> None:
         """What runs in the operator's pods."""
-        client = self.world.client("operator")
+        client, mine = self.world.client("operator"), ObjectKey("default", "mine")
         while True:
-            await asyncio.sleep(1.0)
-            if any(pod["metadata"]["labels"].get("app") == "operator" for pod in self.world.objects(parts.PODS)):
-                try:
-                    found = await client.get(APPS, ObjectKey("default", "mine"))
-                    patch = without_finalizer(found, FINALIZER) if found.meta.terminating else None
-                    if patch is not None:
-                        await client.patch(APPS, found.key, patch)
-                except ApiError:
-                    return
+            await self.world.until(lambda: self._runs() and parts.is_terminating(self.world.find(APPS, mine)))
+            await asyncio.sleep(LAG_SECONDS)
+            if not self._runs():
+                continue  # it was taken down before it could do its work
+            try:
+                if (patch := without_finalizer(await client.get(APPS, mine), FINALIZER)) is not None:
+                    await client.patch(APPS, mine, patch)
+            except Conflict:
+                continue
+            except Absent:
+                return
+
+    def _runs(self) -> bool:
+        pods = self.world.objects(parts.PODS)
+        return any(pod["metadata"]["labels"].get("app") == "operator" for pod in pods)
 
     def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
         """Who keeps the finalizer is known."""

@@ -174,3 +174,8 @@ def definition(resource: Resource = APPS) -> Part:
 def app(name: str, namespace: str = "default", *, finalizers: tuple[str, ...] = (), **spec: object) -> Part:
     """A custom resource that owns what makes an endpoint."""
     return APPS, {"metadata": {**metadata(name, namespace), "finalizers": [*finalizers]}, "spec": spec}
+
+
+def is_terminating(body: Json | None) -> bool:
+    """Whether an object is there whose deletion has begun."""
+    return body is not None and "deletionTimestamp" in body["metadata"]
