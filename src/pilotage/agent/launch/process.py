@@ -67,7 +67,12 @@ def reap(pid: int) -> int | None:
 
 
 def is_ending(pid: int) -> bool:
-    """Whether a child of ours has begun to end, and it cannot be said yet how: some of its threads are left."""
+    """Whether a child of ours has begun to end, and it cannot be said yet how: some of its threads are left.
+
+    Where the system cannot tell (macOS, before Python 3.13), it is taken for ended.
+    """
+    if not hasattr(os, "waitid"):
+        return False
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
