@@ -7,6 +7,7 @@ from typing import Any
 
 from pilotage.kube import (
     PODS,
+    Absent,
     ApiError,
     Client,
     Json,
@@ -160,6 +161,8 @@ def letting_go(stage: Stage, resource: Resource, obj: Object) -> Probe:
 async def refused(probe: Probe) -> bool:
     try:
         await probe()
+    except Absent:
+        return False  # it was let go, and somebody was quicker
     except ApiError:
         return True
     return False

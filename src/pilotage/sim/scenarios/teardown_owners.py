@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FINALIZER = "sim.pilotage.dev/app"
 LAG_SECONDS = 0.3
 """How old what the controller acts on can be."""
+WORK_SECONDS = 2.0
+"""What an operator has to do before it lets go: longer than its own pods take to go."""
 
 
 class AppController:
@@ -129,7 +131,7 @@ class OperatorTeardown(TeardownScenario):
         client, mine = self.world.client("operator"), ObjectKey("default", "mine")
         while True:
             await self.world.until(lambda: self._runs() and parts.is_terminating(self.world.find(APPS, mine)))
-            await asyncio.sleep(LAG_SECONDS)
+            await asyncio.sleep(WORK_SECONDS)
             if not self._runs():
                 continue  # it was taken down before it could do its work
             try:
