@@ -14,6 +14,7 @@ from bench.run import Run
 CREATES = 5_000
 GETS = 10_000
 LISTS = 20
+GETS_BESIDE_LISTS = 500
 WATCHERS = 50
 EVENTS = 400
 START_RATIO_MIN = 10.0
@@ -47,6 +48,7 @@ def _rates(name: str, server: Server, rounds: int) -> dict[str, float]:
             best = {
                 "gets per second": load.gets(GETS),
                 f"lists of {CREATES:,} per second": load.lists(LISTS),
+                "gets per second beside lists": load.gets_beside_lists(GETS_BESIDE_LISTS),
                 f"events per second to {WATCHERS} watchers": load.fan_out(WATCHERS, EVENTS),
             }
             rates |= {what: max(rate, rates.get(what, 0.0)) for what, rate in best.items()}

@@ -1,6 +1,7 @@
 """Load from raw sockets: requests encoded before the clock starts, answers of which only the end is looked for."""
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -45,6 +46,11 @@ class Load:
         requests = [self._request("GET", PATH)] * number
         return number / self._runner.run(self._timed(requests, b"200", connections=1))
 
+    def gets_beside_lists(self, number: int) -> float:
+        """One of them each, while somebody else lists all of them again and again."""
+        requests = [self._request("GET", f"{PATH}/made-{each % 5000:06}") for each in range(number)]
+        return number / self._runner.run(self._beside(requests, self._request("GET", PATH)))
+
     def fan_out(self, watchers: int, changes: int) -> float:
         """Every change of one object to every watcher."""
         return watchers * changes / self._runner.run(self._fan_out(watchers, changes))
@@ -73,6 +79,18 @@ class Load:
         seconds = time.perf_counter() - started
         for _, writer in streams:
             writer.close()
+        return seconds
+
+    async def _beside(self, requests: list[bytes], other: bytes) -> float:
+        (reader, writer), disturbing = await self._connect(), await self._connect()
+        disturbance = asyncio.create_task(_ask(*disturbing, itertools.repeat(other), b"200"))
+        await asyncio.sleep(0.1)  # it has begun
+        started = time.perf_counter()
+        await _ask(reader, writer, iter(requests), b"200")
+        seconds = time.perf_counter() - started
+        disturbance.cancel()
+        for each in (writer, disturbing[1]):
+            each.close()
         return seconds
 
     async def _fan_out(self, watchers: int, changes: int) -> float:

@@ -21,8 +21,9 @@ something (content type, warnings, retry-after), and the whole body. What cannot
 that keep equality: the first uid that a case sees is UID-1, the first version RV-1; times, tokens, ports and addresses
 likewise.
 
-- `tests/contract/recorded` holds what kube-apiserver 1.36.4 answered, with the garbage collector and the namespace
-  controller of kube-controller-manager beside it. `python -m tests.contract.record` asks it again.
+- `tests/contract/recorded` holds what kube-apiserver 1.36.4 answered, with those controllers of kube-controller-manager
+  beside it whose work harbor does itself: they collect garbage, delete namespaces, aggregate roles, release volumes and
+  count quotas. `python -m tests.contract.record` asks it again.
 - On harbor each case must give the recorded answers, unless it is a deviation listed below. A deviation that does not
   differ any more fails as well.
 - On a real cluster the same cases check that the recording is still true.

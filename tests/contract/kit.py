@@ -50,6 +50,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: Any
+    raw: bytes = b""
 
     @property
     def uid(self) -> str:
@@ -227,7 +228,6 @@ class Kit:
 
     async def until(self, what: str, probe: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
         """Ask again and again until the answer is true, and return it."""
-        seconds = min(seconds, self.server.place.patience)
         try:
             async with asyncio.timeout(seconds):
                 while not (answer := await probe()):  # noqa: ASYNC110 (the server cannot set an event of ours)
@@ -276,7 +276,7 @@ class Stream:
         self._content = content
         self.taken: list[Any] = []
 
-    async def take(self, count: int = 1, *, bookmarks: bool = False, seconds: float = 20) -> list[Any]:
+    async def take(self, count: int = 1, *, bookmarks: bool = False, seconds: float = 60) -> list[Any]:
         """The next events. Bookmarks come when the server likes, so they are left out unless asked for."""
         found: list[Any] = []
         async with asyncio.timeout(seconds):
@@ -287,7 +287,7 @@ class Stream:
         self.taken += found
         return found
 
-    async def rest(self, seconds: float = 20) -> list[Any]:
+    async def rest(self, seconds: float = 60) -> list[Any]:
         """All events until the server ends the watch."""
         return await self.take(10**6, seconds=seconds)
 

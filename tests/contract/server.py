@@ -33,11 +33,15 @@ CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
     "clusterrole-aggregation-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+    "volumeattributesclass-protection-controller",
+    "resourcequota-controller",
     "serviceaccount-controller",
 )
 """Of kube-controller-manager, those whose work is harbor's own; the last because clusters are waited for by it."""
 
-START_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 60.0
 PARALLEL = 24
 
 
@@ -48,8 +52,6 @@ class Place:
     name: str
     kubeconfig: Path
     cache: Path
-    patience: float
-    """For how many seconds a case waits for a state, at most."""
 
 
 @contextlib.contextmanager
@@ -60,7 +62,7 @@ def kubernetes() -> Iterator[Place]:
         flags={"kube-controller-manager": [f"--controllers={','.join(CONTROLLERS)}", "--concurrent-gc-syncs=20"]},
         cores=1,
     ) as cluster:
-        yield Place("kubernetes", cluster.kubeconfig, cluster.folder / "kubectl", patience=60)
+        yield Place("kubernetes", cluster.kubeconfig, cluster.folder / "kubectl")
 
 
 @contextlib.contextmanager
@@ -78,7 +80,7 @@ def harbor() -> Iterator[Place]:
             )
         try:
             _wait_until_ready(process, data / "kubeconfig", log)
-            yield Place("harbor", data / "kubeconfig", Path(folder, "kubectl"), patience=10)
+            yield Place("harbor", data / "kubeconfig", Path(folder, "kubectl"))
         finally:
             process.terminate()
             try:
@@ -148,7 +150,7 @@ class Connected:
             skip_auto_headers=("Content-Type", "Accept", "Accept-Encoding", "User-Agent"),
         ) as response:
             content = await response.read()
-            return Answer(response.status, _plain(response.headers), _decoded(content))
+            return Answer(response.status, _plain(response.headers), _decoded(content), content)
 
     @contextlib.asynccontextmanager
     async def stream(self, target: str, headers: Mapping[str, str]) -> AsyncIterator[Opened]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import time
+import base64
+import functools
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pilotage.harbor.access.tokens import Tokens, digest_of
+from pilotage.harbor.access import signed, tokens
 from pilotage.harbor.access.users import User
 from pilotage.harbor.errors import StatusError
+from pilotage.harbor.journal import SqliteJournal
 from pilotage.sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pilotage.harbor.kinds import Json
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -58,12 +63,77 @@ async def test_a_uid_that_is_empty_is_none_and_a_wrong_one_is_refused() -> None:
         assert caught.value.code == 409
 
 
-def test_tokens_of_what_is_gone_are_not_kept() -> None:
-    tokens = Tokens()
-    robot = User("robot")
-    for at in range(5000):
-        tokens.add(digest_of(str(at)), robot, expires=time.time() + 3600, alive=lambda: False)
-    assert len(tokens._known) <= 1024
+@virtual
+async def test_it_outlives_the_server_that_issued_it_but_not_its_account(tmp_path: Path) -> None:
+    """As after a crash: nothing but the journal and the key is left."""
+    first = SqliteJournal(tmp_path / "harbor.sqlite")
+    async with World(journal=first) as world:
+        made, key = await account(world), world.core.tokens.key
+        text, elsewhere = await token(world), await token(world, audiences=["vault"])
+    first.close()
+    again = SqliteJournal(tmp_path / "harbor.sqlite")
+    async with World(journal=again) as world:
+        assert bearer(world, text) is None, "another key has not signed it"
+        world.core.tokens.key = key
+        user = bearer(world, text)
+        assert user is not None
+        assert (user.name, user.uid) == ("system:serviceaccount:default:robot", made["metadata"]["uid"])
+        assert bearer(world, elsewhere) is None
+        await world.ask("DELETE", f"{ACCOUNTS}/robot")
+        await account(world)
+        assert bearer(world, text) is None
+    again.close()
+
+
+@virtual
+async def test_one_that_ended_while_the_clock_was_wrong_is_good_again() -> None:
+    async with World() as world:
+        await account(world)
+        text = await token(world)
+        right = world.core.now()
+        for days, stands in ((2, False), (-2, True), (0, True)):
+            moved = right + 86400 * days
+            world.core.tokens._now = functools.partial(float, moved)
+            assert (bearer(world, text) is not None) is stands
+
+
+@virtual
+async def test_what_is_signed_with_another_key_or_says_so_itself_is_nobodys() -> None:
+    async with World() as world:
+        await account(world)
+        text = await token(world)
+        header, claims, signature = text.split(".")
+        no_algorithm = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
+        said = json.loads(base64.urlsafe_b64decode(claims + "=="))
+        said["kubernetes.io"]["serviceaccount"]["name"] = "default"
+        other = base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+        forged = signed.sign(base64.urlsafe_b64decode(claims + "=="), b"x" * 32)
+        for wrong in (
+            f"{no_algorithm}.{claims}.",
+            f"{no_algorithm}.{claims}.{signature}",
+            f"{header}.{other}.{signature}",
+            f"{header}.{claims}.",
+            f"{header}.{claims}",
+            f"{header}.{claims}.{signature}=",
+            forged,
+            text + "\u00e4",
+            signed.sign(b"{}", world.core.tokens.key),
+        ):
+            assert bearer(world, wrong) is None, wrong
+        assert bearer(world, text) is not None
+
+
+@virtual
+async def test_tokens_that_were_used_take_no_more_memory_than_some_thousands_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tokens, "VERIFIED_MAX", 10)
+    async with World() as world:
+        await account(world)
+        issued = [await token(world) for _ in range(25)]
+        assert all(bearer(world, each) is not None for each in issued)
+        assert len(world.core.tokens._verified) <= 10
+        assert all(bearer(world, each) is not None for each in issued)
 
 
 @virtual

@@ -104,6 +104,6 @@ async def test_only_the_signer_signs() -> None:
         assert status == 403
         assert 'user not permitted to sign requests with signerName "example.com/signer"' in refusal["message"]
         note = {"status": {"conditions": [{"type": "Noted", "status": "True"}]}}
-        assert (await send(world, "PATCH", f"{REQUESTS}/a/status", note))[0] == 200
+        assert (await send(world, "PATCH", f"{REQUESTS}/a/status", note))[0] == 403
         masters = User("admin", groups=("system:masters",))
         assert (await send(world, "PATCH", f"{REQUESTS}/a/status", signed, masters))[0] == 200

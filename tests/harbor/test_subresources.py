@@ -1,4 +1,4 @@
-"""Ephemeral containers, and the addresses in the status of a pod."""
+"""Ephemeral containers, the addresses in the status of a pod, and what only a kubelet could do."""
 
 from __future__ import annotations
 
@@ -67,3 +67,30 @@ async def test_the_address_of_a_pod_and_the_list_of_all_are_kept_in_step() -> No
             change = {"status": {"podIP": address}}
             pod = await world.ask("PATCH", f"{POD}/status", change, "application/merge-patch+json")
             assert pod["status"]["podIPs"] == [{"ip": address}]
+
+
+ON_A_NODE = {"containers": [{"name": "main", "image": "image"}], "nodeName": "n"}
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("GET", f"{POD}/log", "runs no containers, so there are no logs; `pilotage logs`"),
+        ("POST", f"{POD}/exec", "nothing to run a command in; a server on a Host is a process of that machine"),
+        ("GET", f"{POD}/exec", "nothing to run a command in"),
+        ("POST", f"{POD}/attach", "nothing to attach to"),
+        ("POST", f"{POD}/portforward", "no port to forward; connect to the address that `pilotage status` shows"),
+        ("GET", f"{POD}/proxy/v1/models", 'pods "p": harbor passes no requests on'),
+        ("POST", "/api/v1/namespaces/default/services/https:kubernetes:https/proxy/x", "harbor passes no requests on"),
+    ],
+)
+async def test_what_only_a_kubelet_could_do_is_refused_with_what_to_do_instead(
+    method: str, path: str, words: str
+) -> None:
+    async with World() as world:
+        await world.create(PODS, "p", spec=ON_A_NODE)
+        with pytest.raises(StatusError) as refused:
+            await world.ask(method, path)
+        assert (refused.value.code, refused.value.reason) == (501, "NotImplemented")
+        assert words in refused.value.message

@@ -1,10 +1,17 @@
 """The form of the logs: for programs, unless a person looks on or has said so."""
 
+import io
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+import structlog
+
+from pilotage.runtime import configure_logging
+from pilotage.terminal import Guarded
 
 PROGRAM = (
     "import structlog\n"
@@ -31,3 +38,38 @@ def test_a_person_who_asks_for_it_gets_text_without_colours(monkeypatch: pytest.
     assert "made fast" in line
     assert "berth=7" in line
     assert "\x1b" not in line
+
+
+class Terminal(io.BytesIO):
+    """What a terminal gets."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def own_logging() -> Iterator[None]:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("own_logging")
+def test_hostile_text_does_nothing_to_a_terminal_and_our_colours_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", Guarded(screen, "utf-8"))
+    configure_logging(json=False)
+    evil = "x\x1b[2J\x1b]52;c;aGk=\x07\x9b1A\u202e\rFORGED\nFORGED"
+    log = structlog.get_logger()
+    log.warning(evil, text=evil, word="\x1b[2J", many=[evil])
+    try:
+        raise ValueError(evil)
+    except ValueError:
+        log.exception("it failed")
+    sys.stderr.flush()
+    said = screen.getvalue().decode()
+    assert "\x1b[1m" in said
+    plain = re.sub(r"\x1b\[[0-9]{1,2}m", "", said)
+    assert {each for each in plain if not each.isprintable()} == {"\n"}
+    first, *_ = plain.splitlines()
+    assert first.count("FORGED") == 6

@@ -5,23 +5,27 @@ HTTP is one way to call it (`pilotage.harbor.server`), the simulator's transport
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import discovery, errors
 from pilotage.harbor.access import reviews
+from pilotage.harbor.access.account_tokens import bearer_of
 from pilotage.harbor.access.attributes import attributes_of
 from pilotage.harbor.builtin import certificates
-from pilotage.harbor.calls import Answer, answer, integer, refuse, warning_headers
+from pilotage.harbor.calls import Answer, answer, integer, pause, refuse, telling, warning_headers
 from pilotage.harbor.core import NAMESPACES
 from pilotage.harbor.discovery import REVIEWS
 from pilotage.harbor.housekeeping.all import Housekeeping
 from pilotage.harbor.store import NotKept
-from pilotage.harbor.verbs import bodies, reading, removing, subresources, writing
+from pilotage.harbor.verbs import bodies, listing, reading, removing, subresources, writing
 from pilotage.harbor.verbs.accept import negotiate
 from pilotage.harbor.verbs.choosing import Choice
+from pilotage.harbor.verbs.listing import Listing
 from pilotage.harbor.verbs.scope import Scope
 from pilotage.harbor.verbs.watching import Watching
+from pilotage.harbor.watchers import Watchers
 from pilotage.harbor.webhooks.conversion import Unconverted
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _CONVERSIONS_MAX = 1000
+_DELETED_AT_ONCE = 20
 _RETURNS_DELETED = frozenset(
     {
         "persistentvolumeclaims",
@@ -57,9 +62,9 @@ class Harbor:
         self.core = core
         if tokens is not None:
             core.tokens = tokens
-        self._watches: set[Watching] = set()
+        core.tokens.resolve = functools.partial(bearer_of, core)
+        self._watches = Watchers(core)
         self._housekeeping = Housekeeping(core, self.handle)
-        core.registry.on_end(self._end_watches)
 
     async def start(self, *, begun: bool = False) -> None:
         """Begin to collect garbage, delete namespaces and serve custom kinds. See `Housekeeping.start`."""
@@ -67,8 +72,7 @@ class Harbor:
 
     async def stop(self) -> None:
         """End all watches cleanly, and the housekeeping."""
-        for watch in [*self._watches]:
-            watch.end()
+        self._watches.stop()
         await self._housekeeping.stop()
 
     async def handle(self, call: Call) -> Answer | Stream:
@@ -97,13 +101,13 @@ class Harbor:
             return discovery.serve(self.core, call)
         scope = self._scope(call, wanted)
         if scope is None:
-            return self._review(call, wanted)
+            return await self._review(call, wanted)
         answered = await self._answered(scope)
-        if scope.kind.deprecation and isinstance(answered, Answer):
+        if scope.kind.deprecation:
             warnings = warning_headers([scope.kind.deprecation])
             given = answered.headers.get("Warning")
             warnings["Warning"] += f"\n{given}" if given else ""
-            return answered._replace(headers={**answered.headers, **warnings})
+            return _with_headers(answered, warnings)
         return answered
 
     async def _answered(self, scope: Scope) -> Answer | Stream:
@@ -154,9 +158,9 @@ class Harbor:
             raise errors.method_not_allowed()
         form = negotiate(call.headers.get("accept", ""))
         if verb == "get":
-            return reading.get(core.store, kind, call, scope.namespace, scope.name, form, core.now())
+            return await reading.get(core, kind, call, scope.namespace, scope.name, form)
         if verb == "list":
-            return reading.list_(core.store, kind, call, scope.namespace, form, core.now())
+            return await listing.list_(core, kind, call, scope.namespace, form)
         if verb == "watch":
             return self._watch(scope)
         if verb == "delete":
@@ -164,7 +168,7 @@ class Harbor:
         if verb == "deletecollection":
             return await self._delete_collection(scope)
         write = {"create": writing.create, "update": writing.update, "patch": writing.patch}[verb]
-        return self._written(scope, await write(core, scope))
+        return await self._written(scope, await write(core, scope))
 
     async def _subresource(self, scope: Scope) -> Answer | Stream:
         if scope.subresource == "approval":
@@ -174,16 +178,16 @@ class Harbor:
         core, call = self.core, scope.call
         form = negotiate(call.headers.get("accept", ""))
         if scope.verb == "get":
-            return reading.get(core.store, scope.kind, call, scope.namespace, scope.name, form, core.now())
+            return await reading.get(core, scope.kind, call, scope.namespace, scope.name, form)
         if scope.verb in ("update", "patch"):
             write = writing.update if scope.verb == "update" else writing.patch
-            return self._written(scope, await write(core, scope))
+            return await self._written(scope, await write(core, scope))
         raise errors.method_not_allowed()
 
-    def _written(self, scope: Scope, written: writing.Written) -> Answer:
+    async def _written(self, scope: Scope, written: writing.Written) -> Answer:
         form = negotiate(scope.call.headers.get("accept", ""))
         status = 201 if written.created else 200
-        shown = reading.shown(scope.kind, written.entry, scope.call, form, self.core.now(), status)
+        shown = await reading.shown(self.core, scope.kind, written.entry, scope.call, form, status)
         return shown._replace(headers={**shown.headers, **warning_headers(written.warnings)})
 
     async def _delete(self, scope: Scope) -> Answer:
@@ -191,7 +195,7 @@ class Harbor:
         entry, gone, warnings = await removing.delete(self.core, scope)
         form = negotiate(scope.call.headers.get("accept", ""))
         if not gone or kind.qualified in _RETURNS_DELETED:
-            shown = reading.shown(kind, entry, scope.call, form, self.core.now())
+            shown = await reading.shown(self.core, kind, entry, scope.call, form)
             return shown._replace(headers={**shown.headers, **warning_headers(warnings)})
         details = {"name": entry.name, "kind": kind.plural, "uid": entry.uid}
         if kind.group:
@@ -202,23 +206,27 @@ class Harbor:
             warnings,
         )
 
-    async def _delete_collection(self, scope: Scope) -> Answer:
+    async def _delete_collection(self, scope: Scope) -> Answer | Stream:
         """Delete what a list finds, one by one, and answer with that list."""
         call, kind, core = scope.call, scope.kind, self.core
-        options = removing.Options(call)
+        options = await removing.options_of(core, call)
         form = negotiate(call.headers.get("accept", ""))
-        page = reading.choose(core.store, kind, call, scope.namespace)
-        listed = reading.listed(kind, page, call, form, core.now())
-        for entry in page.entries:
+        page = await listing.choose(core.store, kind, call, scope.namespace)
+        listed = await listing.listed(core, kind, page, call, form)
+        warnings: list[str] = []
+        for at, entry in enumerate(page.entries, 1):
+            if not at % _DELETED_AT_ONCE:
+                await pause()
             one = scope._replace(namespace=entry.namespace, name=entry.name)
             current = core.store.get(kind.storage, entry.namespace, entry.name)
             if current is not None and current.uid == entry.uid:
                 try:
-                    await removing.delete_entry(core, one, current, options)
+                    with telling(warnings):
+                        await removing.delete_entry(core, one, current, options, warnings)
                 except errors.StatusError as error:
                     if error.code != 404:  # somebody else was quicker: it is gone all the same
                         raise
-        return listed
+        return _with_headers(listed, warning_headers(warnings))
 
     def _watch(self, scope: Scope) -> Watching:
         call, kind, core = scope.call, scope.kind, self.core
@@ -234,7 +242,7 @@ class Harbor:
             now=core.now,
             on_close=self._watches.discard,
         )
-        self._watches.add(watch)
+        self._watches.add(watch, call.user, attributes_of(call.method, call.path, call.query))
         try:
             if call.flag("sendInitialEvents") and call.query.get("sendInitialEvents"):
                 watch.from_now(initial=True, marked=watch.bookmarks)
@@ -247,23 +255,26 @@ class Harbor:
             raise
         return watch
 
-    def _end_watches(self, kind: Kind) -> None:
-        """Whoever watches a kind that is now another has to begin again."""
-        for watch in [each for each in self._watches if each.kind is kind]:
-            watch.end()
-
-    def _review(self, call: Call, wanted: Attributes) -> Answer:
+    async def _review(self, call: Call, wanted: Attributes) -> Answer:
         """A question about access, which is answered and not stored."""
         if call.method != "POST":
             raise errors.method_not_allowed()
         form = negotiate(call.headers.get("accept", ""), table=False)
-        body, _ = bodies.parse_untrusted(call)
         core = self.core
+        body = await bodies.parsed(core, call)
         reviewed = reviews.answer_to(wanted, body, call.user, core.authorizer, core.now_text(), core.tokens)
         if form.shape == "metadata":
             named = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}"}
             reviewed = {**named, "metadata": reviewed["metadata"]}
         return answer(reviewed, 201)
+
+
+def _with_headers(answered: Answer | Stream, more: dict[str, str]) -> Answer | Stream:
+    if isinstance(answered, Answer):
+        return answered._replace(headers={**answered.headers, **more})
+    if isinstance(answered, Listing):
+        answered.headers |= more
+    return answered
 
 
 def _is_namespace_itself(kind: Kind, wanted: Attributes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -9,7 +11,7 @@ import msgspec
 from pilotage.harbor import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pilotage.harbor.access.users import User
 
@@ -40,7 +42,7 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A whole answer. The content type is JSON unless a header says otherwise."""
+    """A whole answer. Without a Content-Type it is an object as JSON, which the server ends with a newline."""
 
     status: int
     body: bytes
@@ -48,7 +50,11 @@ class Answer(NamedTuple):
 
 
 class Stream(Protocol):
-    """An answer without an end in sight: a watch."""
+    """An answer that comes piece by piece: a watch, or a large list."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether it ends by itself, and is worth nothing without its end: a list. A watch can be ended at any time."""
 
     @property
     def status(self) -> int:
@@ -59,10 +65,25 @@ class Stream(Protocol):
         """The headers."""
 
     async def chunks(self) -> list[bytes]:
-        """What is there, as soon as there is something; empty at its end."""
+        """The next pieces, as soon as there are some; empty at the end. Whoever cancels it has lost nothing."""
 
     def close(self) -> None:
         """Nobody reads it any more."""
+
+
+async def whole(answered: Answer | Stream) -> Answer | Stream:
+    """The same in one piece, unless it has no end."""
+    if isinstance(answered, Answer) or not answered.finite:
+        return answered
+    pieces: list[bytes] = []
+    while chunks := await answered.chunks():
+        pieces += chunks
+    return Answer(answered.status, b"".join(pieces), answered.headers)
+
+
+async def pause() -> None:
+    """Let others be served. Whoever takes longer than some milliseconds over one request calls it now and then."""
+    await asyncio.sleep(0)
 
 
 def answer(body: object, status: int = 200, warnings: tuple[str, ...] | list[str] = ()) -> Answer:
@@ -81,6 +102,18 @@ def warning_headers(warnings: tuple[str, ...] | list[str]) -> dict[str, str]:
         return {}
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for text in dict.fromkeys(warnings))
     return {"Warning": "\n".join(f'299 - "{text}"' for text in quoted)}
+
+
+@contextmanager
+def telling(warnings: list[str]) -> Iterator[None]:
+    """Add the warnings so far to a refusal that is raised in the block."""
+    try:
+        yield
+    except errors.StatusError as error:
+        headers = [each for each in (warning_headers(warnings).get("Warning"), error.headers.get("Warning")) if each]
+        if headers:
+            error.headers = {**error.headers, "Warning": "\n".join(headers)}
+        raise
 
 
 def integer(call: Call, name: str) -> int | None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import secrets
 import time
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
 from pilotage.harbor.access.rbac import STORAGES, Authorizer
 from pilotage.harbor.access.tokens import Tokens
+from pilotage.harbor.aside import at_once
 from pilotage.harbor.builtin import builtin_kinds
 from pilotage.harbor.housekeeping.crd_conditions import mark_pending
 from pilotage.harbor.metadata_rules import metadata_problems, metadata_update_problems
+from pilotage.harbor.quotas import Quotas
 from pilotage.harbor.registry import Registry
 from pilotage.harbor.store import Store
 from pilotage.harbor.verbs.objects import from_entry, to_entry
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
+    from pilotage.harbor.aside import Aside
     from pilotage.harbor.errors import Cause
     from pilotage.harbor.kinds import Json, Kind
     from pilotage.harbor.store import Entry, Event, Journal
@@ -40,6 +44,11 @@ _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no digits that look 
 _LOOKED_AT_AGAIN = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
 _GENERATED_BASE_MAX = 58
 
+OBJECT_BYTES_MAX = 1536 * 1024
+"""Of an object's JSON, as it is stored: etcd's limit."""
+_DELETION_BYTES = 64 * 1024
+"""Bytes that a deletion may add to that: its time, finalizers, conditions."""
+
 
 class Core:
     """See the module. It is also the `View` that strategies and the authorizer have of everything."""
@@ -49,20 +58,22 @@ class Core:
     ) -> None:
         self.store = Store(journal)
         self.registry = Registry(builtin_kinds())
+        self.quotas = Quotas(self.store, self.registry)
         self.admission: Admission = NoAdmission()
         self.post: Post | None = None
         """How webhooks are reached, while there is a way."""
         self.now = now
+        self.aside: Aside = at_once
+        """How what takes long is done."""
         self.tokens = Tokens(now)
         """Those that authentication knows: accounts get theirs from here."""
-        self.rng = random.Random(seed)  # noqa: S311 - names and uids, no secrets
+        self._rng = secrets.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - repeatable, if asked
         self._rules_version = 0
         self._allocation = asyncio.Lock()
         self.authorizer = Authorizer(self, lambda: self._rules_version)
         for storage in STORAGES:
             self.store.listen(storage, self._rules_changed)
-        self._second = 0
-        self._second_text = ""
+        self._second = (0, "")
 
     # What a strategy sees
 
@@ -82,10 +93,22 @@ class Core:
     # Writing
 
     def put(self, kind: Kind, obj: Json) -> Entry:
-        """Store an object that has passed everything."""
+        """Store an object that has passed everything; 500 for one that grows beyond OBJECT_BYTES_MAX."""
         entry = to_entry(kind, obj, self.store.next_version())
+        if len(entry.raw) > OBJECT_BYTES_MAX:
+            self._check_size(kind, entry, deleting="deletionTimestamp" in obj["metadata"])
         self.store.put(kind.storage, entry)
         return entry
+
+    def _check_size(self, kind: Kind, entry: Entry, *, deleting: bool) -> None:
+        """Refuse what is too large, but never the mark of a deletion, nor what shrinks an object that was larger."""
+        most = OBJECT_BYTES_MAX + (_DELETION_BYTES if deleting else 0)
+        stored = self.store.get(kind.storage, entry.namespace, entry.name)
+        if stored is not None:
+            begins = deleting and b'"deletionTimestamp"' not in stored.raw
+            most = max(most, len(stored.raw) + (_DELETION_BYTES if begins else 0))
+        if len(entry.raw) > most:
+            raise errors.too_large_to_store()
 
     def remove(self, kind: Kind, last: Json) -> Entry:
         """Take an object away; `last` is how it was last seen."""
@@ -97,20 +120,21 @@ class Core:
 
     def now_text(self) -> str:
         """The time as metadata has it."""
-        second = int(self.now())
-        if second != self._second:
-            self._second, self._second_text = second, format_time_of(second)
-        return self._second_text
+        second, (known, text) = int(self.now()), self._second
+        if second != known:
+            text = format_time_of(second)
+            self._second = (second, text)
+        return text
 
     def uid(self) -> str:
-        """A new uid (a version 4 UUID)."""
-        bits = self.rng.getrandbits(128)
+        """A new uid (a version 4 UUID). Nobody can tell it in advance, unless the core was given a seed."""
+        bits = self._rng.getrandbits(128)
         text = f"{bits & ~(0xF << 76) & ~(0x3 << 62) | (4 << 76) | (2 << 62):032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def generated_name(self, prefix: str) -> str:
         """A name that begins like this."""
-        return prefix[:_GENERATED_BASE_MAX] + "".join(self.rng.choice(_NAME_LETTERS) for _ in range(5))
+        return prefix[:_GENERATED_BASE_MAX] + "".join(self._rng.choice(_NAME_LETTERS) for _ in range(5))
 
     # What every kind has to pass
 
@@ -124,7 +148,7 @@ class Core:
         again = [problem for problem in problems if problem.field.startswith(_LOOKED_AT_AGAIN)]
         return problems * 2 + again * 2
 
-    def check_namespace(self, scope: Scope) -> None:
+    def check_namespace(self, scope: Scope, name: str) -> None:
         """Nothing is created in a namespace that is not there (404), or that is going (403)."""
         if not scope.kind.namespaced:
             return
@@ -137,7 +161,7 @@ class Core:
             error = errors.forbidden(
                 scope.kind.group,
                 scope.kind.plural,
-                _name_of(scope),
+                name,
                 f"unable to create new content in namespace {scope.namespace} because it is being terminated",
             )
             cause = {
@@ -189,12 +213,3 @@ class Core:
 
     def _rules_changed(self, _event: Event) -> None:
         self._rules_version += 1
-
-
-def _name_of(scope: Scope) -> str:
-    if scope.name:
-        return scope.name
-    from pilotage.harbor.verbs.bodies import parse_untrusted
-
-    name = (parse_untrusted(scope.call)[0].get("metadata") or {}).get("name", "")
-    return name if isinstance(name, str) else ""

@@ -6,7 +6,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor import errors
-from pilotage.harbor.calls import Answer, answer
+from pilotage.harbor.calls import JSON, Answer, answer
 from pilotage.harbor.verbs.accept import negotiate
 
 if TYPE_CHECKING:
@@ -65,16 +65,23 @@ def serve(core: Core, call: Call) -> Answer:
         return openapi.serve(core, call)
     if call.method not in ("GET", "HEAD") and path not in ("/api", "/apis"):
         raise errors.method_not_allowed()
+    if path.startswith("/readyz") and (why := core.store.problem()):
+        text = f"[+]ping ok\n[-]journal failed: {why}\nreadyz check failed\n"
+        return Answer(500, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
     if path.startswith(_CORE_PATHS):
         return Answer(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
     if path == "/version":
-        return answer(_version())
+        return _not_an_object(_version())
     found = _discovered(core, call, path)
     if found is None:
         if path == "/":
-            return answer({"paths": sorted(_paths(core.registry))})
+            return _not_an_object({"paths": sorted(_paths(core.registry))})
         raise errors.PageNotFound
     return found
+
+
+def _not_an_object(body: Json) -> Answer:
+    return answer(body)._replace(headers={"Content-Type": JSON})
 
 
 def _discovered(core: Core, call: Call, path: str) -> Answer | None:
@@ -217,7 +224,7 @@ def _aggregated(registry: Registry, version: str, *, legacy: bool) -> Answer:
         "items": items,
     }
     media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-    return answer(body)._replace(headers={"Content-Type": media, "Vary": "Accept"})
+    return Answer(200, answer(body).body + b"\n", {"Content-Type": media, "Vary": "Accept"})
 
 
 def _aggregated_resources(registry: Registry, group: str, version: str) -> list[Json]:

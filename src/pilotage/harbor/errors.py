@@ -124,6 +124,13 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", words, details={})
 
 
+def not_implemented(group: str, plural: str, name: str, why: str) -> StatusError:
+    """501: a real cluster could do it, and this one never will."""
+    qualified = f"{plural}.{group}" if group else plural
+    words = f'{qualified} "{name}": {why}'
+    return StatusError(501, "NotImplemented", words, details=_details(name, group, plural))
+
+
 def expired(message: str) -> StatusError:
     """410: the version, or the continue token, is older than what is remembered."""
     return StatusError(410, "Expired", message)
@@ -133,6 +140,18 @@ def too_large(limit: int) -> StatusError:
     """413: the body is larger than a request may be."""
     words = f"Request entity too large: limit is {limit}"
     return StatusError(413, "RequestEntityTooLarge", words)
+
+
+def too_large_to_store() -> StatusError:
+    """500, as kube-apiserver passes on what etcd says of an object that is too large."""
+    return StatusError(500, "", "etcdserver: request is too large")
+
+
+def too_many_requests() -> StatusError:
+    """429: not now."""
+    words = "Too many requests, please try again later."
+    details = {"retryAfterSeconds": 1}
+    return StatusError(429, "TooManyRequests", words, details=details, headers={"Retry-After": "1"})
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:

@@ -47,7 +47,8 @@ class Strategy:
     """What the API does with the objects of one kind. The base class is that of a kind without anything particular.
 
     The order of a write: `default`, then mutating admission, `default` again, `prepare_create` or `prepare_update`,
-    `validate` or `validate_update`, then validating admission. Methods change `obj` in place; they never change `old`.
+    `validate` or `validate_update`, `admit`, then validating admission. Methods change `obj` in place; they
+    never change `old`.
     """
 
     unconditional_update = True
@@ -97,6 +98,9 @@ class Strategy:
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """What is wrong with a changed status."""
         return []
+
+    def admit(self, obj: Json, old: Json | None, view: View) -> None:
+        """Raise what kube-apiserver's own admission plugins refuse of an object that is valid; `old` if it changes."""
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         """Why this cannot be the name of one (or, `prefix`, the beginning of a generated name)."""

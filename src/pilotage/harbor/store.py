@@ -66,14 +66,40 @@ class Event(msgspec.Struct, eq=False):
 class Journal(Protocol):
     """Where writes go before they are visible. `rows` gives back what is there, oldest first."""
 
-    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool) -> None:
-        """Keep it, whatever happens to this process after this call returns; or raise NotKept."""
+    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
+        """Keep it, whatever happens to this process after this call returns; or raise NotKept.
+
+        `before` is the size of what it replaces.
+        """
+
+    def problem(self) -> str:
+        """Why nothing can be kept at the moment, or nothing."""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
         """Where history begins, and (storage, entry, deleted) of every row, by version."""
+
+
+class Listed:
+    """Objects of a storage in order, at one version. What was read of it does not change; `first` must come at once."""
+
+    __slots__ = ("_entries", "_keys")
+
+    def __init__(self, keys: list[str], entries: dict[str, Entry]) -> None:
+        self._keys = keys
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self._entries.__getitem__, self._keys)
+
+    def first(self, limit: int = 0) -> list[Entry]:
+        """So many of them, or all: each as it is now, whatever is written later."""
+        return [*map(self._entries.__getitem__, self._keys[:limit] if limit else self._keys)]
 
 
 class _Shelf:
@@ -129,12 +155,12 @@ class Store:
         """Those that hold something, or did."""
         return list(self._shelves)
 
-    def entries(self, storage: str, namespace: str = "", after: str = "") -> Iterator[Entry]:
+    def entries(self, storage: str, namespace: str = "", after: str = "") -> Listed:
         """In order: those of one namespace, or of all; only keys greater than `after`."""
         shelf = self._shelf(storage)
         return _in_order(shelf.keys, shelf.entries, namespace, after)
 
-    def entries_at(self, storage: str, version: int, namespace: str = "", after: str = "") -> Iterator[Entry]:
+    def entries_at(self, storage: str, version: int, namespace: str = "", after: str = "") -> Listed:
         """The same as they were at a version; raises Compacted."""
         shelf = self._shelf(storage)
         changes = self._since(shelf, version)
@@ -153,6 +179,10 @@ class Store:
         """What has happened after a version; raises Compacted."""
         return self._since(self._shelf(storage), version)
 
+    def problem(self) -> str:
+        """Why nothing can be written at the moment, or nothing."""
+        return self._journal.problem() if self._journal is not None else ""
+
     # Writing
 
     def next_version(self) -> int:
@@ -165,7 +195,8 @@ class Store:
         key = f"{entry.namespace}/{entry.name}"
         old = shelf.entries.get(key)
         if self._journal is not None:
-            self._journal.append(entry.version, storage, entry, deleted=False)
+            before = len(old.raw) if old is not None else 0
+            self._journal.append(entry.version, storage, entry, deleted=False, before=before)
         shelf.entries[key] = entry
         if old is None:
             _insert(shelf.keys, key)
@@ -177,7 +208,7 @@ class Store:
         key = f"{last.namespace}/{last.name}"
         old = shelf.entries[key]
         if self._journal is not None:
-            self._journal.append(last.version, storage, last, deleted=True)
+            self._journal.append(last.version, storage, last, deleted=True, before=len(old.raw))
         del shelf.entries[key]
         del shelf.keys[bisect.bisect_left(shelf.keys, key)]
         return self._happened(shelf, Event(last.version, DELETED, storage, last, old))
@@ -270,8 +301,8 @@ def _insert(keys: list[str], key: str) -> None:
         bisect.insort(keys, key)
 
 
-def _in_order(keys: list[str], entries: dict[str, Entry], namespace: str, after: str) -> Iterator[Entry]:
+def _in_order(keys: list[str], entries: dict[str, Entry], namespace: str, after: str) -> Listed:
     start = max(after, f"{namespace}/") if namespace else after
     at = bisect.bisect_right(keys, start) if start else 0
     end = bisect.bisect_left(keys, f"{namespace}0") if namespace else len(keys)  # "0" follows "/"
-    return (entries[key] for key in keys[at:end])
+    return Listed(keys[at:end], entries)

@@ -22,23 +22,24 @@ INVALID = "<invalid>"
 
 def table(kind: Kind, objects: Iterable[Json], now: float, include: str = "Metadata", version: str = "v1") -> Json:
     """The table of some objects of a kind. `include` is what goes with each row: None, Metadata or Object."""
-    columns = kind.columns or NAME_AND_AGE
-    rows = []
-    for obj in objects:
-        row: Json = {"cells": [column.cell(obj, now) for column in columns]}
-        if include == "Object":
-            row["object"] = obj
-        elif include != "None":
-            meta = obj.get("metadata", {})
-            row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": meta}
-        rows.append(row)
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": {},
-        "columnDefinitions": [definition(column) for column in columns],
-        "rows": rows,
+        "columnDefinitions": [definition(column) for column in kind.columns or NAME_AND_AGE],
+        "rows": [row(kind, obj, now, include, version) for obj in objects],
     }
+
+
+def row(kind: Kind, obj: Json, now: float, include: str = "Metadata", version: str = "v1") -> Json:
+    """One row of such a table."""
+    made: Json = {"cells": [column.cell(obj, now) for column in kind.columns or NAME_AND_AGE]}
+    if include == "Object":
+        made["object"] = obj
+    elif include != "None":
+        meta = obj.get("metadata", {})
+        made["object"] = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": meta}
+    return made
 
 
 def definition(column: Column) -> Json:

@@ -22,6 +22,7 @@ import msgspec
 from pilotage.kube.config_error import ConfigError, CredentialsError
 from pilotage.kube.credentials import bearer
 from pilotage.kube.tls import TlsSettings
+from pilotage.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,11 +119,6 @@ def parse(output: bytes, settings: ExecSettings) -> Credential:
         _checked_pair(cert, key, settings) if cert and key else None,
         expiry.timestamp() if expiry else math.inf,
     )
-
-
-def printable(text: str) -> str:
-    """Without what could play tricks on the reader's terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
 class _Status(msgspec.Struct, rename="camel"):

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pilotage.runtime.clock import monotonic, utc_now
-    from pilotage.runtime.conditions import find_condition, set_condition
+    from pilotage.runtime.clock import monotonic, uptime, utc_now
+    from pilotage.runtime.conditions import clipped, find_condition, set_condition
     from pilotage.runtime.controller import STALLED, Context, Controller, owner_keys
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.informer import Change, Informer
@@ -44,12 +44,14 @@ _LATER = {
     "by_namespace": "pilotage.runtime.store",
     "by_owner": "pilotage.runtime.store",
     "configure_logging": "pilotage.runtime.logs",
+    "clipped": "pilotage.runtime.conditions",
     "find_condition": "pilotage.runtime.conditions",
     "monotonic": "pilotage.runtime.clock",
     "on_signals": "pilotage.runtime.process",
     "owner_keys": "pilotage.runtime.controller",
     "set_condition": "pilotage.runtime.conditions",
     "tune_gc": "pilotage.runtime.process",
+    "uptime": "pilotage.runtime.clock",
     "utc_now": "pilotage.runtime.clock",
 }
 
@@ -80,6 +82,7 @@ __all__ = [
     "TerminalError",
     "by_namespace",
     "by_owner",
+    "clipped",
     "configure_logging",
     "find_condition",
     "monotonic",
@@ -87,5 +90,6 @@ __all__ = [
     "owner_keys",
     "set_condition",
     "tune_gc",
+    "uptime",
     "utc_now",
 ]

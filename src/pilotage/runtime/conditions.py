@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+REASON_CHARS_MAX = 1024
+MESSAGE_CHARS_MAX = 32768
+"""Bound of a text in a status, by the conventions and in our kinds: more is refused."""
+
+
+def clipped(text: str, chars: int = MESSAGE_CHARS_MAX) -> str:
+    """A text that fits into a status. Its beginning says most; what it quotes may be as long as others like."""
+    return text if len(text) <= chars else f"{text[: chars - 1]}…"
+
+
 def find_condition(conditions: Sequence[Json], type_: str) -> Json | None:
     """The condition of this type, if there is one."""
     return next((condition for condition in conditions if condition.get("type") == type_), None)
@@ -35,8 +45,8 @@ def set_condition(
     wanted: Json = {
         "type": type_,
         "status": text,
-        "reason": reason,
-        "message": message,
+        "reason": reason[:REASON_CHARS_MAX],
+        "message": clipped(message),
         "observedGeneration": generation,
     }
     old = find_condition(conditions, type_)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
+from typing import Any, TextIO
 
 import structlog
 
 from pilotage.runtime.writes import reconciling
+from pilotage.terminal import one_line, own, printable
 
 FORMAT = "PILOTAGE_LOGS"
 """The variable that says ``text`` or ``json``, where it does not go by whether somebody looks on."""
@@ -25,7 +28,9 @@ def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
         if as_json
         else [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+            escape_values,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_escaped_traceback),
+            _let_colours_pass,
         ]
     )
     structlog.configure(
@@ -40,6 +45,24 @@ def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def escape_values(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """A processor: makes all text printable. What is no text is shown by its repr, which is."""
+    return {name: one_line(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _escaped_traceback(out: TextIO, problem: structlog.typing.ExcInfo) -> None:
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, problem)
+    out.write(printable(text.getvalue()))
+
+
+def _let_colours_pass(_logger: structlog.typing.WrappedLogger, _method: str, line: Any) -> str:  # noqa: ANN401 - text by now
+    """A processor: the only sequences that are left are the renderer's own."""
+    return own(line, sys.stderr)
 
 
 def name_reconcile(

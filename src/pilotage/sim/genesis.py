@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 class Genesis:
     """A journal (see `pilotage.harbor.store.Journal`) that has the beginning, and keeps nothing."""
 
-    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool) -> None:
+    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
         """See `Journal`."""
+
+    def problem(self) -> str:
+        """See `Journal`."""
+        return ""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """See `Journal`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from pilotage.harbor.access.users import AUTHENTICATED, MASTERS, User
 from pilotage.harbor.api import Harbor
-from pilotage.harbor.calls import Answer
+from pilotage.harbor.calls import Answer, whole
 from pilotage.harbor.core import Core
 from pilotage.harbor.verbs.objects import from_entry
 from pilotage.kube import Client
@@ -53,7 +53,7 @@ class _Observed(Harbor):
     async def handle(self, call: Call) -> Answer | Stream:
         """See `Harbor`."""
         answered = (each(call) for each in self.interceptors)
-        answer = next((each for each in answered if each is not None), None) or await super().handle(call)
+        answer = next((each for each in answered if each is not None), None) or await whole(await super().handle(call))
         if isinstance(answer, Answer):
             self.trace.record(call, answer)
         return answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
 
 from tests.contract.case import Theme
@@ -359,6 +361,30 @@ async def impersonation_is_a_right(kit: Kit) -> None:
 
 
 @theme.case()
+async def token_claims(kit: Kit) -> None:
+    await kit.quiet.create("serviceaccounts", obj("v1", "ServiceAccount", "robot"))
+    await kit.quiet.create("secrets", obj("v1", "Secret", "key"))
+    bound = {"apiVersion": "v1", "kind": "Secret", "name": "key"}
+    spec = {"audiences": ["vault"], "boundObjectRef": bound, "expirationSeconds": 1200}
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    await kit.picking(_claims).create("serviceaccounts", request, "robot", "token")
+
+
+def _claims(answer: Any) -> Any:
+    """What a signed token says, without what differs from server to server."""
+    part = answer["status"]["token"].split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    about = claims["kubernetes.io"]
+    return {
+        "names": sorted(claims),
+        "aud": claims["aud"],
+        "seconds": claims["exp"] - claims["nbf"],
+        "sub": claims["sub"].replace(about["namespace"], "NAMESPACE"),
+        "about": {kind: sorted(about[kind]) for kind in ("secret", "serviceaccount")},
+    }
+
+
+@theme.case()
 async def anonymous(kit: Kit) -> None:
     nobody = kit.anonymous()
     await nobody.list(CM)
@@ -395,3 +421,100 @@ async def cluster_scoped_refusal(kit: Kit) -> None:
     await bob.send("GET", "/api/v1/namespaces")
     await bob.send("GET", "/api/v1/nodes/x")
     await bob.send("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+
+
+LABEL = "rbac.authorization.k8s.io/aggregate-to-view"
+
+
+def gathering(kit: Kit, name: str, **fields: Any) -> Any:
+    selectors = [{"matchLabels": {"case": kit.ns}}]
+    return obj(RBAC, "ClusterRole", name, aggregationRule={"clusterRoleSelectors": selectors}, **fields)
+
+
+def gathered(kit: Kit, name: str, *rules: Any) -> Any:
+    return obj(RBAC, "ClusterRole", name, meta={"labels": {"case": kit.ns}}, rules=[*rules])
+
+
+async def until_rules(kit: Kit, name: str, count: int) -> None:
+    async def so() -> bool:
+        return len((await kit.quiet.get(ROLES, name)).body.get("rules") or ()) == count
+
+    await kit.until(f"{name} has {count} rules", so)
+
+
+ROLES = f"/{RBAC}/clusterroles"
+
+
+@theme.case(managed=True)
+async def aggregation(kit: Kit) -> None:
+    """Rules are gathered by the order of names, one of several that are the same, and go with whom they came from."""
+    await kit.quiet.create(ROLES, gathered(kit, "aggregation-b", rule("", "pods", "get"), rule("", "secrets", "get")))
+    await kit.quiet.create(ROLES, gathering(kit, "aggregation"))
+    await until_rules(kit, "aggregation", 2)
+    await kit.quiet.create(ROLES, gathered(kit, "aggregation-a", rule("", "nodes", "get"), rule("", "pods", "get")))
+    await until_rules(kit, "aggregation", 3)
+    await kit.get(ROLES, "aggregation")
+    for name in ("aggregation-a", "aggregation-b"):
+        await kit.quiet.delete(ROLES, name)
+    await until_rules(kit, "aggregation", 0)
+    await kit.get(ROLES, "aggregation")
+
+
+@theme.case()
+async def aggregation_overwrites_what_is_written(kit: Kit) -> None:
+    await kit.quiet.create(ROLES, gathered(kit, "aggregation-of-one", rule("", "pods", "get")))
+    await kit.quiet.create(ROLES, gathering(kit, "aggregation-over", rules=[rule("", "secrets", "get")]))
+    await until_rules(kit, "aggregation-over", 1)
+    rules = [rule("", "secrets", "get"), rule("", "nodes", "get")]
+    await kit.quiet.patch(ROLES, "aggregation-over", {"rules": rules})
+    await until_rules(kit, "aggregation-over", 1)
+    await kit.get(ROLES, "aggregation-over")
+
+
+@theme.case()
+async def aggregation_is_effective(kit: Kit) -> None:
+    ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "aggregation-effective"}
+    who = {"kind": "User", "apiGroup": GROUP, "name": "gwen"}
+    await kit.quiet.create(ROLES, gathering(kit, "aggregation-effective"))
+    await kit.quiet.create(f"{RBAC}/rolebindings", obj(RBAC, "RoleBinding", "gwen", roleRef=ref, subjects=[who]))
+    gwen = kit.as_user("gwen")
+    await gwen.list(CM)
+    await kit.quiet.create(ROLES, gathered(kit, "aggregation-lists", rule("", "configmaps", "list")))
+
+    async def may() -> bool:
+        return (await kit.probing.as_user("gwen").list(CM)).status == 200
+
+    await kit.until("gwen may list", may)
+    await gwen.list(CM)
+
+
+@theme.case(alone=True)
+async def aggregation_into_view_edit_and_admin(kit: Kit) -> None:
+    added = rule("aggregation.example.com", "widgets", "get")
+    await kit.quiet.create(
+        ROLES, obj(RBAC, "ClusterRole", "aggregation-into-view", meta={"labels": {LABEL: "true"}}, rules=[added])
+    )
+
+    def has(present: bool) -> Any:
+        async def probe() -> bool:
+            found = [(await kit.quiet.get(ROLES, name)).body["rules"] for name in ("view", "edit", "admin")]
+            return all((added in rules) is present for rules in found)
+
+        return probe
+
+    await kit.until("it is in all three", has(True))
+    kit.note("gathered", "view, edit, admin")
+    await kit.quiet.delete(ROLES, "aggregation-into-view")
+    await kit.until("it is in none", has(False))
+    kit.note("gathered", "none")
+
+
+@theme.case()
+async def aggregation_needs_everything(kit: Kit) -> None:
+    """Who cannot do everything cannot let a role gather what others write."""
+    await grant(kit, "hal", rule(GROUP, "clusterroles", "create update patch get list"), cluster=True)
+    hal = kit.as_user("hal")
+    await hal.create(ROLES, gathering(kit, "aggregation-of-hal"))
+    await kit.quiet.create(ROLES, obj(RBAC, "ClusterRole", "aggregation-later", rules=[]))
+    selectors = [{"matchLabels": {"case": kit.ns}}]
+    await hal.patch(ROLES, "aggregation-later", {"aggregationRule": {"clusterRoleSelectors": selectors}})

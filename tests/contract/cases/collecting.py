@@ -239,7 +239,7 @@ async def custom_resources_as_owners(kit: Kit) -> None:
     made = await kit.quiet.create(kind.resource, kind.object("owner", {"n": 1}))
     await kit.quiet.create(LEASES, lease("child") | {META: {"name": "child", "ownerReferences": [owner(made.body)]}})
     await kit.quiet.delete(kind.resource, "owner")
-    await kit.until_gone(LEASES, "child", seconds=60)
+    await kit.until_gone(LEASES, "child")
 
 
 @theme.case(facts=(19,))

@@ -8,6 +8,9 @@ from tests.contract.objects import CM, cm, obj, secret
 
 theme = Theme("create")
 
+RBAC = "rbac.authorization.k8s.io/v1"
+ROLES = f"{RBAC}/roles"
+
 theme.creates("minimal", CM, cm("a"))
 theme.creates("without api version and kind", CM, {"metadata": {"name": "a"}, "data": {"k": "v"}})
 theme.creates("without metadata", CM, {"apiVersion": "v1", "kind": "ConfigMap"})
@@ -153,3 +156,15 @@ async def in_all_namespaces(kit: Kit) -> None:
 async def generate_name_that_is_invalid(kit: Kit) -> None:
     brief = kit.picking(lambda b: [b["code"], b["reason"], [cause["field"] for cause in b["details"]["causes"]]])
     await brief.create(CM, {"metadata": {"generateName": "Some_"}})
+
+
+@theme.case()
+async def resource_versions_that_are_none(kit: Kit) -> None:
+    """A create may say that it knows of no version: with 0, with nothing, or with what is no number."""
+    for name, version in (("zero", "0"), ("empty", ""), ("word", "abc"), ("zeros", "000"), ("negative", "-1")):
+        await kit.create(CM, cm(name, resourceVersion=version))
+    for version in ("1", "007"):
+        await kit.create(CM, cm("some", resourceVersion=version))
+    await kit.apply(CM, "applied", cm("applied", resourceVersion="0"))
+    await kit.put(ROLES, "put-zero", obj(RBAC, "Role", "put-zero", meta={"resourceVersion": "0"}, rules=[]))
+    await kit.put(ROLES, "put-some", obj(RBAC, "Role", "put-some", meta={"resourceVersion": "7"}, rules=[]))

@@ -190,6 +190,21 @@ async def generation_of_a_kind_without_status(kit: Kit) -> None:
     await shown.patch(kind.resource, "a", {"spec": {"count": 4}})
 
 
+@theme.case()
+async def object_larger_than_the_store_takes(kit: Kit) -> None:
+    kind = await Kind(kit, subresources={"status": {}}).served()
+    refused = kit.picking(lambda body: body if "code" in body else "taken")
+    text = "x" * (900 * 1024)
+    await refused.create(kind.resource, kind.object("a", {"text": text * 2}))
+    made = await refused.create(kind.resource, kind.object("a", {"text": text}))
+    await refused.patch(kind.resource, "a", {"spec": {"more": text}})
+    await refused.json_patch(kind.resource, "a", [{"op": "copy", "from": "/spec/text", "path": "/spec/more"}])
+    await refused.apply(kind.resource, "a", kind.object("a", {"more": text}))
+    await refused.put(kind.resource, "a", made.body | {"spec": {"text": text * 2}})
+    await refused.patch(kind.resource, "a", {"status": {"more": text}}, "status")
+    await refused.create(kind.resource, kind.object("dry", {"text": text * 2}), dryRun="All")
+
+
 DEFAULTED = props(
     n={"type": "integer", "default": 7},
     s={"type": "string", "default": "x", "nullable": True},

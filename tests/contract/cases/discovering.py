@@ -66,7 +66,25 @@ lists("apps", "/apis/apps/v1", "deployments", "replicasets", "statefulsets")
 lists("batch", "/apis/batch/v1", "jobs")
 lists("autoscaling v2", "/apis/autoscaling/v2", "horizontalpodautoscalers")
 lists("policy", "/apis/policy/v1", "poddisruptionbudgets")
-lists("networking", "/apis/networking.k8s.io/v1", "ingresses")
+lists("networking", "/apis/networking.k8s.io/v1", "ingresses", "ipaddresses", "servicecidrs")
+lists(
+    "storage",
+    "/apis/storage.k8s.io/v1",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "storageclasses",
+    "volumeattachments",
+    "volumeattributesclasses",
+)
+lists(
+    "devices",
+    "/apis/resource.k8s.io/v1",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourceslices",
+)
 lists("coordination", "/apis/coordination.k8s.io/v1", "leases")
 lists("endpoint slices", "/apis/discovery.k8s.io/v1", "endpointslices")
 lists("events", "/apis/events.k8s.io/v1", "events")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.case import Theme
-from tests.contract.kit import METADATA, METADATA_LIST, Kit
+from tests.contract.kit import METADATA, METADATA_LIST, TABLE, Kit
 from tests.contract.objects import CM, cm
 
 theme = Theme("read")
@@ -139,3 +139,39 @@ async def head_of_an_object(kit: Kit) -> None:
 async def null_and_empty_fields_are_left_out(kit: Kit) -> None:
     await kit.create(CM, cm("a") | {"data": {}, "binaryData": None, "immutable": None})
     await kit.get(CM, "a")
+
+
+@theme.case()
+async def answers_end_with_a_newline(kit: Kit) -> None:
+    """So that a shell shows them well; not so what is no object: versions, paths, OpenAPI."""
+    await kit.quiet.create(CM, cm("a"))
+    one, plain = kit.path(CM, "a"), kit.probing
+    named = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    asked = {
+        "get": await plain.send("GET", one),
+        "list": await plain.list(CM),
+        "table": await plain.accepting(TABLE).list(CM),
+        "metadata": await plain.accepting(METADATA).get(CM, "a"),
+        "create": await plain.create(CM, cm("b")),
+        "patch": await plain.patch(CM, "b", {"data": {"k": "w"}}),
+        "not found": await plain.get(CM, "none"),
+        "invalid": await plain.create(CM, cm("Capital")),
+        "forbidden": await plain.as_user("nobody").get(CM, "a"),
+        "unauthorized": await plain.anonymous("wrong").get(CM, "a"),
+        "delete": await plain.delete(CM, "b"),
+        "delete collection": await plain.delete(CM),
+        "review": await plain.create(
+            "/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}},
+        ),
+        "versions": await plain.send("GET", "/api"),
+        "groups": await plain.send("GET", "/apis"),
+        "group": await plain.send("GET", "/apis/apps"),
+        "resources": await plain.send("GET", "/apis/apps/v1"),
+        "discovery": await plain.accepting(named).send("GET", "/apis"),
+        "version": await plain.send("GET", "/version"),
+        "paths": await plain.send("GET", "/"),
+        "openapi": await plain.send("GET", "/openapi/v3"),
+        "openapi of a group": await plain.send("GET", "/openapi/v3/apis/apps/v1"),
+    }
+    kit.note("newline", {name: [answer.status, answer.raw.endswith(b"}\n")] for name, answer in asked.items()})

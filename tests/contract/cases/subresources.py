@@ -260,3 +260,31 @@ async def token_of_a_service_account(kit: Kit) -> None:
 
     await kit.picking(who).create("/authentication.k8s.io/v1/tokenreviews", review)
     await kit.anonymous(token).get(CM, "x")
+
+
+@theme.case()
+async def streams_of_a_pod_without_a_node(kit: Kit) -> None:
+    await with_pod(kit, "p")
+    for sub, query in (("exec", {"command": "ls"}), ("attach", {"stdout": "true"}), ("portforward", {"ports": "80"})):
+        await kit.create("pods", None, "p", sub, **query)
+        await kit.get("pods", "p", sub, **query)
+        await kit.create("pods", None, "none", sub, **query)
+
+
+@theme.case()
+async def streams_need_a_right(kit: Kit) -> None:
+    """Who may not is told that and nothing else, be there a pod or not."""
+    await with_pod(kit, "p")
+    nobody = kit.as_user("nobody")
+    for sub in ("exec", "attach", "portforward", "proxy", "log"):
+        await nobody.get("pods", "p", sub)
+        await nobody.create("pods", None, "none", sub)
+    await nobody.get("services", "s", "proxy/a/b")
+    await nobody.get("/nodes", "n", "proxy/stats")
+
+
+@theme.case()
+async def proxy_to_what_is_absent(kit: Kit) -> None:
+    await kit.get("pods", "none", "proxy/a")
+    await kit.get("services", "none:80", "proxy/a")
+    await kit.get("/nodes", "sub-no-node", "proxy/stats")

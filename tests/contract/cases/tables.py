@@ -146,6 +146,66 @@ shows(
         spec={"unschedulable": True},
     ),
 )
+DEVICE_CLAIM = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+shows(
+    "csi drivers",
+    "/storage.k8s.io/v1/csidrivers",
+    obj("storage.k8s.io/v1", "CSIDriver", "table.example.com", spec={"tokenRequests": [{"audience": "a"}]}),
+)
+shows(
+    "csi storage capacities",
+    "storage.k8s.io/v1/csistoragecapacities",
+    obj("storage.k8s.io/v1", "CSIStorageCapacity", "a", storageClassName="fast"),
+)
+shows(
+    "volume attachments",
+    "/storage.k8s.io/v1/volumeattachments",
+    obj(
+        "storage.k8s.io/v1",
+        "VolumeAttachment",
+        "table-attachment",
+        spec={"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+    ),
+)
+shows(
+    "volume attributes classes",
+    "/storage.k8s.io/v1/volumeattributesclasses",
+    obj("storage.k8s.io/v1", "VolumeAttributesClass", "table-gold", driverName="d.example.com", parameters={"a": "b"}),
+)
+shows(
+    "service cidrs",
+    "/networking.k8s.io/v1/servicecidrs",
+    obj("networking.k8s.io/v1", "ServiceCIDR", "table-cidr", spec={"cidrs": ["10.0.246.0/24"]}),
+)
+shows(
+    "device classes",
+    "/resource.k8s.io/v1/deviceclasses",
+    obj("resource.k8s.io/v1", "DeviceClass", "table-class", spec={}),
+)
+shows(
+    "resource claims",
+    "resource.k8s.io/v1/resourceclaims",
+    obj("resource.k8s.io/v1", "ResourceClaim", "a", spec=DEVICE_CLAIM),
+)
+shows(
+    "resource claim templates",
+    "resource.k8s.io/v1/resourceclaimtemplates",
+    obj("resource.k8s.io/v1", "ResourceClaimTemplate", "a", spec={"spec": DEVICE_CLAIM}),
+)
+shows(
+    "resource slices",
+    "/resource.k8s.io/v1/resourceslices",
+    obj(
+        "resource.k8s.io/v1",
+        "ResourceSlice",
+        "table-slice",
+        spec={
+            "driver": "gpu.example.com",
+            "nodeName": "n",
+            "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+        },
+    ),
+)
 shows(
     "priority classes",
     "/scheduling.k8s.io/v1/priorityclasses",

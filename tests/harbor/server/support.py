@@ -7,7 +7,7 @@ from pilotage.harbor.access.tokens import Tokens, digest_of
 from pilotage.harbor.access.users import User
 from pilotage.harbor.calls import Answer, Call
 from pilotage.harbor.server.authentication import Authentication
-from pilotage.harbor.server.connection import Limits
+from pilotage.harbor.server.host import Limits
 from pilotage.harbor.server.server import Server
 
 TOKEN = "sesame"
@@ -18,6 +18,7 @@ class Line:
     """A stream that says what it is told to say."""
 
     status = 200
+    finite = False
 
     def __init__(self):
         self.headers = {"Content-Type": "application/json"}
@@ -107,9 +108,9 @@ def request(path="/", method="GET", body: bytes = b"", **headers):
 
 
 @asynccontextmanager
-async def serving(core, *, limits=None, authorizer=None):
+async def serving(core, *, limits=None, authorizer=None, known=None, **options):
     """A running server: gives it and a function that connects."""
-    server = Server(core.handle, Authentication(tokens(), authorizer), limits=limits or Limits())
+    server = Server(core.handle, Authentication(known or tokens(), authorizer), limits=limits or Limits(), **options)
     port = await server.start("127.0.0.1", 0)
     clients = []
 

@@ -1,12 +1,10 @@
 """Who asks, and as whom."""
 
-import time
-
 import pytest
 
 from pilotage.harbor.access.attributes import Attributes
 from pilotage.harbor.access.rbac import Decision
-from pilotage.harbor.access.tokens import Tokens, digest_of
+from pilotage.harbor.access.tokens import digest_of
 from pilotage.harbor.access.users import NOBODY, User
 from pilotage.harbor.errors import StatusError
 from pilotage.harbor.server.authentication import Authentication
@@ -50,15 +48,6 @@ def test_a_wrong_token_is_refused(given):
     with pytest.raises(StatusError) as caught:
         who(f"Authorization: Bearer {given}")
     assert caught.value.code == 401
-
-
-def test_a_token_can_end():
-    known = Tokens()
-    known.add(digest_of("a"), JANE, expires=time.time() - 1)
-    known.add(digest_of("b"), JANE, expires=time.time() + 100)
-    known.add(digest_of("c"), JANE)
-    known.forget(digest_of("c"))
-    assert [known.user(each) for each in "abc"] == [None, JANE, None]
 
 
 def test_a_certificate_comes_before_a_token():

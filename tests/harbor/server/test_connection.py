@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.harbor.access.attributes import refusal
 from pilotage.harbor.calls import Answer
-from pilotage.harbor.server.connection import Limits
+from pilotage.harbor.server.host import Limits
 from tests.harbor.server.support import ADMIN, TOKEN, Core, Line, request, serving, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -23,7 +23,7 @@ async def test_a_request_becomes_a_call_and_its_answer_comes_back():
         client = await connect()
         client.send(request("/api/v1/pods?x=1", "POST", b"{}", Accept="application/json", **BEARER))
         status, headers, body = await client.answer()
-    assert (status, body, headers["x-it"], headers["content-type"]) == (201, b'{"a":1}', "yes", "application/json")
+    assert (status, body, headers["x-it"], headers["content-type"]) == (201, b'{"a":1}\n', "yes", "application/json")
     assert "connection" not in headers
     assert abs(parsedate_to_datetime(headers["date"]).timestamp() - time.time()) < 60
     call = core.calls[0]
@@ -62,10 +62,10 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_takes_l
         client.send(request("/slow") + request("/quick"))
         other = await connect()
         other.send(request("/quick"))
-        assert (await other.answer())[2] == b'"quick"'
+        assert (await other.answer())[2] == b'"quick"\n'
         assert [call.path for call in core.calls] == ["/slow", "/quick"]  # that of the other client
         core.answers["/slow"].set_result(Answer(200, b'"slow"'))
-        assert [(await client.answer())[2] for _ in range(2)] == [b'"slow"', b'"quick"']
+        assert [(await client.answer())[2] for _ in range(2)] == [b'"slow"\n', b'"quick"\n']
 
 
 async def test_a_request_is_finished_though_its_client_has_gone():
@@ -103,7 +103,7 @@ async def test_head_answers_have_no_body():
     async with serving(core) as (_, connect):
         client = await connect()
         client.send(request("/x", "HEAD") + request("/x"))
-        assert b"Content-Length: 5" in await client.head()
+        assert b"Content-Length: 6" in await client.head()
         assert (await client.head()).startswith(b"HTTP/1.1 200 OK")
 
 
@@ -387,7 +387,7 @@ async def test_a_client_that_does_not_read_is_cut_off():
     core.answers["/watch"] = line
     core.answers["/list"] = Answer(200, b"x" * 50_000_000)
     async with serving(core, limits=Limits(waiting_bytes=10_000, stall=0.05)) as (server, _):
-        port = server._listener.sockets[0].getsockname()[1]
+        port = server.port
         loop = asyncio.get_running_loop()
         for path in ("/watch", "/list"):
             sock = socket.socket()
@@ -435,7 +435,7 @@ async def test_stopping_ends_watches_lets_requests_finish_and_closes_the_rest():
         assert not stopping.done()
         slow.set_result(Answer(200, b'"done"'))
         status, headers, body = await asker.answer()
-        assert (status, headers["connection"], body) == (200, "close", b'"done"')
+        assert (status, headers["connection"], body) == (200, "close", b'"done"\n')
         await stopping
         with pytest.raises(OSError):
             await connect()
@@ -451,3 +451,21 @@ async def test_stopping_does_not_wait_longer_than_told():
         await server.stop(grace=0.01)
         assert slow.cancelled()
         assert not server.connections
+
+
+async def test_a_list_comes_to_its_end_though_the_server_stops():
+    core, line = Core(), Line()
+    line.finite = True
+    core.answers["/list"] = line
+    async with serving(core) as (server, connect):
+        client = await connect()
+        client.send(request("/list"))
+        line.say(b"one")
+        await client.head()
+        assert await client.chunk() == b"one"
+        stopping = asyncio.create_task(server.stop(grace=10))
+        await until(lambda: server.stopping)
+        line.say(b"two")
+        line.say()
+        assert await client.rest() == b"3\r\ntwo\r\n0\r\n\r\n"
+        await stopping

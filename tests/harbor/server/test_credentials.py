@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import datetime as dt
+import os
 import ssl
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from pilotage.harbor.server import pki
 from pilotage.harbor.server.authentication import Authentication
 from pilotage.harbor.server.credentials import ADMIN, Credentials, CredentialsError
 from pilotage.harbor.server.server import Server
+from pilotage.system.folders import NotPrivate
 from tests.harbor.server.support import Client, Core, Line, request
 
 
@@ -29,7 +33,7 @@ def token(folder: Path):
 
 def test_everything_is_for_the_owner_alone(folder):
     names = {path.name for path in folder.iterdir()}
-    assert names == {"ca.crt", "ca.key", "server.crt", "server.key", "tokens.json", "kubeconfig"}
+    assert names == {"accounts.key", "ca.crt", "ca.key", "server.crt", "server.key", "tokens.json", "kubeconfig"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -74,6 +78,58 @@ def test_a_folder_that_cannot_be_used_is_said_so(tmp_path):
     (tmp_path / "tokens.json").write_text("nonsense")
     with pytest.raises(CredentialsError, match=r"tokens\.json"):
         Credentials(tmp_path)
+
+
+def test_a_folder_that_others_can_write_to_is_not_believed(folder):
+    """They could have put an authority of their own there."""
+    folder.chmod(0o777)
+    try:
+        with pytest.raises(NotPrivate, match=f"other users can write to {folder}"):
+            Credentials(folder)
+    finally:
+        folder.chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("given", ["", "ca.crt", "server.key", "tokens.json", "accounts.key"])
+def test_nothing_of_somebody_else_is_believed(tmp_path, given):
+    Credentials(tmp_path)
+    os.chown(tmp_path / given, 65534, 65534)
+    with pytest.raises((NotPrivate, CredentialsError), match=rf"{tmp_path / given} .*belongs to user .*65534"):
+        Credentials(tmp_path)
+
+
+@pytest.mark.parametrize("days", [-36500, 36500])
+def test_certificates_are_valid_whatever_the_clock_said_when_they_were_made(tmp_path, monkeypatch, days):
+    wrong = time.time() + 86400 * days
+    monkeypatch.setattr(time, "time", lambda: wrong)
+    Credentials(tmp_path)
+    made = (tmp_path / "ca.crt").read_bytes()
+    monkeypatch.undo()
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    (authority,) = context.get_ca_certs()
+    assert ssl.cert_time_to_seconds(authority["notBefore"]) == 0
+    Credentials(tmp_path)
+    assert (tmp_path / "ca.crt").read_bytes() == made
+
+
+@pytest.mark.parametrize("days", [(-20, -10), (10, 20)])
+def test_certificates_that_are_not_valid_now_are_made_anew(tmp_path, monkeypatch, days):
+    """Such as those that a version before this one made while the clock was wrong."""
+    now = dt.datetime.now(dt.UTC)
+    first, last = (now + dt.timedelta(days=each) for each in days)
+    with monkeypatch.context() as patched:
+        patched.setattr(pki, "_ALWAYS", (first, last))
+        patched.setattr(pki._signed, "__defaults__", ((first, last),))
+        Credentials(tmp_path).write_kubeconfig("https://127.0.0.1:1")
+    old = (tmp_path / "ca.crt").read_bytes()
+    again = Credentials(tmp_path)
+    again.write_kubeconfig("https://127.0.0.1:1")
+    again.tls()
+    assert (tmp_path / "ca.crt").read_bytes() != old
+    config = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+    known = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
+    assert known == (tmp_path / "ca.crt").read_bytes()
 
 
 async def connect(folder: Path, port: int, name: str, pair: pki.Pair | None, tmp_path: Path) -> Client:

@@ -1,16 +1,22 @@
-"""Tokens of ServiceAccounts: what a TokenRequest is answered with.
+"""Tokens of ServiceAccounts: how a TokenRequest is answered, and whom such a token stands for.
 
-A token is opaque and random. It is good until it expires, and only while its account is there, and the object that it
-was bound to. Nothing of it outlives the process: who held one asks for another.
+A token is signed and holds kube-apiserver's claims: the account and the object that it is bound to, each with its uid,
+its audiences, and when it expires. It is good until then, while those objects are there; none of the same name can take
+their place. Nothing is kept about it, so it outlives a restart of the server.
+
+`nbf` is written for others and not enforced here. Only this server signs, so a token from the future is one that was
+issued before the clock was set back.
 """
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pilotage.harbor import errors
-from pilotage.harbor.access.tokens import AUDIENCE, digest_of
+from pilotage.harbor.access import signed
+from pilotage.harbor.access.tokens import AUDIENCE, Bearer
 from pilotage.harbor.access.users import AUTHENTICATED, User
 from pilotage.harbor.calls import Answer, answer
 from pilotage.harbor.problems import invalid
@@ -37,7 +43,7 @@ _EXTRA = "authentication.kubernetes.io/"
 
 async def request_token(core: Core, scope: Scope) -> Answer:
     """Make a token for a ServiceAccount."""
-    body, _ = bodies.parse_untrusted(scope.call)
+    body = await bodies.parsed(core, scope.call)
     problem = decode_problem(builtin(GROUP, "v1", KIND), body, KIND)
     if problem is not None:
         raise errors.bad_request(f'{KIND} in version "v1" cannot be handled as a {KIND}: {problem}')
@@ -70,21 +76,21 @@ def _problems(seconds: int) -> list[Cause]:
 
 def _granted(core: Core, scope: Scope, account: Entry, spec: Json) -> Json:
     bound = _bound(core, scope, spec["boundObjectRef"])
-    extra = {f"{_EXTRA}credential-id": (f"JTI={core.uid()}",)}
+    now = int(core.now())
+    about = _About(account.namespace, _Named(account.name, account.uid))
     if bound is not None:
         storage, entry = bound
-        if storage != "secrets":
-            extra |= {f"{_EXTRA}{storage[:-1]}-name": (entry.name,), f"{_EXTRA}{storage[:-1]}-uid": (entry.uid,)}
-    needed = [("serviceaccounts", account), *([bound] if bound is not None else [])]
-
-    def alive() -> bool:
-        found = ((core.store.get(storage, each.namespace, each.name), each) for storage, each in needed)
-        return all(now is not None and now.uid == each.uid for now, each in found)
-
-    token = secrets.token_urlsafe(32)
-    expires = core.now() + spec["expirationSeconds"]
-    user = account_user(account, extra)
-    core.tokens.add(digest_of(token), user, expires=expires, alive=alive, audiences=tuple(spec["audiences"]))
+        setattr(about, storage[:-1], _Named(entry.name, entry.uid))
+    claims = _Claims(
+        aud=spec["audiences"],
+        exp=now + spec["expirationSeconds"],
+        iat=now,
+        iss=AUDIENCE,
+        jti=core.uid(),
+        about=about,
+        nbf=now,
+        sub=account_user(account.namespace, account.name, account.uid).name,
+    )
     return {
         "kind": KIND,
         "apiVersion": f"{GROUP}/v1",
@@ -95,14 +101,74 @@ def _granted(core: Core, scope: Scope, account: Entry, spec: Json) -> Json:
             "creationTimestamp": core.now_text(),
         },
         "spec": spec,
-        "status": {"token": token, "expirationTimestamp": format_time_of(expires)},
+        "status": {
+            "token": signed.sign(msgspec.json.encode(claims), core.tokens.key),
+            "expirationTimestamp": format_time_of(claims.exp),
+        },
     }
 
 
-def account_user(account: Entry, extra: Mapping[str, tuple[str, ...]] | None = None) -> User:
+class _Named(msgspec.Struct):
+    """An object that a token depends on."""
+
+    name: str
+    uid: str
+
+
+class _About(msgspec.Struct, omit_defaults=True):
+    namespace: str
+    serviceaccount: _Named
+    pod: _Named | None = None
+    secret: _Named | None = None
+    node: _Named | None = None
+
+
+class _Claims(msgspec.Struct):
+    """The claims of a token, named as kube-apiserver names them."""
+
+    aud: list[str]
+    exp: int
+    iat: int
+    iss: str
+    jti: str
+    about: _About = msgspec.field(name="kubernetes.io")
+    nbf: int
+    sub: str
+
+
+_decoder = msgspec.json.Decoder(_Claims)
+
+
+def bearer_of(core: Core, raw: bytes) -> Bearer | None:
+    """The bearer of a token with these claims, which this server has signed; None where they are not a token's."""
+    try:
+        claims = _decoder.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    about = claims.about
+    account = about.serviceaccount
+    needed = [("serviceaccounts", about.namespace, account)]
+    extra = {f"{_EXTRA}credential-id": (f"JTI={claims.jti}",)}
+    for kind, storage in _BOUND.items():
+        bound: _Named | None = getattr(about, kind.lower())
+        if bound is None:
+            continue
+        needed.append((storage, "" if storage == "nodes" else about.namespace, bound))
+        if storage != "secrets":
+            extra |= {f"{_EXTRA}{kind.lower()}-name": (bound.name,), f"{_EXTRA}{kind.lower()}-uid": (bound.uid,)}
+
+    def alive() -> bool:
+        found = ((core.store.get(storage, namespace, each.name), each) for storage, namespace, each in needed)
+        return all(now is not None and now.uid == each.uid for now, each in found)
+
+    user = account_user(about.namespace, account.name, account.uid, extra)
+    return Bearer(user, claims.exp, alive, tuple(claims.aud))
+
+
+def account_user(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> User:
     """Who asks with a ServiceAccount's token."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", AUTHENTICATED)
-    return User(f"system:serviceaccount:{account.namespace}:{account.name}", account.uid, groups, extra or {})
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
 
 
 def _bound(core: Core, scope: Scope, reference: Any) -> tuple[str, Entry] | None:  # noqa: ANN401 - JSON

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _ANY = "get list watch"
 _CHANGE = "create delete deletecollection patch update"
 _ALL = "create delete deletecollection get list patch update watch"
+_READ_UPDATE = "get list patch update watch"
 _CORE = "-"
 _API = f"{GROUP}/v1"
 
@@ -191,6 +192,11 @@ _RESOURCES: dict[str, tuple[_Rule, ...]] = {
         ("list watch", "networking.k8s.io", "servicecidrs"),
         ("list watch", "discovery.k8s.io", "endpointslices"),
     ),
+    "system:volume-scheduler": (
+        (_READ_UPDATE, _CORE, "persistentvolumes"),
+        (_ANY, "storage.k8s.io", "storageclasses"),
+        (_READ_UPDATE, _CORE, "persistentvolumeclaims"),
+    ),
 }
 _AGGREGATES = {"admin": "", "edit": "admin", "view": "edit"}
 """Which role gathers rules by its label, and into which its own are gathered in turn."""
@@ -205,6 +211,7 @@ _BINDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "system:node-proxier": (("User", "system:kube-proxy"),),
     "system:public-info-viewer": (("Group", AUTHENTICATED), ("Group", UNAUTHENTICATED)),
     "system:service-account-issuer-discovery": (("Group", "system:serviceaccounts"),),
+    "system:volume-scheduler": (("User", "system:kube-scheduler"),),
 }
 _LABEL = "rbac.authorization.k8s.io/aggregate-to-"
 

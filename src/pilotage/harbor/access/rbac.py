@@ -199,6 +199,19 @@ def effective_rules(cluster_roles: list[Json]) -> dict[str, list[Json]]:
     return {role["metadata"]["name"]: _aggregated(role, by_name, selected) for role in cluster_roles}
 
 
+def gathered_rules(role: Json, cluster_roles: Iterable[Json]) -> list[Json]:
+    """Rules of an aggregated ClusterRole: those of all ClusterRoles that it selects."""
+    others = [one for one in cluster_roles if one["metadata"]["name"] != role["metadata"]["name"]]
+    others.sort(key=lambda one: str(one["metadata"]["name"]))
+    rules: dict[bytes, Json] = {}
+    for selector in _selectors(role):
+        for one in others:
+            if _selects(selector, one):
+                for rule in one.get("rules") or ():
+                    rules.setdefault(_encoded(rule), rule)
+    return [*rules.values()]
+
+
 def _aggregated(role: Json, by_name: list[Json], selected: dict[bytes, list[Json]]) -> list[Json]:
     """Depth first, so that rules come in the order of names. Each selector is followed once, so circles end.
 

@@ -19,6 +19,7 @@ def builtin_kinds() -> tuple[Kind, ...]:
     """All of them, the same for everybody. Of a kind in several versions, the preferred one comes first."""
     from pilotage.harbor.builtin import (
         admission,
+        admission_policies,
         apiservices,
         apps,
         autoscaling,
@@ -27,6 +28,8 @@ def builtin_kinds() -> tuple[Kind, ...]:
         coordination,
         core,
         crds,
+        csi,
+        devices,
         discovery,
         events,
         networking,
@@ -35,12 +38,14 @@ def builtin_kinds() -> tuple[Kind, ...]:
         pods,
         policy,
         rbac,
+        service_ranges,
         services,
         volumes,
     )
 
     families = (
         core, nodes, pods, services, volumes, discovery, events, apps, batch, autoscaling, networking, policy, rbac,
-        coordination, admission, crds, apiservices, certificates, node,
+        coordination, admission, admission_policies, crds, apiservices, certificates, node, csi, service_ranges,
+        devices,
     )  # fmt: skip
     return tuple(each for family in families for each in family.kinds())

@@ -1,4 +1,7 @@
-"""Webhook configurations, as objects; they are called in `pilotage.harbor.webhooks.webhooks`."""
+"""Webhook configurations, as objects; they are called in `pilotage.harbor.webhooks.webhooks`.
+
+Policies, the other kinds of this group, are in `admission_policies`.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,8 @@ if TYPE_CHECKING:
 _FORM = "; desired format: https://host[/path]"
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _VERSIONS = ("v1", "v1beta1")
-_CHOICES = (
-    ("failurePolicy", ("Fail", "Ignore")),
-    ("matchPolicy", ("Equivalent", "Exact")),
-)
+FAILURE_POLICIES = ("Fail", "Ignore")
+MATCH_POLICIES = ("Equivalent", "Exact")
 
 
 class WebhooksStrategy(Builtin):
@@ -69,8 +70,8 @@ class WebhooksStrategy(Builtin):
     def _hook(self, hook: Json, field: str) -> list[Cause]:
         problems = _hook_name(hook.get("name", ""), f"{field}.name")
         for index, rule in enumerate(hook.get("rules", ())):
-            problems += _rule(rule, f"{field}.rules[{index}]")
-        for name, supported in _CHOICES:
+            problems += rule_problems(rule, f"{field}.rules[{index}]")
+        for name, supported in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
             if hook[name] not in supported:
                 problems.append(not_supported(f"{field}.{name}", hook[name], supported))
         effects = hook.get("sideEffects")
@@ -148,7 +149,8 @@ def _url_problems(url: str, field: str) -> list[Cause]:
     return problems
 
 
-def _rule(rule: Json, field: str) -> list[Cause]:
+def rule_problems(rule: Json, field: str) -> list[Cause]:
+    """Problems of a rule of a webhook or a policy."""
     operations = rule.get("operations") or []
     problems = [] if operations else [required(f"{field}.operations")]
     if len(operations) > 1 and "*" in operations:

@@ -174,6 +174,13 @@ def restore(obj: Json, old: Json, name: str) -> None:
         obj.pop(name, None)
 
 
+def protect(obj: Json, finalizer: str) -> None:
+    """Add a finalizer to a new object, unless it is there."""
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
 def path(obj: Json, *names: str) -> Any:  # noqa: ANN401 - JSON
     """The value at a path of names, or None."""
     value: Any = obj

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pilotage.harbor.access.attributes import Attributes
+from pilotage.harbor.access.users import MASTERS
 from pilotage.harbor.builtin.base import Builtin, kind, now, path
 from pilotage.harbor.builtin.cells import at, text
+from pilotage.harbor.errors import forbidden as refused
 from pilotage.harbor.names import dns_label, dns_subdomain
 from pilotage.harbor.problems import duplicate, forbidden, invalid, not_supported, required, too_long
 from pilotage.harbor.table import AGE, NAME, duration
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json, Kind, View
 
 GROUP = "certificates.k8s.io"
+API_CLIENT = "kubernetes.io/kube-apiserver-client"
 _USAGES = (
     "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
     "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
@@ -97,6 +100,11 @@ class RequestStrategy(Builtin):
             problems.append(invalid("spec.expirationSeconds", seconds, why))
         return problems + _conditions(path(obj, "status", "conditions") or [], "status.conditions")
 
+    def admit(self, obj: Json, old: Json | None, view: View) -> None:
+        """Nobody asks to be an administrator."""
+        if old is None:
+            _refuse_masters(obj)
+
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """What was decided stays as it is; a certificate is written once."""
         problems = self.check(obj) + _removed(obj, old)
@@ -140,11 +148,25 @@ def may_sign(verb: str, signer: str) -> list[Attributes]:
     return [Attributes(verb, GROUP, "signers", name=name) for name in names]
 
 
-def is_signed_or_failed(obj: Json, old: Json) -> bool:
-    """Whether a change of the status is one that only the signer makes."""
+def is_for_the_signer(obj: Json, old: Json) -> bool:
+    """Whether a change of the status is one that only the signer makes: of the certificate, or of any condition."""
     was, is_ = (path(each, "status") or {} for each in (old, obj))
-    failed = _of(was.get("conditions") or [], "Failed") != _of(is_.get("conditions") or [], "Failed")
-    return failed or was.get("certificate") != is_.get("certificate")
+    return any(was.get(name) != is_.get(name) for name in ("certificate", "conditions"))
+
+
+def _refuse_masters(obj: Json) -> None:
+    """403 for a request to become an administrator of the API server, as CertificateSubjectRestriction refuses it."""
+    from cryptography.x509 import load_pem_x509_csr
+    from cryptography.x509.oid import NameOID
+
+    if obj["spec"].get("signerName") != API_CLIENT:
+        return
+    block = _PEM.search(base64.b64decode(obj["spec"]["request"]))
+    assert block is not None
+    groups = load_pem_x509_csr(block[0]).subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    if any(group.value == MASTERS for group in groups):
+        why = f"use of {API_CLIENT} signer with {MASTERS} group is not allowed"
+        raise refused(GROUP, "certificatesigningrequests", obj["metadata"].get("name", ""), why)
 
 
 def for_approval(kind: Kind) -> Kind:

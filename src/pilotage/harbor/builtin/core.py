@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pilotage.harbor.builtin.base import Builtin, kind, named, path
 from pilotage.harbor.builtin.cells import at, text
 from pilotage.harbor.builtin.quantity import parse
+from pilotage.harbor.builtin.quota_usage import WHOLE, is_enforced, is_standard
 from pilotage.harbor.names import config_key, dns_label, qualified_name
 from pilotage.harbor.problems import (
     duplicate,
@@ -191,10 +192,38 @@ class ServiceAccountStrategy(Builtin):
     status = False
 
 
+_SCOPES = "harbor counts all objects of a namespace alike, so scopes would be ignored; leave them out"
+_UNCOUNTED = "harbor does not count this resource, so the limit would be ignored; leave it out"
+
+
 class ResourceQuotaStrategy(Builtin):
-    """A ResourceQuota, as an object: nothing is counted here."""
+    """A ResourceQuota; it is enforced in `pilotage.harbor.quotas`, and what cannot be enforced is refused here."""
 
     go_type = "core.ResourceQuota"
+
+    def check(self, obj: Json) -> list[Cause]:
+        """The resources, and how much there is of each."""
+        problems: list[Cause] = []
+        for name, text_ in obj["spec"].get("hard", {}).items():
+            field, amount = f"spec.hard[{name}]", parse(text_)
+            problems += each_invalid(field, name, qualified_name(name))
+            if "/" not in name and not is_standard(name):
+                problems.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+                problems.append(invalid(field, name, "must be a standard resource for quota"))
+            elif not is_enforced(name):
+                problems.append(forbidden(field, _UNCOUNTED))
+            if amount is not None and amount < 0:
+                problems.append(invalid(field, text_, "must be greater than or equal to 0"))
+            elif amount is not None and name in WHOLE and amount != amount.to_integral_value():
+                problems.append(invalid(field, text_, "must be an integer"))
+        if obj["spec"].get("scopeSelector"):
+            problems.append(forbidden("spec.scopeSelector", _SCOPES))
+        return problems
+
+    def validate(self, obj: Json, view: View) -> list[Cause]:
+        """A new one has no scopes."""
+        scoped = [forbidden("spec.scopes", _SCOPES)] if obj["spec"].get("scopes") else []
+        return super().validate(obj, view) + scoped
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
         """The scopes stay."""
@@ -204,7 +233,7 @@ class ResourceQuotaStrategy(Builtin):
 
 
 class LimitRangeStrategy(Builtin):
-    """A LimitRange, as an object: nothing is limited here."""
+    """A LimitRange; what it gives and refuses is in `pilotage.harbor.builtin.limits`."""
 
     go_type = "core.LimitRange"
     status = False

@@ -1,10 +1,12 @@
-"""What admission does to new Pods: service account, tolerations, priority. No plugin can be switched off here."""
+"""Admission of new Pods: resources, account, priority, tolerations, runtime. No plugin can be switched off here."""
 
 from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING
 
+from pilotage.harbor.builtin import limits
+from pilotage.harbor.builtin.pod_runtime import apply_runtime_class, check_overhead
 from pilotage.harbor.errors import forbidden
 
 if TYPE_CHECKING:
@@ -17,10 +19,18 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def admit_pod(pod: Json, view: View) -> None:
-    """Change a new Pod as the plugins ServiceAccount, DefaultTolerationSeconds and Priority do."""
+    """Change a new Pod as LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds and RuntimeClass do."""
+    limits.give_defaults(pod, view)
     _account(pod, view)
-    _tolerations(pod["spec"])
     _priority(pod, view)
+    _tolerations(pod["spec"])
+    apply_runtime_class(pod, view)
+
+
+def check_pod(pod: Json, view: View) -> None:
+    """403 for a new Pod that one of them refuses, though nothing is wrong with it."""
+    limits.check_pod(pod, view)
+    check_overhead(pod, view)
 
 
 def _account(pod: Json, view: View) -> None:

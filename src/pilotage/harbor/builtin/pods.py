@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor.builtin.base import Builtin, kind, now
 from pilotage.harbor.builtin.cells import labels, template_columns, text
-from pilotage.harbor.builtin.pod_admission import admit_pod
+from pilotage.harbor.builtin.pod_admission import admit_pod, check_pod
 from pilotage.harbor.builtin.pod_cells import POD_COLUMNS
 from pilotage.harbor.builtin.pod_defaults import fill_pod, fill_pod_spec, fill_template
 from pilotage.harbor.builtin.pod_rules import pod_change_problems, spec_problems, template_problems
@@ -83,6 +83,11 @@ class PodStrategy(Builtin):
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
         """A changed Pod."""
         return self._check_spec(obj) + pod_change_problems(obj, old)
+
+    def admit(self, obj: Json, old: Json | None, view: View) -> None:
+        """Limits and runtime of a new one."""
+        if old is None:
+            check_pod(obj, view)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
         """Its class of service never changes."""

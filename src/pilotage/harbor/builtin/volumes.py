@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.harbor.builtin.base import Builtin, kind, now, path
+from pilotage.harbor.builtin.base import Builtin, kind, now, path, protect
 from pilotage.harbor.builtin.cells import at, text
+from pilotage.harbor.builtin.limits import check_claim
 from pilotage.harbor.builtin.quantity import parse
 from pilotage.harbor.metadata_rules import selector_problems
 from pilotage.harbor.names import dns_subdomain, qualified_name
@@ -22,6 +23,8 @@ _PV_FIELDS = (
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
 )  # fmt: skip
+CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -71,7 +74,7 @@ class ClaimStrategy(Builtin):
             if classes:
                 newest = max(classes, key=lambda each: str(each["metadata"].get("creationTimestamp", "")))
                 obj["spec"]["storageClassName"] = newest["metadata"]["name"]
-        _protect(obj, "kubernetes.io/pvc-protection")
+        protect(obj, CLAIM_PROTECTION)
 
     def new_status(self, obj: Json) -> Json:
         """Not bound."""
@@ -80,6 +83,11 @@ class ClaimStrategy(Builtin):
     def check(self, obj: Json) -> list[Cause]:
         """The spec."""
         return claim_spec_problems(obj["spec"], "spec")
+
+    def admit(self, obj: Json, old: Json | None, view: View) -> None:
+        """Limits, unless it is on its way out."""
+        if old is None or "deletionTimestamp" not in old["metadata"]:
+            check_claim(obj, view)
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
         """Hardly anything may change."""
@@ -123,7 +131,7 @@ class VolumeStrategy(Builtin):
     def prepare_create(self, obj: Json, view: View) -> None:
         """The finalizer that keeps it while it is bound."""
         super().prepare_create(obj, view)
-        _protect(obj, "kubernetes.io/pv-protection")
+        protect(obj, VOLUME_PROTECTION)
 
     def new_status(self, obj: Json) -> Json:
         """Not yet available."""
@@ -198,12 +206,6 @@ class StorageClassStrategy(Builtin):
         for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             problems += immutable(name, obj.get(name), old.get(name))
         return problems
-
-
-def _protect(obj: Json, finalizer: str) -> None:
-    finalizers = obj["metadata"].setdefault("finalizers", [])
-    if finalizer not in finalizers:
-        finalizers.append(finalizer)
 
 
 def _is_default(obj: Json) -> bool:

@@ -1,5 +1,5 @@
 """What an API server does without being asked: it makes what must exist, serves custom kinds, deletes what belongs to
-deleted namespaces and owners, and asks webhooks.
+deleted namespaces and owners, lets volumes go that nothing uses, aggregates roles, and asks policies and webhooks.
 
 In a real cluster a part of it is kube-controller-manager's. All of it runs as tasks of the running loop: time is the
 loop's and the core's, chance is the core's, and the same events lead to the same work in the same order.
@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage.harbor.housekeeping.aggregation import Aggregation
 from pilotage.harbor.housekeeping.beginnings import Beginnings
 from pilotage.harbor.housekeeping.collector import Collector
 from pilotage.harbor.housekeeping.crds import Definitions
 from pilotage.harbor.housekeeping.namespaces import GRACE_SECONDS, Namespaces
-from pilotage.harbor.webhooks.admission import NoAdmission
+from pilotage.harbor.housekeeping.protection import Protection
+from pilotage.harbor.housekeeping.quota_status import QuotaStatus
+from pilotage.harbor.policies.policies import Policies
+from pilotage.harbor.webhooks.admission import InOrder, NoAdmission
 from pilotage.harbor.webhooks.webhooks import Webhooks
 
 if TYPE_CHECKING:
@@ -44,7 +48,8 @@ class Housekeeping:
         self._handle = handle
         self._grace_seconds = namespace_grace_seconds
         self._post = post
-        self._parts: list[Collector | Definitions | Namespaces] = []
+        self._parts: list[Aggregation | Collector | Definitions | Namespaces | Protection | QuotaStatus] = []
+        self._policies: Policies | None = None
         self._webhooks: Webhooks | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -57,13 +62,21 @@ class Housekeeping:
         collector = Collector(core, handle)
         definitions = Definitions(core, handle, collector.kinds_changed)
         namespaces = Namespaces(core, handle, grace_seconds=self._grace_seconds)
-        self._parts = [definitions, collector, namespaces]
+        protection = Protection(core, handle)
+        aggregation = Aggregation(core, handle)
+        quota_status = QuotaStatus(core, handle)
+        self._parts = [definitions, collector, namespaces, protection, aggregation, quota_status]
         definitions.begin()
         if not begun:
             await Beginnings(core, handle).make()
-        core.admission = self._webhooks = Webhooks(core, self._post, definitions.terminating)
+        self._policies = Policies(core)
+        self._webhooks = Webhooks(core, self._post, definitions.terminating)
+        core.admission = InOrder(self._policies, self._webhooks)
         collector.begin()
         namespaces.begin()
+        protection.begin()
+        aggregation.begin()
+        quota_status.begin()
         for part in self._parts:
             name = type(part).__name__.lower()
             self._tasks += [asyncio.create_task(work, name=f"harbor {name}") for work in part.tasks()]
@@ -77,7 +90,10 @@ class Housekeeping:
         for part in self._parts:
             part.end()
         self._parts.clear()
+        self._core.admission = NoAdmission()
+        if self._policies is not None:
+            self._policies.close()
+            self._policies = None
         if self._webhooks is not None:
-            self._core.admission = NoAdmission()
             await self._webhooks.close()
             self._webhooks = None

@@ -11,7 +11,7 @@ from pilotage.harbor.calls import JSON, Answer, Call
 from pilotage.harbor.errors import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pilotage.harbor.calls import Stream
     from pilotage.harbor.kinds import Json, Kind
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 
 def controller(name: str) -> User:
@@ -36,14 +37,23 @@ class Asker:
         self._user = user
         self._agent = f"{program}/v1.36"
 
-    async def ask(self, method: str, path: str, body: Json | None = None, media: str = JSON) -> Json:
-        """The decoded answer; raises StatusError where it is a refusal."""
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        media: str = JSON,
+        query: Mapping[str, list[str]] | None = None,
+    ) -> Json:
+        """The decoded answer; raises StatusError where it is a refusal. Of a list that comes in pieces, nothing."""
         headers = {"user-agent": self._agent, "accept": JSON}
         if body is not None:
             headers["content-type"] = media
         raw = msgspec.json.encode(body) if body is not None else b""
-        answer = await self._handle(Call(method, path, {}, headers, raw, self._user))
-        assert isinstance(answer, Answer)
+        answer = await self._handle(Call(method, path, query or {}, headers, raw, self._user))
+        if not isinstance(answer, Answer):
+            answer.close()  # what a collection held that has been deleted: nobody here looks at it
+            return {}
         try:
             decoded: Any = msgspec.json.decode(answer.body) if answer.body else {}
         except msgspec.DecodeError:  # where nothing is served at all, the answer is text

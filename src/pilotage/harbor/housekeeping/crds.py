@@ -9,22 +9,23 @@ their finalizers hold them, and the definition waits for them).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pilotage.harbor.access.users import LOOPBACK
+from pilotage.harbor.calls import pause
 from pilotage.harbor.core import CRD_FINALIZER, CRDS
 from pilotage.harbor.custom import custom_kinds
 from pilotage.harbor.errors import StatusError
 from pilotage.harbor.housekeeping.asking import Asker, path_of
 from pilotage.harbor.housekeeping.crd_conditions import approval, condition_of, has, is_true, set_condition
 from pilotage.harbor.housekeeping.crd_names import judge_names
-from pilotage.harbor.housekeeping.queueing import Queue
+from pilotage.harbor.housekeeping.part import Part
 from pilotage.harbor.store import DELETED
 from pilotage.harbor.verbs.objects import as_stored, from_entry
 from pilotage.harbor.verbs.removing import mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable
 
     from pilotage.harbor.core import Core
     from pilotage.harbor.housekeeping.asking import Handle
@@ -34,19 +35,20 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 60.0
 """When the condition begins to say that instances are still there."""
 
+_DELETED_AT_ONCE = 20
 _DELETING = ("InstanceDeletionInProgress", "InstanceDeletionCheck")
 
 _log = logging.getLogger(__name__)
 
 
-class Definitions:
+class Definitions(Part[str]):
     """See the module. `begin` serves what is established already; then `tasks` do the work."""
 
     def __init__(self, core: Core, handle: Handle, served: Callable[[], None]) -> None:
+        super().__init__()
         self._core = core
         self._tell = served
         self._asker = Asker(handle, LOOPBACK, "kube-apiserver")
-        self._queue: Queue[str] = Queue()
         self.terminating: set[str] = set()
         """Definitions that are being deleted: nothing is created in the storage of that name any more."""
         self._served: dict[str, Json] = {}
@@ -54,7 +56,6 @@ class Definitions:
         self._emptying: dict[str, Callable[[], None]] = {}
         """Definitions whose instances are watched on their way out, and how to end that."""
         self._begun: dict[str, float] = {}
-        self._stop_listening: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Serve what is established, look at all there is, and listen from now on."""
@@ -65,18 +66,11 @@ class Definitions:
             self._queue.add(entry.name)
         self._stop_listening = self._core.store.listen(CRDS, self._observe)
 
-    def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """What has to run."""
-        yield self._queue.serve(self._sync)
-
     def end(self) -> None:
         """Listen no more."""
-        if self._stop_listening is not None:
-            self._stop_listening()
-            self._stop_listening = None
+        super().end()
         for name in [*self._emptying]:
             self._emptied(name)
-        self._queue.close()
 
     # Serving
 
@@ -189,17 +183,22 @@ class Definitions:
         if not is_true(definition, "Established"):
             self._release(name, "NeverEstablished", "resource was never established")
             return
-        remaining = self._delete_instances(name, definition)
+        remaining = await self._delete_instances(name, definition)
         if remaining:
             await self._note_remaining(name, definition)
             return
         self._release(name, "InstanceDeletionCompleted", "removed all instances")
 
-    def _delete_instances(self, name: str, definition: Json) -> int:
-        """How many remain. No options, no admission: this goes to what is stored."""
+    async def _delete_instances(self, name: str, definition: Json) -> int:
+        """How many remain. No options, no admission: this goes to what is stored. Nothing new comes meanwhile."""
         core = self._core
         kind = _stored_kind(definition)
-        for entry in list(core.store.entries(kind.storage)):
+        for at, listed in enumerate(core.store.entries(kind.storage).first(), 1):
+            if not at % _DELETED_AT_ONCE:
+                await pause()
+            entry = core.store.get(kind.storage, listed.namespace, listed.name)
+            if entry is None:
+                continue
             obj = as_stored(entry)
             if not obj["metadata"].get("finalizers"):
                 core.remove(kind, obj)

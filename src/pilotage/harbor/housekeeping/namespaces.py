@@ -8,18 +8,16 @@ nothing about what remains: that is how it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pilotage.harbor.errors import StatusError, internal
 from pilotage.harbor.housekeeping.asking import Asker, controller, path_of
-from pilotage.harbor.housekeeping.queueing import Queue
+from pilotage.harbor.housekeeping.part import Part
 from pilotage.harbor.store import DELETED
 from pilotage.harbor.verbs.objects import metadata_of
 from pilotage.kube.wire import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
-
     from pilotage.harbor.core import Core
     from pilotage.harbor.housekeeping.asking import Handle
     from pilotage.harbor.kinds import Json, Kind
@@ -33,6 +31,7 @@ GRACE_SECONDS = 5.0
 FINALIZERS_SECONDS = 15
 """How long finalizers are expected to take."""
 BACKOFF_SECONDS_MAX = 60.0
+WORKERS = 4
 
 _DELETING = b'"deletionTimestamp"'
 _FINE = (
@@ -79,34 +78,22 @@ class _Findings:
         ]
 
 
-class Namespaces:
-    """See the module. `begin` looks at all there is; then `tasks` do the work."""
+class Namespaces(Part[str]):
+    """The controller of namespaces that are being deleted; its keys are their names."""
 
     def __init__(self, core: Core, handle: Handle, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        super().__init__(workers=WORKERS, backoff_seconds_max=BACKOFF_SECONDS_MAX)
         self._core = core
         self._grace_seconds = grace_seconds
         self._asker = Asker(handle, controller("namespace-controller"), "kube-controller-manager")
-        self._queue: Queue[str] = Queue(backoff_seconds_max=BACKOFF_SECONDS_MAX)
         self._going: dict[str, bool] = {}
         """The namespaces that are being deleted, and whether their grace period is over."""
-        self._stop_listening: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Take in what is stored, and listen from now on."""
         for entry in self._core.store.entries(NAMESPACES):
             self._see(entry)
         self._stop_listening = self._core.store.listen_to_all(self._observe)
-
-    def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """What has to run."""
-        yield from (self._queue.serve(self._sync) for _ in range(4))
-
-    def end(self) -> None:
-        """Listen no more."""
-        if self._stop_listening is not None:
-            self._stop_listening()
-            self._stop_listening = None
-        self._queue.close()
 
     # Being told
 

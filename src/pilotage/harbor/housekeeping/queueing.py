@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from pilotage.harbor.calls import pause
 from pilotage.harbor.errors import StatusError
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Queue(Generic[Key]):
                 self.forget(key)
             finally:
                 self._done(key)
+            if self._waiting:  # much of the work waits for nobody, and there may be very much of it
+                await pause()
 
     def close(self) -> None:
         """Nothing comes any more."""

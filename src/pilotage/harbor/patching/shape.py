@@ -13,6 +13,7 @@ none. A shape with `go` follows these rules, so that the same object gets the sa
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
@@ -252,7 +253,7 @@ def list_element(shape: Shape, value: Value) -> str | None:
 
 
 def json_text(value: Value) -> str:
-    """A scalar as Go writes it in JSON."""
+    """A value as Go writes it in JSON. Keys of list maps are scalars, unless a client sends something else."""
     if type(value) is str:
         text = encode_basestring(value)
         if "<" in text or ">" in text or "&" in text:
@@ -262,4 +263,6 @@ def json_text(value: Value) -> str:
         return "null"
     if type(value) is bool:
         return "true" if value else "false"
+    if type(value) in (dict, list):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return str(value)

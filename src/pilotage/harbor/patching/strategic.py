@@ -154,6 +154,8 @@ def _merge_ordered_lists(original: Json, patch: Json, schema: Schema | None) -> 
 
 def _check_order(change: list[Any], order: list[Any], merge_key: str) -> None:
     """What the patch changes must be in the order that the patch gives, in that order."""
+    for one in order:
+        _key_of(one, merge_key)
     if not order or not change:
         return
     named = iter(order)
@@ -217,13 +219,18 @@ def _special_elements(original: list[Any], patch: list[Any], merge_key: str) -> 
 
 
 def _key_of(item: Value, merge_key: str) -> Value:
+    """The value by which an element is known. It is a scalar: elements are looked up by it."""
     if not merge_key:
-        return item
-    if type(item) is not dict:
+        key = item
+    elif type(item) is not dict:
         raise PatchError(f"expected a map[string]interface {{}}, but received a {_go_type(item)}", 500)
-    if merge_key not in item:
+    elif merge_key not in item:
         raise PatchError(f"map: {go_text(item)} does not contain declared merge key: {merge_key}", 500)
-    return item[merge_key]
+    else:
+        key = item[merge_key]
+    if type(key) in (dict, list):
+        raise PatchError(f"a list element cannot be known by a {go_type(key)}: {go_text(key)}")
+    return key
 
 
 def _check_elements(*lists: list[Any]) -> type:

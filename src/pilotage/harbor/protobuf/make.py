@@ -16,7 +16,7 @@ from pathlib import Path
 from pilotage.harbor.schema.builtin import definition
 
 PACKAGES = re.compile(
-    r"k8s\.io\.(api\.(core|apps|batch|networking|policy|rbac|coordination|events|discovery|scheduling|storage"
+    r"k8s\.io\.(api\.(core|apps|batch|networking|policy|rbac|coordination|events|discovery|scheduling|storage|resource"
     r"|certificates|node|admissionregistration|authentication|authorization)\.v1|api\.autoscaling\.v[12]"
     r"|apimachinery\.pkg\.(apis\.meta\.v1|api\.resource|util\.intstr|runtime)"
     r"|(apiextensions_apiserver\.pkg\.apis\.apiextensions|kube_aggregator\.pkg\.apis\.apiregistration)\.v1)"

@@ -9,7 +9,7 @@ fields in ``self`` a rule took 190 µs where the other took 860 µs.
 A rule is compiled twice: with the types of the schema, to find what is wrong with it, and without, to run on dicts.
 Both libraries are loaded when the first rule is seen. What kube-apiserver does and this does not: it estimates what a
 rule may cost and refuses expensive ones, checks literals of patterns and times ahead, and counts costs as rules run.
-(What ends an endless rule here is cel-cpp's own bound on iterations.)
+(What ends an endless rule here is cel-cpp's own bound on iterations, and one on the time of loops: `cel_budget`.)
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.harbor.schema.causes import NO_FIELD, child, duplicate, forbidden, invalid, invalid_object, key, required
+from pilotage.harbor.schema.cel_budget import Budget
+from pilotage.harbor.schema.cel_rewriting import TICK, with_ticks
+from pilotage.harbor.schema.cel_words import compiler_words, evaluation_words
 from pilotage.harbor.schema.correlate import NOTHING, old_field, old_item
 from pilotage.harbor.schema.field_path import resolve
 
@@ -33,16 +36,9 @@ _STRINGS = re.compile(
     re.DOTALL,
 )
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
-_CONFIG = """
-stdlib:
-  exclude_functions: [%s]
-extensions:
-  - name: two-var-comprehensions
-  - name: sets
-  - name: lists
-    version: latest
-"""
 _MESSAGE_MAX = 5 * 1024
+_BUDGET = Budget(1.0)
+"""Of all rules of one object, as kube-apiserver's, which counts costs that stand for about a second."""
 _TOO_EXPENSIVE = (
     "'operation cancelled: actual cost limit exceeded': "
     "no further validation rules will be run due to call cost exceeds limit for rule"
@@ -107,61 +103,14 @@ def _compile_problem(env: Any, text: str, wanted: str, rule: Rule) -> str | None
             return None
         _program(text, optional=rule.optional_old_self)
     except RuntimeError as error:
-        return _compiler_words(str(error), text, len(prefix))
+        return compiler_words(str(error), text, len(prefix))
     return ""
 
 
 def _typed_env(self_type: Any) -> Any:  # noqa: ANN401 - loaded late
-    from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_optional
+    from pilotage.harbor.schema.cel_environments import checking_environment
 
-    from pilotage.harbor.schema.cel_library import COMPARISONS, comparisons, declarations
-
-    config = _CONFIG % ", ".join(f"{{name: {name}}}" for name in COMPARISONS)
-    return cel.NewEnv(
-        self_type.pool,
-        config=cel.NewEnvConfigFromYaml(config),
-        variables={"self": self_type.type, "oldSelf": self_type.type},
-        extensions=[ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
-        functions=[*declarations(), *comparisons()],
-    )
-
-
-_ISSUE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
-_SELECT = re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation")
-_STRUCT = re.compile(r" not found in struct '[^']*'$")
-
-
-def _compiler_words(said: str, text: str, shift: int) -> str:
-    """The compiler's complaints as cel-go words them: each with its line and a mark below it."""
-    lines = text.split("\n")
-    issues = []
-    for row, column, words in _ISSUE.findall(said):
-        at = int(column) - (shift if row == "1" else 0)
-        line = lines[int(row) - 1] if int(row) <= len(lines) else ""
-        words = _STRUCT.sub("", words.removesuffix(" [INVALID_ARGUMENT]"))
-        words = _SELECT.sub(r"type \1 does not support field selection", words)
-        words = words.replace("google.protobuf.Timestamp", "timestamp").replace("google.protobuf.Duration", "duration")
-        words = _as_method(words, line[: at - 1])
-        issues.append(f"ERROR: <input>:{row}:{at}: {words}\n | {line}\n | {'.' * (at - 1)}^")
-    return "\n".join(issues) or said
-
-
-_OVERLOAD = re.compile(r"(found no matching overload for '(\w+)' applied to ')\((.*)\)'")
-
-
-def _as_method(words: str, before: str) -> str:
-    """cel-go shows a call of a method as ``target.(arguments)``, cel-cpp has the target among the arguments."""
-    found = _OVERLOAD.fullmatch(words)
-    if found is None or not before.endswith(f".{found.group(2)}"):
-        return words
-    depth = 0
-    types = found.group(3)
-    for at, char in enumerate(types):
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth:
-            return f"{found.group(1)}{types[:at]}.({types[at + 2 :]})'"
-    return f"{found.group(1)}{types}.()'"
+    return checking_environment(self_type.pool, {"self": self_type.type, "oldSelf": self_type.type})
 
 
 # running rules
@@ -170,16 +119,13 @@ def _as_method(words: str, before: str) -> str:
 @cache
 def _running_env() -> Any:  # noqa: ANN401 - loaded late
     from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_optional
 
-    from pilotage.harbor.schema.cel_library import running_declarations
+    from pilotage.harbor.schema.cel_environments import running_environment
+    from pilotage.harbor.schema.cel_library import Function, declared
 
-    return cel.NewEnv(
-        config=cel.NewEnvConfigFromYaml(_CONFIG % ""),
-        variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "has_old_self": cel.Type.BOOL},
-        extensions=[ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
-        functions=running_declarations(),
-    )
+    variables = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "has_old_self": cel.Type.BOOL}
+    tick = Function(TICK, ("->bool",), _BUDGET.tick)
+    return running_environment(variables, declared((tick,), running=True))
 
 
 _RUN_BIND = "cel.bind(oldSelf, has_old_self ? optional.of(oldSelf) : optional.none(), "
@@ -187,7 +133,8 @@ _RUN_BIND = "cel.bind(oldSelf, has_old_self ? optional.of(oldSelf) : optional.no
 
 @lru_cache(maxsize=1024)
 def _program(text: str, *, optional: bool) -> Any:  # noqa: ANN401 - loaded late
-    return _running_env().compile(f"{_RUN_BIND}{text})" if optional else text)
+    bounded = with_ticks(text)
+    return _running_env().compile(f"{_RUN_BIND}{bounded})" if optional else bounded)
 
 
 class _Program(NamedTuple):
@@ -217,6 +164,7 @@ def _compiled(node: Schema, rule: Rule) -> _Program:
 def rule_problems(schema: Schema, obj: Json, old: Json | None) -> list[Cause]:
     """Which rules an object breaks, and which a change breaks."""
     causes: list[Cause] = []
+    _BUDGET.renew()
     _walk(schema, obj, NOTHING if old is None else old, "", causes, unchanged=old is not None and old == obj)
     return causes
 
@@ -256,6 +204,8 @@ def _run_rules(node: Schema, value: Value, old: Value, path: str, causes: list[C
         try:
             result = program.run.eval(values)
         except RuntimeError:  # it has taken too many steps
+            result = None
+        if result is None or _BUDGET.exhausted:
             causes.append(invalid(path or NO_FIELD, node.type, f"{_TOO_EXPENSIVE}: {_name(rule)}"))
             return
         verdict = result.value()
@@ -302,20 +252,8 @@ def _broken(node: Schema, value: Value, path: str, detail: str, reason: str) -> 
     return duplicate(path, value) if reason == "FieldValueDuplicate" else invalid(path, value, detail)
 
 
-_WORDS = (
-    (re.compile(r'Key not found in map : "?(.*?)"?$'), "no such key: {}"),
-    (re.compile(r"Index error: index=(-?\d+)"), "index out of bounds: {}"),
-    (re.compile(r"(?:divide|modulus) by zero"), "division by zero"),
-    (re.compile(r"No matching overloads found"), "no such overload"),
-)
-
-
 def _evaluation_words(said: str, rule: Rule) -> str:
-    words = re.sub(r"^[A-Z_]+: ", "", said)
-    for pattern, wording in _WORDS:
-        if found := pattern.search(words):
-            words = wording.format(*found.groups())
-            break
+    words = evaluation_words(said)
     if words.startswith("no such overload"):
         kind = "call arguments did not match a supported operator, function or macro signature for rule"
         return f"'{words}': {kind}: {_name(rule)}"

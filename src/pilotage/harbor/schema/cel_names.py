@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (
         *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
         *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
@@ -16,7 +16,7 @@ _ESCAPED = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/"
 
 def escape(name: str) -> str | None:
     """How a rule names a property: ``x-y`` is ``x__dash__y``. None if it cannot."""
-    if name in _RESERVED:
+    if name in RESERVED:
         return f"__{name}__"
     if _IDENTIFIER.fullmatch(name) and "__" not in name:
         return name

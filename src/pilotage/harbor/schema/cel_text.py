@@ -54,6 +54,38 @@ def last_index_of(value: Value, wanted: Value, end: int | None = None) -> int:
     return next((at for at in range(len(value) - 1, -1, -1) if value[at] == wanted), -1)
 
 
+# sets: cel-cpp's own compare each with each, which a long list makes too slow
+
+
+def _members(values: list[Any]) -> set[Any]:
+    return {_member(value) for value in values}
+
+
+def _member(value: Value) -> Any:  # noqa: ANN401 - anything that is equal where the values are
+    if isinstance(value, bool):
+        return (bool, value)
+    if isinstance(value, list):
+        return (list, tuple(map(_member, value)))
+    if isinstance(value, dict):
+        return (dict, frozenset((_member(key), _member(each)) for key, each in value.items()))
+    return value
+
+
+def contains_all(values: list[Any], wanted: list[Any]) -> bool:
+    """Whether a list has all elements of another one."""
+    return _members(wanted) <= _members(values)
+
+
+def equivalent(values: list[Any], others: list[Any]) -> bool:
+    """Whether two lists have the same elements, however often and in whichever order."""
+    return _members(values) == _members(others)
+
+
+def intersects(values: list[Any], others: list[Any]) -> bool:
+    """Whether two lists have an element in common."""
+    return not _members(values).isdisjoint(_members(others))
+
+
 # strings
 
 
@@ -94,6 +126,8 @@ def join(parts: list[str], separator: str = "") -> str:
 
 def ascii_case(text: str, *, upper: bool) -> str:
     """ASCII letters in one case, the others as they are."""
+    if text.isascii():
+        return text.upper() if upper else text.lower()
     return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import types
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor import errors
-from pilotage.harbor.calls import BODY_BYTES_MAX, Answer, Call, Stream, refuse
+from pilotage.harbor.calls import Answer, Call, Stream, refuse
+from pilotage.harbor.server.continuing import continued
 from pilotage.harbor.server.http1 import (
     LAST_CHUNK,
     BadRequest,
@@ -24,9 +24,10 @@ from pilotage.harbor.server.http1 import (
 from pilotage.harbor.server.requests import Requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Coroutine
 
     from pilotage.harbor.access.users import User
+    from pilotage.harbor.server.host import Host
     from pilotage.harbor.server.http1 import Head
 
 log = logging.getLogger("pilotage.harbor.server")
@@ -36,55 +37,15 @@ _WRITE_AT_ONCE_BYTES = 256 * 1024
 _DISCARDED_BYTES_MAX = 64 * 1024 * 1024
 
 
-class Limits(NamedTuple):
-    """How long a client may take, in seconds, and how much may wait for it."""
-
-    head: float = 32.0
-    """From the first byte of a request to the end of its head."""
-    body: float = 60.0
-    idle: float = 90.0
-    """Between two requests."""
-    stall: float = 30.0
-    """Without taking a byte of what waits for it."""
-    waiting_bytes: int = 1024 * 1024
-    """What may wait in our memory before a watch is read no further."""
-    body_bytes: int = BODY_BYTES_MAX
-
-
-class Host(Protocol):
-    """What a connection needs from the server that it belongs to."""
-
-    limits: Limits
-    stopping: bool
-    connections: set[Connection]
-    incoming: memoryview
-
-    @property
-    def handle(self) -> Callable[[Call], Coroutine[Any, Any, Answer | Stream]]:
-        """What answers a request. It never raises. It is begun outside of a task: see `Server`."""
-
-    def authenticate(self, head: Head, peer: User | None) -> User:
-        """Who asks; raises StatusError."""
-
-    def check(self, head: Head, peer: User | None) -> None:
-        """Raise what is wrong with a request whatever its body is."""
-
-    def peer(self, transport: asyncio.BaseTransport) -> User | None:
-        """Who the certificate of the client says that it is."""
-
-    def lost(self, connection: Connection) -> None:
-        """It has ended."""
-
-    def date(self) -> bytes:
-        """The header that says what time it is."""
-
-
 class Connection(asyncio.BufferedProtocol):
     """See above. `busy` from the end of a request to the end of its answer."""
 
     __slots__ = (
+        "_checked",
+        "_counted",
         "_discarding",
         "_drained",
+        "_gone",
         "_host",
         "_loop",
         "_paused",
@@ -96,12 +57,19 @@ class Connection(asyncio.BufferedProtocol):
         "_task",
         "_transport",
         "busy",
+        "opening",
         "stream",
     )
 
     def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
         self.busy = False
+        self.opening: asyncio.Task[None] | None = None
+        """Its handshake, while that is under way."""
         self.stream: Stream | None = None
+        self._gone = False
+        self._checked: Head | None = None
+        """The request whose body may come, since who sends it may do it."""
+        self._counted = 0
         self._host = host
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -120,11 +88,14 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
         assert isinstance(transport, asyncio.Transport)
+        if self._gone:
+            transport.abort()
+            return
         self._transport = transport
         transport.set_write_buffer_limits(high=self._host.limits.waiting_bytes)
         self._peer = self._host.peer(transport)
         self._host.connections.add(self)
-        if self._host.stopping:
+        if self._host.stopping or (self._peer is not None and not self._host.slots.identify(self, self._peer)):
             self._close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -146,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._close()
         elif self.busy or self._paused:
             requests.feed(data)
-            if requests.waiting > _PIPELINED_BYTES_MAX and self.stream is not None:
+            if requests.waiting > _PIPELINED_BYTES_MAX and self.stream is not None and not self.stream.finite:
                 self._transport.abort()  # who is not read from while he watches could go without our noticing
             elif requests.waiting > _PIPELINED_BYTES_MAX and not self._reading_paused:
                 self._reading_paused = True
@@ -175,6 +146,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.lost(self)
         self._transport = None
         self._requests.clear()
+        self._count_body()
         if self.stream is not None and self._task is not None:
             self._task.cancel()
             self.stream.close()  # a task that has not begun will not do it
@@ -202,12 +174,22 @@ class Connection(asyncio.BufferedProtocol):
     def shut_down(self) -> None:
         """Take no further request: end a watch as if it had come to its end, let a request finish, else close now."""
         if self.stream is not None and self._task is not None:
+            if self.stream.finite:
+                return
             self._loop.call_soon(self._task.cancel)  # one that has just been made begins first, and ends by itself
         elif not self.busy:
             self._close()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits for anything of it. Half a request is nothing, if it is not known who sends it."""
+        return not self.busy and (self._checked is None or self._requests.head is not self._checked)
+
     def abort(self) -> None:
         """Break it off, whatever is under way."""
+        self._gone = True
+        if self.opening is not None:
+            self.opening.cancel()
         if self._task is not None:
             self._task.cancel()
         if self.stream is not None:
@@ -223,22 +205,46 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while not self.busy and not self._paused and (request := requests.next()) is not None:
                 self._begin(*request)
-            if requests.expects:
-                requests.expects = False
-                self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if requests.head is not None:
+                self._take_body(requests.head)
         except BadRequest as error:
             self._write(encode_refusal(error))
             self._close()
         except TooLarge as error:
-            self._too_large(error.head, error.coming)
+            self._refuse_body(error.head, error.coming, errors.too_large(self._host.limits.body_bytes))
 
-    def _too_large(self, head: Head, coming: int | None) -> None:
+    def _take_body(self, head: Head) -> None:
+        """A body is under way: see to it that who sends it may do so before more of it comes, and that it fits in."""
+        requests = self._requests
+        coming = head.headers.length - requests.held if head.headers.length > 0 else None
+        if head is not self._checked:
+            try:
+                self._host.check(head, self._peer)
+            except errors.StatusError as error:
+                self._refuse_body(head, coming, error)
+                return
+            self._checked = head
+            if requests.expects:
+                requests.expects = False
+                self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._count_body()
+        if self._host.bodies_bytes > self._host.limits.bodies_bytes:
+            self._refuse_body(head, coming, errors.too_many_requests())
+
+    def _count_body(self) -> None:
+        held = self._requests.held
+        self._host.bodies_bytes += held - self._counted
+        self._counted = held
+
+    def _refuse_body(self, head: Head, coming: int | None, why: errors.StatusError) -> None:
         """Say no, and let the client finish its sentence, or it would not hear us."""
         try:
             self._host.check(head, self._peer)
-            answer = refuse(errors.too_large(self._host.limits.body_bytes))
+            answer = refuse(why)
         except errors.StatusError as error:
             answer = refuse(error)
+        self._requests.clear()
+        self._count_body()
         self._since = self._loop.time()
         self._answer(answer, head, close=True)
         self._discarding = _DISCARDED_BYTES_MAX if coming is None else coming
@@ -246,11 +252,17 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def _begin(self, head: Head, body: bytes) -> None:
+        if self._counted:
+            self._count_body()
         try:
             user = self._host.authenticate(head, self._peer)
         except errors.StatusError as error:
             self._answer(refuse(error), head)
             self._finished(head)
+            return
+        if not self._host.slots.identify(self, user):
+            self._answer(refuse(errors.too_many_requests()), head, close=True)
+            self._close()
             return
         call = Call(head.method, head.path, head.query, head.headers.values, body, user)
         self.busy = True
@@ -266,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _wait(self, handling: Coroutine[Any, Any, Answer | Stream], waits_for: object, head: Head) -> None:
         try:
-            answer = await _continued(handling, waits_for)
+            answer = await continued(handling, waits_for)
         except Exception as error:  # noqa: BLE001
             answer = _our_fault(error)
         self._task = None
@@ -288,14 +300,16 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, answer: Answer, head: Head, *, close: bool = False) -> None:
         status, body, headers = answer
         close = close or not head.keep_alive or self._host.stopping
-        start = encode_head(status, headers, self._host.date(), len(body), close=close)
+        ending = b"\n" if body and "Content-Type" not in headers else b""  # an object: kube-apiserver ends its JSON so
+        start = encode_head(status, headers, self._host.date(), len(body) + len(ending), close=close)
         if head.method == "HEAD" or not body:
             self._write(start)
         elif len(body) < _WRITE_AT_ONCE_BYTES:
-            self._write(start + body)
+            self._write(start + body + ending)
         else:
             self._write(start)
             self._write(body)
+            self._write(ending)
 
     def _finished(self, head: Head) -> None:
         self.busy = False
@@ -312,16 +326,16 @@ class Connection(asyncio.BufferedProtocol):
             self._serve()
 
     async def _feed(self, stream: Stream, head: Head) -> None:
-        """Pass on what a watch has to say until its end, which may also be ours."""
+        """Pass on what a stream has to say until its end; of a watch, that may also be ours."""
         chunked = head.newer
         close = not chunked or not head.keep_alive
         try:
             start = encode_head(stream.status, stream.headers, self._host.date(), None, close=close)
             self._write(start if chunked else start.replace(b"Transfer-Encoding: chunked\r\n", b""))
-            while not self._host.stopping and (pieces := await stream.chunks()):
+            while (stream.finite or not self._host.stopping) and (pieces := await stream.chunks()):
                 await self._pass_on(pieces, chunked=chunked)
         except asyncio.CancelledError:
-            if not self._host.stopping:
+            if stream.finite or not self._host.stopping:
                 raise
         except Exception as error:  # noqa: BLE001
             _our_fault(error)
@@ -372,20 +386,3 @@ class Connection(asyncio.BufferedProtocol):
 def _our_fault(error: Exception) -> Answer:
     log.error("a request was not answered", exc_info=error)
     return refuse(errors.internal(f"{type(error).__name__}: {error}"))
-
-
-@types.coroutine
-def _continued(
-    handling: Coroutine[Any, Any, Answer | Stream], waits_for: object
-) -> Generator[object, Any, Answer | Stream]:
-    """Go on, inside a task, with a coroutine that was begun outside of one and now waits for something."""
-    while True:
-        thrown: BaseException | None = None
-        try:
-            yield waits_for
-        except BaseException as error:  # noqa: BLE001  # a cancellation: it is for the coroutine to see
-            thrown = error
-        try:
-            waits_for = handling.send(None) if thrown is None else handling.throw(thrown)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]

@@ -1,22 +1,26 @@
 """What an API server keeps in its folder so that clients know it, and it knows them.
 
-``ca.crt`` and ``ca.key``, ``server.crt`` and ``server.key``, ``tokens.json`` (digests, not tokens) and ``kubeconfig``.
-All of it is for the owner alone. It is made when it is missing and stays as it is from then on, so that a client that
-read the kubeconfig once still gets in after a restart.
+``ca.crt`` and ``ca.key``, ``server.crt`` and ``server.key``, ``accounts.key`` (it signs the tokens of ServiceAccounts),
+``tokens.json`` (digests, not tokens) and ``kubeconfig``. All of it is for the owner alone, and nothing is believed that
+somebody else could have put there. It is made when it is missing and stays as it is from then on, so that a client that
+read the kubeconfig once still gets in after a restart. Certificates that are not valid now, because they were made
+while the clock was wrong, are made anew.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import secrets
 import ssl
+import time
 from typing import TYPE_CHECKING
 
+from pilotage.harbor.access.signed import KEY_BYTES
 from pilotage.harbor.access.tokens import Tokens, digest_of
 from pilotage.harbor.access.users import AUTHENTICATED, MASTERS, User
+from pilotage.system.folders import make_private, read_private, write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,14 +54,15 @@ class CredentialsError(Exception):
 
 
 class Credentials:
-    """The folder's secrets, made if need be."""
+    """The folder's secrets, made if need be. Raises CredentialsError, or NotPrivate for what is not ours alone."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not all((folder / name).exists() for name in _FILES):
+        make_private(folder)
+        if not self._has_certificates():
             self._make_certificates()
-        self.tokens = Tokens()
+        self._key = self._known_key() or self._make_key()
+        self.tokens = Tokens(key=self._key)
         self._load_tokens()
         self._admin_token = self._known_admin_token() or self._make_admin_token()
 
@@ -97,7 +102,25 @@ class Credentials:
                 return
         except (OSError, UnicodeDecodeError):
             pass
-        _write(self.kubeconfig, text.encode())
+        write_private(self.kubeconfig, text.encode())
+
+    def _has_certificates(self) -> bool:
+        """Whether all files are there, and valid at this time: the authority's dates are those of all it signs."""
+        try:
+            for name in _FILES:
+                read_private(self._folder / name)
+        except FileNotFoundError:
+            return False
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            context.load_verify_locations(self._folder / "ca.crt")
+        except ssl.SSLError:
+            return True  # not ours to replace: `tls` says what is wrong
+        now = time.time()
+        return all(
+            ssl.cert_time_to_seconds(str(each["notBefore"])) <= now < ssl.cert_time_to_seconds(str(each["notAfter"]))
+            for each in context.get_ca_certs()
+        )
 
     def _make_certificates(self) -> None:
         from pilotage.harbor.server import pki
@@ -105,11 +128,29 @@ class Credentials:
         authority = pki.make_authority()
         server = pki.make_server_certificate(authority)
         for name, content in zip(_FILES, (*authority, *server), strict=True):
-            _write(self._folder / name, content)
+            write_private(self._folder / name, content)
+
+    def _known_key(self) -> bytes | None:
+        path = self._folder / "accounts.key"
+        try:
+            key = read_private(path)
+        except FileNotFoundError:
+            return None
+        if len(key) != KEY_BYTES:
+            raise CredentialsError(
+                f"{path} is not the key of {KEY_BYTES} bytes that it should be. "
+                "Remove it to get a new one; the tokens of ServiceAccounts end with it."
+            )
+        return key
+
+    def _make_key(self) -> bytes:
+        key = secrets.token_bytes(KEY_BYTES)
+        write_private(self._folder / "accounts.key", key)
+        return key
 
     def _load_tokens(self) -> None:
         try:
-            for known in json.loads((self._folder / "tokens.json").read_bytes()):
+            for known in json.loads(read_private(self._folder / "tokens.json")):
                 user = User(known["user"], known.get("uid", ""), tuple(known["groups"]))
                 self.tokens.add(bytes.fromhex(known["sha256"]), user)
         except FileNotFoundError:
@@ -131,16 +172,7 @@ class Credentials:
         token = secrets.token_urlsafe(32)
         digest = digest_of(token)
         known = [{"user": ADMIN.name, "groups": list(ADMIN.groups), "sha256": digest.hex()}]
-        _write(self._folder / "tokens.json", json.dumps(known, indent=1).encode())
-        self.tokens = Tokens()
+        write_private(self._folder / "tokens.json", json.dumps(known, indent=1).encode())
+        self.tokens = Tokens(key=self._key)
         self.tokens.add(digest, ADMIN)
         return token
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing, for the owner alone."""
-    draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)

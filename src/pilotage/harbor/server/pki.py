@@ -16,7 +16,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _ADDRESSES = ("127.0.0.1", "::1", "10.0.0.1")
-_VALID = datetime.timedelta(days=3650)
+_Dates = tuple[datetime.datetime, datetime.datetime]
+_ALWAYS: _Dates = (
+    datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC),
+)
+"""Of an authority and its server, whose keys lie in one folder: a date would keep nobody out but those whose clock is
+wrong. The end is the one that RFC 5280 gives to certificates without one."""
+_CLIENT_DAYS = 3650
 _SKEW = datetime.timedelta(hours=1)
 
 
@@ -43,7 +50,7 @@ def make_authority() -> Pair:
         decipher_only=False,
     )
     built = (
-        _builder(name, name, key)
+        _builder(name, name, key, _ALWAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -60,18 +67,24 @@ def make_server_certificate(authority: Pair) -> Pair:
 
 def make_client_certificate(authority: Pair, user: str, groups: tuple[str, ...] = ()) -> Pair:
     """For a user of that name, in these groups."""
-    return _signed(authority, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None)
+    now = datetime.datetime.now(datetime.UTC)
+    dates = (now - _SKEW, now + datetime.timedelta(days=_CLIENT_DAYS))
+    return _signed(authority, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None, dates)
 
 
 def _signed(
-    authority: Pair, subject: x509.Name, usage: x509.ObjectIdentifier, names: x509.SubjectAlternativeName | None
+    authority: Pair,
+    subject: x509.Name,
+    usage: x509.ObjectIdentifier,
+    names: x509.SubjectAlternativeName | None,
+    dates: _Dates = _ALWAYS,
 ) -> Pair:
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
     assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP256R1())
     built = (
-        _builder(subject, issuer.subject, key)
+        _builder(subject, issuer.subject, key, dates)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(
@@ -84,16 +97,17 @@ def _signed(
     return _pair(built.sign(issuer_key, hashes.SHA256()), key)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, dates: _Dates
+) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SKEW)
-        .not_valid_after(now + _VALID)
+        .not_valid_before(dates[0])
+        .not_valid_after(dates[1])
     )
 
 

@@ -18,20 +18,26 @@ if TYPE_CHECKING:
     from pilotage.harbor.server.http1 import Headers
 
 
+_BLANK_LINES_MAX = 2
+"""Tolerated before a request: there are clients that send one behind a body. With one more it is no request."""
+
+
 class Requests:
     """Feed it, then take requests with `next` until there is none. After an exception it must not be used again."""
 
-    __slots__ = ("_block", "_body", "_body_max", "_buffer", "_head", "_headers", "_searched", "expects")
+    __slots__ = ("_blank_lines", "_block", "_body", "_body_max", "_buffer", "_headers", "_searched", "expects", "head")
 
     def __init__(self, body_bytes_max: int) -> None:
         self.expects = False
         """Whether the client waits for a word before it sends the rest. To be reset when it got that."""
+        self.head: Head | None = None
+        """Of the request whose body is under way."""
         self._body_max = body_bytes_max
         self._buffer = b""
+        self._blank_lines = 0
         self._searched = 0  # how much of the buffer has been searched for the end of a head
         self._block = b""
         self._headers: Headers | None = None
-        self._head: Head | None = None
         self._body: ChunkedBody | bytearray | None = None
 
     @property
@@ -42,9 +48,15 @@ class Requests:
     @property
     def begun(self) -> str:
         """What of the next request has come in part: its ``head``, its ``body``, or nothing."""
-        if self._head is not None:
+        if self.head is not None:
             return "body"
-        return "head" if self._buffer else ""
+        return "head" if self._buffer or self._blank_lines else ""
+
+    @property
+    def held(self) -> int:
+        """How many bytes of a body that is under way have come."""
+        body = self._body
+        return 0 if body is None else len(body.data) if isinstance(body, ChunkedBody) else len(body)
 
     def feed(self, data: bytes) -> None:
         """Something has come."""
@@ -53,12 +65,13 @@ class Requests:
     def clear(self) -> None:
         """What has come is of no interest any more."""
         self._buffer = b""
+        self._body = None
 
     def next(self) -> tuple[Head, bytes] | None:
         """The next request and its body, or None while it is not complete. Raises BadRequest and TooLarge."""
-        head = self._head
+        head = self.head
         if head is None:
-            head = self._head = self._take_head()
+            head = self.head = self._take_head()
             if head is None:
                 return None
         length, data = head.headers.length, self._buffer
@@ -71,21 +84,22 @@ class Requests:
             if whole is None:
                 return None
             body = whole
-        self._head = None
+        self.head = None
         return head, body
 
     def _take_head(self) -> Head | None:
         data = self._buffer
         if not data:
             return None
-        while data.startswith(b"\r\n"):  # tolerated between requests
+        while self._blank_lines < _BLANK_LINES_MAX and data.startswith(b"\r\n"):
+            self._blank_lines += 1
             data = self._buffer = data[2:]
         end = data.find(b"\r\n\r\n", self._searched)
         if end < 0:
             self._searched = max(len(data) - 3, 0)
             _check_beginning(data)
             return None
-        self._searched = 0
+        self._searched = self._blank_lines = 0
         if end > HEAD_BYTES_MAX:
             raise BadRequest(status=431)
         first = data.find(b"\r\n")

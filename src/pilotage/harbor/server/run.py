@@ -7,21 +7,26 @@ import contextlib
 import fcntl
 import gc
 import os
+import resource
 import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.harbor.api import Harbor
+from pilotage.harbor.aside import Threads
 from pilotage.harbor.core import Core
 from pilotage.harbor.journal import InUse, SqliteJournal
 from pilotage.harbor.server.authentication import Authentication
 from pilotage.harbor.server.credentials import Credentials
 from pilotage.harbor.server.server import Server
+from pilotage.harbor.server.slots import CONNECTIONS_MAX
+from pilotage.system.folders import make_private, open_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 HOST = "127.0.0.1"
+_OPEN_FILES_WANTED = 16 * 1024
 
 
 class Ready(NamedTuple):
@@ -31,10 +36,11 @@ class Ready(NamedTuple):
     kubeconfig: Path
 
 
-async def run(folder: Path, port: int, *, memory: bool, on_ready: Callable[[Ready], None]) -> None:
+async def run(folder: Path, port: int, *, memory: bool, set_aside: bool, on_ready: Callable[[Ready], None]) -> None:
     """Serve until SIGTERM or SIGINT. `port` 0 is the one of the last time if it is free, else any.
 
-    Raises CredentialsError or InUse for a folder that cannot be used, OSError for a port that is taken.
+    `set_aside`: see `SqliteJournal`. Raises CredentialsError, InUse, NotPrivate or Damaged for a folder that cannot be
+    used, OSError for a port that is taken.
     """
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -42,14 +48,17 @@ async def run(folder: Path, port: int, *, memory: bool, on_ready: Callable[[Read
         loop.add_signal_handler(number, told.set)
     lock = _lock(folder)
     credentials = Credentials(folder)
-    journal = None if memory else SqliteJournal(folder / "harbor.sqlite")
+    journal = None if memory else SqliteJournal(folder / "harbor.sqlite", set_aside=set_aside)
+    aside = Threads()
     try:
         core = Core(journal)
+        core.aside = aside
         harbor = Harbor(core, credentials.tokens)
         await harbor.start()
         try:
             authentication = Authentication(credentials.tokens, core.authorizer)
-            server = Server(harbor.handle, authentication, tls=credentials.tls())
+            most = _connections_max(_raise_open_files())
+            server = Server(harbor.handle, authentication, tls=credentials.tls(), connections_max=most)
             url = f"https://{HOST}:{await _listen(server, credentials, port)}"
             try:
                 credentials.write_kubeconfig(url)
@@ -61,9 +70,26 @@ async def run(folder: Path, port: int, *, memory: bool, on_ready: Callable[[Read
         finally:
             await harbor.stop()
     finally:
+        aside.stop()
         if journal is not None:
             journal.close()
         os.close(lock)
+
+
+def _raise_open_files() -> int:
+    """As many as this process may have; how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(each for each in (hard, _OPEN_FILES_WANTED) if each != resource.RLIM_INFINITY)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):  # as much as the system lets us have
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return wanted
+    return _OPEN_FILES_WANTED if soft == resource.RLIM_INFINITY else soft
+
+
+def _connections_max(open_files: int) -> int:
+    """How many clients there may be, so that some files are left for the journal and for webhooks."""
+    return max(min(CONNECTIONS_MAX, open_files - min(256, 32 + open_files // 16)), 1)
 
 
 def _tune_gc() -> None:
@@ -75,8 +101,8 @@ def _tune_gc() -> None:
 
 def _lock(folder: Path) -> int:
     """One process per folder, also for those who keep nothing there but their certificates."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_private(folder)
+    lock = open_private(folder / "lock")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

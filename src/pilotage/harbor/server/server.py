@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from pilotage.harbor.server.connection import Connection, Limits
+from pilotage.harbor.server.accepting import Accepting
+from pilotage.harbor.server.connection import Connection
+from pilotage.harbor.server.host import Limits
+from pilotage.harbor.server.slots import CONNECTIONS_MAX, Slots
 
 if TYPE_CHECKING:
     import ssl
@@ -22,10 +24,6 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CHECKS_PER_LIMIT = 4
 _READ_AT_ONCE_BYTES = 128 * 1024
-_TLS_SECONDS = 10.0
-_FAREWELL_SECONDS = 1.0
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
-"""Seconds of silence, seconds between questions, and how many of those may stay without an answer: as Go has it."""
 
 
 class Server:
@@ -42,9 +40,12 @@ class Server:
         *,
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self.handle = handle
         self.limits = limits or Limits()
+        self.slots = Slots(connections_max)
+        self.bodies_bytes = 0
         self.stopping = False
         self.connections: set[Connection] = set()
         self.incoming = memoryview(bytearray(_READ_AT_ONCE_BYTES))
@@ -52,7 +53,9 @@ class Server:
         self.check: Callable[[Head, User | None], None] = authentication.check
         self.peer: Callable[[asyncio.BaseTransport], User | None] = authentication.peer
         self._tls = tls
-        self._listener: asyncio.Server | None = None
+        self.port = 0
+        """Where it listens, as soon as it does."""
+        self._accepting: Accepting | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._date = (0, b"")
         self._gone: asyncio.Future[None] | None = None
@@ -60,27 +63,16 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; the answer is the port, which is any free one for 0. OSError if it is taken."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: Connection(self, loop),
-            host,
-            port,
-            ssl=self._tls,
-            backlog=1024,
-            ssl_handshake_timeout=None if self._tls is None else _TLS_SECONDS,
-            ssl_shutdown_timeout=None if self._tls is None else _FAREWELL_SECONDS,
-            start_serving=False,
-        )
-        for listening in self._listener.sockets:
-            _keep_alive(listening)
-        await self._listener.start_serving()
+        self._accepting = Accepting(lambda: Connection(self, loop), self.slots, self._tls)
+        self.port = self._accepting.listen(host, port)
         self._watch_clock()
-        return int(self._listener.sockets[0].getsockname()[1])
+        return self.port
 
     async def stop(self, grace: float = 10.0) -> None:
         """Take no more requests, end watches, let requests finish for `grace` seconds, and break off what is left."""
         self.stopping = True
-        if self._listener is not None:
-            self._listener.close()
+        if self._accepting is not None:
+            self._accepting.close()
         if self._clock is not None:
             self._clock.cancel()
         for connection in list(self.connections):
@@ -96,6 +88,7 @@ class Server:
     def lost(self, connection: Connection) -> None:
         """It has ended."""
         self.connections.discard(connection)
+        self.slots.free(connection)
         if self._gone is not None and not self.connections and not self._gone.done():
             self._gone.set_result(None)
 
@@ -121,11 +114,3 @@ class Server:
         limits = self.limits
         shortest = min(limits.head, limits.body, limits.idle, limits.stall)
         self._clock = loop.call_later(shortest / _CHECKS_PER_LIMIT, self._watch_clock)
-
-
-def _keep_alive(listening: socket.socket) -> None:
-    """Have the kernel ask silent peers whether they are there; the sockets that are accepted inherit it."""
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEP_ALIVE.items():
-        if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
-            listening.setsockopt(socket.IPPROTO_TCP, option, value)

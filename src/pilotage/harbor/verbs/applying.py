@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
@@ -9,15 +10,15 @@ from pilotage.harbor.calls import check_manager
 from pilotage.harbor.patching import apply
 from pilotage.harbor.verbs import bodies
 from pilotage.harbor.verbs.metadata import check_create, check_update
+from pilotage.harbor.verbs.removing import TRIES_MAX
 from pilotage.harbor.verbs.writing import (
-    TRIES_MAX,
     Overtaken,
     Written,
     change_object,
     check_may_create,
     create_object,
 )
-from pilotage.harbor.verbs.yaml_text import repeated_keys_untrusted
+from pilotage.harbor.verbs.yaml_text import load_untrusted
 
 if TYPE_CHECKING:
     from pilotage.harbor.core import Core
@@ -33,10 +34,10 @@ async def apply_config(core: Core, scope: Scope) -> Written:
         cause = errors.Cause("fieldManager", "FieldValueRequired", words)
         raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
     check_manager(call)
-    config, may_repeat = _config_untrusted(call.body)
+    config, repeated = await core.aside(call.user, bodies.weight(call), partial(_config_untrusted, call.body))
     _check(config, scope)
     validation = call.option("fieldValidation")
-    repeated = repeated_keys_untrusted(call.body) if may_repeat and validation != "Ignore" else []
+    repeated = repeated if validation != "Ignore" else []
     warnings = repeated if validation != "Strict" else []
     refused = repeated if validation == "Strict" else []
     for tries_left in reversed(range(TRIES_MAX)):
@@ -62,7 +63,7 @@ async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise errors.conflict(kind.group, kind.plural, scope.name, why)
     check_may_create(core, scope)
-    new = _merged(core, scope, None, config, refused)
+    new = await core.aside(scope.call.user, len(scope.call.body), lambda: _merged(core, scope, None, config, refused))
     new["metadata"].pop("resourceVersion", None)
     check_create(new, scope)
     return await create_object(core, scope, new, warnings, lambda obj: obj)
@@ -100,15 +101,15 @@ def _check(config: Json, scope: Scope) -> None:
     check_update(copy, scope)
 
 
-def _config_untrusted(body: bytes) -> tuple[Json, bool]:
-    """The manager's fields, as JSON or YAML, and whether one of them may be there twice."""
+def _config_untrusted(body: bytes) -> tuple[Json, list[str]]:
+    """The manager's fields, as JSON or YAML, and what is to be said of those that are there twice."""
     if body.lstrip().startswith(b"{"):
         config, duplicates = bodies.from_json_untrusted(body)
-        return config, bool(duplicates)
+        return config, load_untrusted(body).repeated if duplicates else []  # told as those of YAML are
     try:
-        config = bodies.from_yaml_untrusted(body)
+        loaded = bodies.from_yaml_untrusted(body)
     except errors.StatusError as error:
         raise errors.bad_request(f"error decoding YAML: {error.message}") from None
-    if not isinstance(config, dict):
+    if not isinstance(loaded.value, dict):
         raise errors.bad_request("error decoding YAML: the patch is no object")
-    return config, True
+    return loaded.value, loaded.repeated

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,24 +17,23 @@ from pilotage.harbor import errors
 from pilotage.harbor.calls import BODY_BYTES_MAX
 from pilotage.harbor.schema import builtin, decode_problem, prune, unknown_fields
 from pilotage.harbor.schema.builtin import definition
-from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, is_too_deep_untrusted, repeated_keys_untrusted
-from pilotage.harbor.verbs.yaml_values import load_untrusted
+from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, Loaded, load_untrusted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pilotage.harbor.calls import Call
+    from pilotage.harbor.core import Core
     from pilotage.harbor.kinds import Json, Kind
     from pilotage.harbor.schema import Schema
 
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-YAML_PARTS_MAX = 500_000
 _UNKNOWN_MAX = 100
+_YAML_WEIGHT = 16
 _SUMMARY_BYTES = 30
 _FLOAT_EXACT_MAX = 1e21
 _FLOAT_BITS_MAX = 1023
 _TOO_LARGE = "json: cannot unmarshal number into Go value of type float64"
-
-_TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -49,10 +48,15 @@ class Undecodable(errors.StatusError):
         self.why = why
 
 
+def weight(call: Call) -> int:
+    """The size of a body by the time that it takes to read it: so many bytes of JSON take as long."""
+    return len(call.body) * (_YAML_WEIGHT if "yaml" in call.headers.get("content-type", "") else 1)
+
+
 def read(call: Call, kind: Kind) -> tuple[Json, list[str]]:
     """The object of a POST or a PUT, pruned, and the warnings that its sender should get."""
     try:
-        obj, twice = parse_untrusted(call, repeated=call.option("fieldValidation") != "Ignore")
+        obj, twice = parse_untrusted(call)
         check_said(obj, kind, call.body)
     except errors.StatusError as error:
         if error.code == 400:
@@ -64,17 +68,21 @@ def read(call: Call, kind: Kind) -> tuple[Json, list[str]]:
     return obj, warnings
 
 
-def parse_untrusted(call: Call, *, repeated: bool = False) -> tuple[Json, list[str]]:
-    """Whatever JSON, YAML or protobuf object it is, and what is to be said of fields that it has twice.
+async def parsed(core: Core, call: Call) -> Json:
+    """Content of a body that is not an object to store: a review, options."""
+    body, _ = await core.aside(call.user, weight(call), partial(parse_untrusted, call))
+    return body
 
-    Those of YAML are looked for if they are asked for, since it takes as long as reading it.
-    """
+
+def parse_untrusted(call: Call) -> tuple[Json, list[str]]:
+    """Whatever JSON, YAML or protobuf object it is, and what is to be said of fields that it has twice."""
     body = call.body
     if len(body) > BODY_BYTES_MAX:
         raise errors.too_large(BODY_BYTES_MAX)
     media = call.headers.get("content-type", "").partition(";")[0].strip() or "application/json"
     if media == "application/yaml":
-        return _checked(from_yaml_untrusted(body)), repeated_keys_untrusted(body) if repeated else []
+        loaded = from_yaml_untrusted(body)
+        return _checked(loaded.value), loaded.repeated
     if media == "application/vnd.kubernetes.protobuf":
         return _from_protobuf_untrusted(body), []
     if media not in ("application/json", "*/*"):
@@ -84,12 +92,12 @@ def parse_untrusted(call: Call, *, repeated: bool = False) -> tuple[Json, list[s
 
 def from_json_untrusted(body: bytes) -> tuple[Json, list[str]]:
     """A JSON object, and what is to be said of fields that it has twice (of those, the last counts)."""
-    if problem := depth_problem_untrusted(body):
-        raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     try:
         obj = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         obj = _leniently(body)
+    if problem := depth_problem_untrusted(body, obj):
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     obj = _checked(obj)
     # A field that was there twice is there once now, so what it takes to write it down again is shorter.
     if len(_encode(obj)) == len(body):
@@ -97,15 +105,22 @@ def from_json_untrusted(body: bytes) -> tuple[Json, list[str]]:
     return obj, duplicates(body)
 
 
-def depth_problem_untrusted(body: bytes) -> str:
-    """What is to be said of JSON that is nested more deeply than those who walk through it can go; else nothing."""
+def depth_problem_untrusted(body: bytes, value: Any) -> str:  # noqa: ANN401 - JSON
+    """Problem of JSON that is nested more deeply than those who walk through it can go; else nothing.
+
+    The decoder has a bound of its own, which is further off.
+    """
     if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
         return ""
-    depth = 0
-    for mark in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += 1 if mark in b"[{" else -1
-        if depth > DEPTH_MAX:
-            return f"invalid character '{chr(mark)}' exceeded max depth"
+    left: list[Iterator[Any]] = [iter((value,))]
+    while left:
+        inner = next(left[-1], left)
+        if inner is left:
+            left.pop()
+        elif isinstance(inner, dict | list):
+            if len(left) > DEPTH_MAX:
+                return f"invalid character '{'{' if isinstance(inner, dict) else '['}' exceeded max depth"
+            left.append(iter(inner.values() if isinstance(inner, dict) else inner))
     return ""
 
 
@@ -123,33 +138,15 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def from_yaml_untrusted(body: bytes) -> Any:  # noqa: ANN401 - YAML
+def from_yaml_untrusted(body: bytes) -> Loaded:
     """Whatever YAML it is."""
     import yaml
 
-    if is_too_deep_untrusted(body):
-        raise errors.bad_request("error converting YAML to JSON: yaml: exceeded max depth of 10000")
     try:
-        loaded = load_untrusted(body)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        return load_untrusted(body)
+    except (yaml.YAMLError, ValueError) as error:
         words = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise errors.bad_request(f"error converting YAML to JSON: yaml: {words}") from None
-    if b"*" in body and _parts(loaded, YAML_PARTS_MAX) > YAML_PARTS_MAX:
-        raise errors.bad_request("error converting YAML to JSON: yaml: document contains excessive aliasing")
-    return loaded
-
-
-def _parts(value: Any, most: int) -> int:  # noqa: ANN401 - YAML
-    """How many parts it has when every alias is written out, as far as `most` and a little more."""
-    count, left = 0, [value]
-    while left and count <= most:
-        inner = left.pop()
-        count += 1
-        if isinstance(inner, dict):
-            left.extend(inner.values())
-        elif isinstance(inner, list):
-            left.extend(inner)
-    return count
 
 
 def _from_protobuf_untrusted(body: bytes) -> Json:

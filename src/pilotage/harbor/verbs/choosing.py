@@ -26,7 +26,8 @@ class Choice:
         labels, fields = call.option("labelSelector"), call.option("fieldSelector")
         self._labels = _labels(labels) if labels else None
         self._fields = _fields(kind, fields) if fields else None
-        self._deep = self._fields is not None and not _CHEAP.issuperset(_names(self._fields))
+        self.looks_into = self._fields is not None and not _CHEAP.issuperset(_names(self._fields))
+        """Whether each object has to be decoded for it."""
         self.name = name or _wanted_name(self._fields)
         """The only name that it can be, if there is one."""
         self.selects = bool(self._labels or self._fields or name)
@@ -46,7 +47,7 @@ class Choice:
         if self._fields is None:
             return True
         values = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
-        if self._deep:
+        if self.looks_into:
             values |= self._kind.strategy.fields(from_entry(self._kind, entry))
         return self._fields.matches(values)
 

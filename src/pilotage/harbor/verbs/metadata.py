@@ -28,7 +28,8 @@ def check_create(obj: Json, scope: Scope) -> None:
     """Complete the namespace of a new object; refuse what contradicts the path."""
     meta = _metadata(obj)
     _check_namespace(meta, scope)
-    if meta.get("resourceVersion"):
+    version = str(meta.get("resourceVersion") or "")
+    if version.isascii() and version.isdecimal() and version.strip("0"):  # 0, or what is no number, is taken for none
         words = "resourceVersion should not be set on objects to be created"
         raise errors.StatusError(500, "", words)
     meta.pop("resourceVersion", None)

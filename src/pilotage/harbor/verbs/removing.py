@@ -6,10 +6,11 @@ put there), or, for Pods, a grace period. Then the delete only marks it, and who
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pilotage.harbor import errors
-from pilotage.harbor.calls import dry_run, integer
+from pilotage.harbor.calls import dry_run, integer, telling
 from pilotage.harbor.verbs import bodies
 from pilotage.harbor.verbs.objects import from_entry, to_entry
 from pilotage.harbor.webhooks.admission import Attributes
@@ -26,6 +27,8 @@ _ORPHANS = (
     "child pods are preserved by default when {plural} are deleted; set propagationPolicy=Background to remove them "
     "or set propagationPolicy=Orphan to suppress this warning"
 )
+TRIES_MAX = 5
+"""How often a write starts over because the object has changed while admission was asked."""
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _OWN_PRECONDITIONS = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
 _POLICIES = ("Orphan", "Background", "Foreground")
@@ -61,36 +64,37 @@ class Options:
         _refuse_invalid_options(self)
 
 
+async def options_of(core: Core, call: Call) -> Options:
+    """The options of a DELETE."""
+    return await core.aside(call.user, bodies.weight(call), partial(Options, call))
+
+
 async def delete(core: Core, scope: Scope) -> tuple[Entry, bool, list[str]]:
     """Delete one object; what it is now, or was last, whether it is gone, and what its sender should be told."""
     kind = scope.kind
-    options = Options(scope.call)
+    options = await options_of(core, scope.call)
     entry = core.store.get(kind.storage, scope.namespace, scope.name)
     if entry is None:
         raise errors.not_found(kind.group, kind.plural, scope.name)
-    warnings = []
+    warnings: list[str] = []
     if kind.strategy.default_propagation == "orphan" and options.policy is None and options.orphans is None:
         warnings.append(_ORPHANS.format(plural=kind.plural))
-    return *await delete_entry(core, scope, entry, options), warnings
+    with telling(warnings):
+        return *await delete_entry(core, scope, entry, options, warnings), warnings
 
 
-async def delete_entry(core: Core, scope: Scope, entry: Entry, options: Options) -> tuple[Entry, bool]:
-    """The same for an object that was found."""
+async def delete_entry(
+    core: Core, scope: Scope, entry: Entry, options: Options, warnings: list[str]
+) -> tuple[Entry, bool]:
+    """The same for an object that was found; `warnings` grows by what admission says."""
+    return delete_admitted(core, scope, await _admitted(core, scope, entry, options, warnings), options)
+
+
+def delete_admitted(core: Core, scope: Scope, entry: Entry, options: Options) -> tuple[Entry, bool]:
+    """The same for an object that may go, as far as admission is concerned."""
     kind = scope.kind
-    obj = from_entry(kind, entry)
     check_preconditions(kind, entry, options)
-    attributes = Attributes("DELETE", scope, None, obj, dry_run=options.dry_run, options=options.body)
-    await core.admission.mutate(attributes)
-    await core.admission.validate(attributes)
-    now_entry = core.store.get(kind.storage, entry.namespace, entry.name)
-    if now_entry is None:
-        raise errors.not_found(kind.group, kind.plural, scope.name)
-    if now_entry is not entry:
-        check_preconditions(kind, now_entry, options)
-        if now_entry.uid != entry.uid:
-            raise errors.not_found(kind.group, kind.plural, scope.name)
-        entry, obj = now_entry, from_entry(kind, now_entry)
-    before = from_entry(kind, entry)
+    obj, before = from_entry(kind, entry), from_entry(kind, entry)
     graceful = not core.mark_for_deletion(kind, obj) and kind.strategy.grace_seconds is not None
     if graceful and not _mark_gracefully(core, kind, obj, options):
         return entry, False
@@ -105,6 +109,24 @@ async def delete_entry(core: Core, scope: Scope, entry: Entry, options: Options)
     if options.dry_run:
         return to_entry(kind, obj, entry.version), False
     return core.put(kind, obj), False
+
+
+async def _admitted(core: Core, scope: Scope, entry: Entry, options: Options, warnings: list[str]) -> Entry:
+    """The object as admission has seen it, at its newest: where it changed meanwhile, admission is asked again."""
+    kind = scope.kind
+    for _ in range(TRIES_MAX):
+        check_preconditions(kind, entry, options)
+        old = from_entry(kind, entry)
+        attributes = Attributes("DELETE", scope, None, old, dry_run=options.dry_run, options=options.body)
+        warnings += await core.admission.mutate(attributes)
+        warnings += await core.admission.validate(attributes)
+        current = core.store.get(kind.storage, entry.namespace, entry.name)
+        if current is None or current.uid != entry.uid:
+            raise errors.not_found(kind.group, kind.plural, scope.name)
+        if current is entry:
+            return entry
+        entry = current
+    raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
 
 
 def mark(obj: Json, now: float) -> None:

@@ -1,9 +1,9 @@
-"""The subresources that are not just a part of their object, such as scale, eviction, finalize, binding and log."""
+"""The subresources that are not just a part of their object, such as scale, eviction, finalize and binding."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,8 +12,10 @@ from pilotage.harbor import errors
 from pilotage.harbor.access.account_tokens import request_token
 from pilotage.harbor.builtin.ephemeral import EphemeralContainersStrategy
 from pilotage.harbor.calls import Answer, answer, dry_run, warning_headers
-from pilotage.harbor.verbs import bodies, removing, scaling, writing
+from pilotage.harbor.verbs import bodies, kubelets, removing, scaling, writing
 from pilotage.harbor.verbs.objects import as_bytes, from_entry
+from pilotage.harbor.webhooks.admission import Attributes
+from pilotage.harbor.webhooks.review import of_other_kind
 from pilotage.kube.selectors import LabelSelector
 
 if TYPE_CHECKING:
@@ -29,10 +31,29 @@ _BUDGETS = "poddisruptionbudgets.policy"
 
 async def serve(core: Core, scope: Scope) -> Answer:
     """Answer a request to a subresource other than the status; 405 for one that is not to be done with it."""
+    if kubelets.is_for_a_kubelet(scope):
+        return kubelets.answer(core, scope)
     serving = _SERVING.get((scope.subresource, scope.verb))
     if serving is None:
         raise errors.method_not_allowed()
-    return await serving(core, scope)
+    warnings = await _admit(core, scope) if scope.verb == "create" else []
+    answered = await serving(core, scope)
+    return answered._replace(headers={**answered.headers, **warning_headers(warnings)}) if warnings else answered
+
+
+async def _admit(core: Core, scope: Scope) -> list[str]:
+    """Ask admission about what is created in a subresource: an eviction, a binding, a request for a token.
+
+    It is asked first, so that what follows looks and writes without a pause.
+    """
+    body = await bodies.parsed(core, scope.call)
+    sent = of_other_kind(scope, body)
+    return await core.admission.validate(Attributes("CREATE", scope, sent, None, dry_run=_is_dry(scope, body)))
+
+
+def _is_dry(scope: Scope, body: Json) -> bool:
+    options = body.get("deleteOptions")
+    return dry_run(scope.call, options if isinstance(options, dict) else None)
 
 
 def _entry(core: Core, scope: Scope) -> Entry:
@@ -54,6 +75,8 @@ async def _get_scale(core: Core, scope: Scope) -> Answer:
 
 async def _put_scale(core: Core, scope: Scope) -> Answer:
     """A change of the scale is a patch of the object's replicas, under the same rules."""
+    _entry(core, scope)
+    body = await bodies.parsed(core, scope.call) if scope.call.method != "PATCH" else {}
     entry = _entry(core, scope)
     current = scaling.scale_of(scope.kind, from_entry(scope.kind, entry))
     if scope.call.method == "PATCH":
@@ -61,7 +84,7 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
         change, _ = writing.change_of(scope, media)
         wanted = change(current)
     else:
-        wanted = body = bodies.parse_untrusted(scope.call)[0]
+        wanted = body
         said = body.get("kind", "Scale")
         if said != "Scale":
             version = str(body.get("apiVersion", "")).rpartition("/")[2]
@@ -81,7 +104,7 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
         headers={**scope.call.headers, "content-type": writing.MERGE_PATCH},
     )
     written = await writing.patch(core, scope._replace(call=call, subresource="scale"))
-    return answer(scaling.scale_of(scope.kind, from_entry(scope.kind, written.entry)))
+    return answer(scaling.scale_of(scope.kind, from_entry(scope.kind, written.entry)), 200, written.warnings)
 
 
 # finalize
@@ -89,9 +112,21 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
 
 async def _finalize(core: Core, scope: Scope) -> Answer:
     """Set the finalizers in a namespace's spec: whoever empties them lets it go."""
+    sent, _ = await core.aside(scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind))
+    for _ in range(removing.TRIES_MAX):
+        entry = _entry(core, scope)
+        obj = _finalized(core, scope, sent, entry)
+        old = from_entry(scope.kind, entry)
+        warnings = await core.admission.validate(Attributes("UPDATE", scope, obj, old, dry_run=dry_run(scope.call)))
+        if _entry(core, scope) is entry:
+            stored = _store_finalized(core, scope, obj, entry)
+            return Answer(200, as_bytes(scope.kind, stored), warning_headers(warnings))
+    raise errors.conflict(scope.kind.group, scope.kind.plural, scope.name, errors.MODIFIED)
+
+
+def _finalized(core: Core, scope: Scope, sent: Json, entry: Entry) -> Json:
+    """The namespace at `entry` with the finalizers that were sent; 409 if another one is meant."""
     kind = scope.kind
-    sent, _ = bodies.read(scope.call, kind)
-    entry = _entry(core, scope)
     obj = from_entry(kind, entry)
     meta = sent.get("metadata") or {}
     if (meta.get("uid") or entry.uid) != entry.uid:
@@ -101,12 +136,13 @@ async def _finalize(core: Core, scope: Scope) -> Answer:
         raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
     finalizers = (sent.get("spec") or {}).get("finalizers") or []
     obj["spec"] = {"finalizers": finalizers} if finalizers else {}
-    obj = writing.tracked_by(core, scope, obj, from_entry(kind, entry))
+    return writing.tracked_by(core, scope, obj, from_entry(kind, entry))
+
+
+def _store_finalized(core: Core, scope: Scope, obj: Json, entry: Entry) -> Entry:
     if dry_run(scope.call):
-        return Answer(200, as_bytes(kind, entry))
-    if removing.is_finished(obj):
-        return Answer(200, as_bytes(kind, core.remove(kind, obj)))
-    return Answer(200, as_bytes(kind, core.put(kind, obj)))
+        return entry
+    return core.remove(scope.kind, obj) if removing.is_finished(obj) else core.put(scope.kind, obj)
 
 
 # pods
@@ -114,8 +150,9 @@ async def _finalize(core: Core, scope: Scope) -> Answer:
 
 async def _evict(core: Core, scope: Scope) -> Answer:
     """Delete a pod if every disruption budget that covers it allows that."""
+    _entry(core, scope)
+    body = await bodies.parsed(core, scope.call)
     entry = _entry(core, scope)
-    body, _ = bodies.parse_untrusted(scope.call)
     said = body.get("kind", "Eviction")
     if said != "Eviction":
         why = f"converting (v1.{said}) to (policy.Eviction): unknown conversion"
@@ -143,7 +180,7 @@ async def _evict(core: Core, scope: Scope) -> Answer:
             _take_from(core, scope, budget, dry=True)  # whether it could
             removing.check_preconditions(scope.kind, entry, asked)
             _take_from(core, scope, budget, dry=dry)
-    await removing.delete(core, scope._replace(call=call, subresource=""))
+    removing.delete_admitted(core, scope._replace(call=call, subresource=""), entry, asked)
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
@@ -199,7 +236,7 @@ def _too_many(why: str, retry_after: int = 0) -> errors.StatusError:
 
 async def _bind(core: Core, scope: Scope) -> Answer:
     """Place a pod on a node."""
-    body, _ = bodies.parse_untrusted(scope.call)
+    body = await bodies.parsed(core, scope.call)
     entry = _entry(core, scope)
     pod = from_entry(scope.kind, entry)
     target, meta = body.get("target"), body.get("metadata")
@@ -244,14 +281,6 @@ def _ephemeral(kind: Kind) -> Kind:
     return replace(kind, strategy=EphemeralContainersStrategy())
 
 
-async def _log(core: Core, scope: Scope) -> Answer:
-    """There are no containers here, so there is nothing to read, and no kubelet to ask."""
-    pod = from_entry(scope.kind, _entry(core, scope))
-    if not (pod.get("spec") or {}).get("nodeName"):
-        return Answer(204, b"")
-    raise errors.internal("harbor runs no containers: its pods have no logs")
-
-
 _SERVING: dict[tuple[str, str], Callable[[Core, Scope], Awaitable[Answer]]] = {
     ("scale", "get"): _get_scale,
     ("scale", "update"): _put_scale,
@@ -259,7 +288,6 @@ _SERVING: dict[tuple[str, str], Callable[[Core, Scope], Awaitable[Answer]]] = {
     ("finalize", "update"): _finalize,
     ("eviction", "create"): _evict,
     ("binding", "create"): _bind,
-    ("log", "get"): _log,
     ("ephemeralcontainers", "get"): _get_whole,
     ("ephemeralcontainers", "update"): _add_containers,
     ("ephemeralcontainers", "patch"): _add_containers,

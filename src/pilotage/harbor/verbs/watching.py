@@ -1,20 +1,26 @@
-"""A watch: what is there (if asked for), then every change as it happens, each as one line of JSON."""
+"""A watch: what is there (if asked for), then every change as it happens, each as one line of JSON.
+
+Lines are made when its reader takes them, so that a watch that nobody reads holds no more than references to what is
+stored, and so that others are served while a long one begins.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pilotage.harbor import errors
+from pilotage.harbor.calls import pause
 from pilotage.harbor.store import ADDED, DELETED, MODIFIED, Compacted
 from pilotage.harbor.table import table
 from pilotage.harbor.verbs.objects import as_bytes, as_metadata, from_entry, with_version
 from pilotage.harbor.webhooks.conversion import Unconverted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pilotage.harbor.kinds import Kind
     from pilotage.harbor.store import Entry, Event, Store
@@ -28,13 +34,27 @@ BACKLOG_EVENTS_MAX = 10_000
 BACKLOG_BYTES_MAX = 32 * 1024 * 1024
 """A client that is further behind what happens is cut off: it will come back and list."""
 
+_TAKEN_AT_ONCE = 500
+_TAKEN_BYTES = 256 * 1024
+"""How many lines are made at once, and how long they may be together: it takes some milliseconds."""
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+class _Told(NamedTuple):
+    """Subject of a line. `version`: the one that it is told under, if that is not the entry's own."""
+
+    type: str
+    entry: Entry
+    version: int = 0
+    event: Event | None = None
+    """Where other watches look for the same line."""
 
 
 class Watching:
     """See `pilotage.harbor.calls.Stream`. It listens from the moment it is made, so that nothing is missed."""
 
     status = 200
+    finite = False
 
     def __init__(
         self,
@@ -59,9 +79,12 @@ class Watching:
         loop = asyncio.get_running_loop()
         self._ends_at = loop.time() + (seconds or SECONDS_DEFAULT)  # 0 is not said, as with kube-apiserver
         self._bookmark_at = loop.time() + BOOKMARK_SECONDS if bookmarks else None
-        self._lines: list[bytes] = []
-        self._behind_events = self._behind_bytes = 0
-        """What has happened since its reader last took something. How it begins does not count: that has to be said."""
+        self._beginning: Iterator[bytes] = iter(())
+        self._news: deque[bytes | _Told] = deque()
+        self._behind_bytes = 0
+        """Bytes of events that were not taken. Those that the watch begins with do not count."""
+        self._more = False
+        self._looked_into = 0
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._head_sent = False
@@ -72,36 +95,75 @@ class Watching:
     def from_version(self, version: int) -> None:
         """Replay what happened after a version."""
         try:
-            for event in self._store.since(self.kind.storage, version):
-                if line := self._line_of(event):
-                    self._lines.append(line)
+            events = self._store.since(self.kind.storage, version)
         except Compacted:
             words = f"too old resource version: {version} ({self._store.compacted + 1})"
-            self._lines.append(_line("ERROR", msgspec.json.encode(errors.expired(words).status)))
+            self._news.append(_line("ERROR", msgspec.json.encode(errors.expired(words).status)))
             self._ended = True
+        else:
+            self._begin(self._line(told) for event in events if (told := self._told(event)) is not None)
 
     def from_now(self, *, initial: bool, marked: bool) -> None:
         """Begin with what is there (`initial`), and say where that ends (`marked`)."""
-        if initial:
-            for entry in self._store.entries(self.kind.storage):
-                if self._choice.includes(entry):
-                    self._lines.append(self._shown(ADDED, entry))
-        if marked:
-            self._lines.append(self._bookmark(_INITIAL_END))
+        entries = self._store.entries(self.kind.storage).first() if initial else []
+        end = [self._bookmark(_INITIAL_END)] if marked else []
+        self._begin(self._initial(entries, end))
+
+    def _initial(self, entries: list[Entry], end: list[bytes]) -> Iterator[bytes]:
+        for entry in entries:
+            if self._choice.looks_into:
+                self._looked_into += len(entry.raw)
+            yield self._shown(ADDED, entry) if self._choice.includes(entry) else b""
+        yield from end
+
+    def _begin(self, lines: Iterable[bytes]) -> None:
+        """Where a webhook converts, all lines are made now, since it may have to be asked: raises Unconverted."""
+        self._beginning = iter([*lines] if self.kind.conversion is not None else lines)
 
     # What its reader does
 
     async def chunks(self) -> list[bytes]:
         """See `Stream`."""
+        if self._more:
+            await pause()
         if asyncio.get_running_loop().time() >= self._ends_at:
             self.end()
-        while not self._lines:
-            if self._ended:
+        while True:
+            if lines := self._take():
+                return lines
+            if self._more:
+                await pause()
+            elif self._ended:
                 return []
-            await self._wait()
-        lines, self._lines = self._lines, []
-        self._behind_events = self._behind_bytes = 0
+            else:
+                await self._wait()
+
+    def _take(self) -> list[bytes]:
+        """The next lines, as many as can be made at once; `_more` is whether others are left."""
+        lines: list[bytes] = []
+        size = self._looked_into = 0
+        for _ in range(_TAKEN_AT_ONCE):
+            line = next(self._beginning, None)
+            if line is None:
+                if not self._news:
+                    self._more = False
+                    return lines
+                line = self._next()
+            if line:
+                lines.append(line)
+                size += len(line)
+            if size + self._looked_into > _TAKEN_BYTES:
+                break
+        self._more = True
         return lines
+
+    def _next(self) -> bytes:
+        told = self._news.popleft()
+        if isinstance(told, bytes):
+            self._behind_bytes -= len(told)
+            return told
+        self._behind_bytes -= len(told.entry.raw)
+        return self._line(told)
 
     def close(self) -> None:
         """See `Stream`."""
@@ -115,6 +177,12 @@ class Watching:
         self._ended = True
         self.close()
         self._wake()
+
+    def break_off(self) -> None:
+        """Send nothing more."""
+        self._news.clear()
+        self._beginning = iter(())
+        self.end()
 
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
@@ -130,7 +198,7 @@ class Watching:
         if now >= self._ends_at:
             self.end()
         elif self._bookmark_at is not None and now >= self._bookmark_at and not self._ended:
-            self._lines.append(self._bookmark({}))
+            self._tell(self._bookmark({}))
             self._bookmark_at = now + BOOKMARK_SECONDS
 
     def _wake(self) -> None:
@@ -141,24 +209,40 @@ class Watching:
 
     def _heard(self, event: Event) -> None:
         try:
-            line = self._line_of(event)
+            told = self._told(event)
+            if told is None:
+                return
+            self._tell(told if self.kind.conversion is None else self._line(told))
         except Unconverted:  # nobody can wait here: the client will come back, and ask for it
             self.end()
             return
-        if line is None:
-            return
-        self._lines.append(line)
-        self._behind_events += 1
-        self._behind_bytes += len(line)
-        if self._behind_events > BACKLOG_EVENTS_MAX or self._behind_bytes > BACKLOG_BYTES_MAX:
-            self._lines.clear()
-            self.end()
+        if len(self._news) > BACKLOG_EVENTS_MAX or self._behind_bytes > BACKLOG_BYTES_MAX:
+            self.break_off()
         self._wake()
 
-    def _line_of(self, event: Event) -> bytes | None:
-        if self._choice.selects:
-            return self._selected(event)
-        return self._shared(event) if self._choice.includes(event.entry) else None
+    def _tell(self, told: bytes | _Told) -> None:
+        self._news.append(told)
+        self._behind_bytes += len(told) if isinstance(told, bytes) else len(told.entry.raw)
+
+    def _told(self, event: Event) -> _Told | None:
+        """Meaning of an event for this watch. With selectors, an object may come into its sight, or leave it."""
+        if not self._choice.selects:
+            return _Told(event.type, event.entry, event=event) if self._choice.includes(event.entry) else None
+        is_in = event.type != DELETED and self._choice.includes(event.entry)
+        was_in = event.old is not None and self._choice.includes(event.old)
+        if is_in:
+            return _Told(MODIFIED if was_in else ADDED, event.entry)
+        if was_in and event.old is not None:
+            if event.type == DELETED:
+                return _Told(DELETED, event.entry)
+            return _Told(DELETED, event.old, event.version)
+        return None
+
+    def _line(self, told: _Told) -> bytes:
+        if told.event is not None:
+            return self._shared(told.event)
+        entry = told.entry
+        return self._shown(told.type, with_version(entry, told.version) if told.version else entry)
 
     def _shared(self, event: Event) -> bytes:
         """The line of an event that every watch without selectors sees alike: made for the first of them."""
@@ -169,17 +253,6 @@ class Watching:
             if self._form.shape != "table":  # the first Table of a watch has the columns
                 event.lines[view] = line
         return line
-
-    def _selected(self, event: Event) -> bytes | None:
-        """What an event is to a watch with selectors: an object may come into its sight, or leave it."""
-        is_in = event.type != DELETED and self._choice.includes(event.entry)
-        was_in = event.old is not None and self._choice.includes(event.old)
-        if is_in:
-            return self._shown(MODIFIED if was_in else ADDED, event.entry)
-        if was_in and event.old is not None:
-            last = event.entry if event.type == DELETED else with_version(event.old, event.version)
-            return self._shown(DELETED, last)
-        return None
 
     def _shown(self, type_: str, entry: Entry) -> bytes:
         if self._form.shape == "metadata":

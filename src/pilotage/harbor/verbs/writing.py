@@ -7,7 +7,7 @@ validate it, ask validating admission, store it. Between the last look at the st
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +17,7 @@ from pilotage.harbor.access.attributes import Attributes as Access
 from pilotage.harbor.access.escalation import check_escalation
 from pilotage.harbor.access.rbac import GROUP as RBAC_GROUP
 from pilotage.harbor.builtin import certificates
-from pilotage.harbor.calls import check_manager, dry_run, warning_headers
+from pilotage.harbor.calls import check_manager, dry_run, telling
 from pilotage.harbor.patching import (
     json_patch,
     keep_times,
@@ -25,23 +25,23 @@ from pilotage.harbor.patching import (
     strategic_merge,
     track_update,
 )
+from pilotage.harbor.policies.param_access import access_problems
 from pilotage.harbor.verbs import bodies
 from pilotage.harbor.verbs.metadata import begin, carry_over, check_create, check_update
 from pilotage.harbor.verbs.objects import from_entry, to_entry
 from pilotage.harbor.verbs.patch_refusals import refused, refused_strategic, unknown_members
-from pilotage.harbor.verbs.removing import is_finished
+from pilotage.harbor.verbs.removing import TRIES_MAX, is_finished
 from pilotage.harbor.webhooks.admission import Attributes
 from pilotage.harbor.webhooks.conversion import convert_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pilotage.harbor.core import Core
     from pilotage.harbor.kinds import Json
     from pilotage.harbor.store import Entry
     from pilotage.harbor.verbs.scope import Scope
 
-TRIES_MAX = 5
 GENERATED_NAMES_MAX = 8
 
 JSON_PATCH = "application/json-patch+json"
@@ -64,7 +64,9 @@ class Written:
 async def create(core: Core, scope: Scope) -> Written:
     """A POST to a collection."""
     check_manager(scope.call)
-    obj, warnings = bodies.read(scope.call, scope.kind)
+    obj, warnings = await core.aside(
+        scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind)
+    )
     with telling(warnings):
         check_create(obj, scope)
         return await create_object(core, scope, obj, warnings, None)
@@ -76,13 +78,17 @@ async def create_object(
     """The object is new. `track` notes who owns it, where that is not an ordinary update."""
     kind, strategy = scope.kind, scope.kind.strategy
     begin(obj, core.uid(), core.now_text())
-    strategy.default(obj)
-    obj = track(obj) if track is not None else tracked_by(core, scope, obj, None)
+
+    def completed() -> Json:
+        strategy.default(obj)
+        return track(obj) if track is not None else tracked_by(core, scope, obj, None)
+
+    obj = await core.aside(scope.call.user, len(scope.call.body), completed)
     attributes = Attributes("CREATE", scope, obj, None, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     obj = attributes.obj
     check_create(obj, scope)  # again: a webhook may have moved it
-    core.check_namespace(scope)
+    core.check_namespace(scope, scope.name or obj["metadata"].get("name", ""))
     async with core.allocating(kind):
         return await _create_prepared(core, scope, attributes, obj, warnings)
 
@@ -97,13 +103,16 @@ async def _create_prepared(core: Core, scope: Scope, attributes: Attributes, obj
         strategy.prepare_create(obj, core)
         strategy.note_author(obj, scope.call.user)
         _check_escalation(core, scope, obj, None)
-        _refuse_invalid(scope, obj, core.metadata_problems(kind, obj) + strategy.validate(obj, core))
+        problems = core.metadata_problems(kind, obj) + strategy.validate(obj, core)
+        _refuse_invalid(scope, obj, problems or access_problems(core, kind, scope.call.user, obj, None))
+        strategy.admit(obj, None, core)
         warnings += strategy.warnings(obj, None)
         warnings += await core.admission.validate(attributes.with_object(obj))
         if kind.conversion is not None:
             await convert_ahead(core, kind, obj)
-        core.check_namespace(scope)
+        core.check_namespace(scope, obj["metadata"]["name"])
         core.check_served(kind)
+        core.quotas.check(kind, obj, None)
         existing = core.store.get(kind.storage, scope.namespace, obj["metadata"]["name"])
         if existing is None:
             break
@@ -121,7 +130,9 @@ async def update(core: Core, scope: Scope) -> Written:
     """A PUT of an object, or of its status."""
     kind = scope.kind
     check_manager(scope.call)
-    sent, warnings = bodies.read(scope.call, kind)
+    sent, warnings = await core.aside(
+        scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, kind)
+    )
     with telling(warnings):
         return await _update(core, scope, sent, warnings)
 
@@ -198,16 +209,6 @@ async def patch(core: Core, scope: Scope) -> Written:
     raise AssertionError("the last try returns or raises")
 
 
-@contextmanager
-def telling(warnings: list[str]) -> Iterator[None]:
-    """Who is refused is told all the warnings until then, too."""
-    try:
-        yield
-    except errors.StatusError as error:
-        error.headers = {**warning_headers(warnings), **error.headers}
-        raise
-
-
 class Overtaken(errors.StatusError):
     """Somebody else wrote while admission was asked."""
 
@@ -223,7 +224,19 @@ async def change_object(
     tracked: bool = False,
 ) -> Written:
     """Store what `change` makes of the object at `entry`. `tracked`: it has noted who owns what itself."""
-    kind, strategy = scope.kind, scope.kind.strategy
+    work = partial(_changed, core, scope, entry, change, version, tracked=tracked)
+    new, old = await core.aside(scope.call.user, len(entry.raw) + len(scope.call.body), work)
+    attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
+    warnings += await core.admission.mutate(attributes)
+    async with core.allocating(scope.kind):
+        return await _change_prepared(core, scope, entry, attributes, warnings)
+
+
+def _changed(
+    core: Core, scope: Scope, entry: Entry, change: Callable[[Json], Json], version: str, *, tracked: bool
+) -> tuple[Json, Json]:
+    """The object as it is to be, and as it is. It may be done aside."""
+    kind = scope.kind
     old = from_entry(kind, entry)
     new = change(from_entry(kind, entry))
     asked = version or new["metadata"].get("resourceVersion", "")
@@ -239,13 +252,8 @@ async def change_object(
             raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
         raise errors.StatusError(500, "", f'strconv.ParseUint: parsing "{asked}": invalid syntax')
     carry_over(new, old)
-    strategy.default(new)
-    if not tracked:
-        new = tracked_by(core, scope, new, old)
-    attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
-    warnings += await core.admission.mutate(attributes)
-    async with core.allocating(kind):
-        return await _change_prepared(core, scope, entry, attributes, warnings)
+    kind.strategy.default(new)
+    return (new if tracked else tracked_by(core, scope, new, old)), old
 
 
 async def _change_prepared(
@@ -262,7 +270,10 @@ async def _change_prepared(
         strategy.prepare_update(new, old, core)
         _check_escalation(core, scope, new, old)
         problems = strategy.validate_update(new, old, core)
+        problems = problems or access_problems(core, kind, scope.call.user, new, old)
     _refuse_invalid(scope, new, core.metadata_update_problems(new, old) + problems)
+    if not scope.subresource:
+        strategy.admit(new, old, core)
     warnings += strategy.warnings(new, old)
     warnings += await core.admission.validate(attributes.with_object(new))
     if kind.conversion is not None:
@@ -270,6 +281,8 @@ async def _change_prepared(
     if core.store.get(kind.storage, scope.namespace, scope.name) is not entry:
         error = errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
         raise Overtaken(error.code, error.reason, error.message, details=error.details)
+    if not scope.subresource:
+        core.quotas.check(kind, new, old)
     new["metadata"]["resourceVersion"] = str(entry.version)
     keep_times(new, old)
     if new == old:
@@ -301,12 +314,11 @@ def tracked_by(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
 def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[str]]:
     """The patch as a function, and what is odd about it: fields that it has twice. 400 for one that cannot be read."""
     body, schema = scope.call.body, scope.kind.schema
-    words, patch_ = bodies.depth_problem_untrusted(body), None
-    if not words:
-        try:
-            patch_ = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            words = bodies.go_words(body)
+    try:
+        patch_ = msgspec.json.decode(body)
+        words = bodies.depth_problem_untrusted(body, patch_)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        words = bodies.go_words(body)
     if words:
         raise errors.bad_request(words if media == STRATEGIC_PATCH else f"error decoding patch: {words}")
     duplicates = bodies.duplicates(body) if len(msgspec.json.encode(patch_)) != len(body) else []
@@ -328,7 +340,7 @@ def _check_signing(core: Core, scope: Scope, obj: Json, old: Json) -> None:
     if scope.kind.group != certificates.GROUP:
         return
     verb = "approve" if scope.subresource == "approval" else "sign"
-    if verb == "sign" and not certificates.is_signed_or_failed(obj, old):
+    if verb == "sign" and not certificates.is_for_the_signer(obj, old):
         return
     signer, user = old["spec"].get("signerName", ""), scope.call.user
     if not any(core.authorizer.decide(user, each).allowed for each in certificates.may_sign(verb, signer)):

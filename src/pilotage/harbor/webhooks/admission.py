@@ -1,11 +1,15 @@
-"""Who else is asked about a write: webhooks, as `pilotage.harbor.webhooks.webhooks` finds and calls them."""
+"""Admission of a write: by policies (`pilotage.harbor.policies.policies`), then webhooks
+(`pilotage.harbor.webhooks.webhooks`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pilotage.harbor.calls import telling
+
 if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json
+    from pilotage.harbor.policies.policies import Policies
     from pilotage.harbor.verbs.scope import Scope
 
 
@@ -56,3 +60,23 @@ class NoAdmission:
     async def validate(self, attributes: Attributes) -> list[str]:
         """See `Admission`."""
         return []
+
+
+class InOrder:
+    """An `Admission` in kube-apiserver's order: webhooks may change what is written, then policies, then webhooks."""
+
+    def __init__(self, policies: Policies, webhooks: Admission) -> None:
+        self._policies = policies
+        self._webhooks = webhooks
+
+    async def mutate(self, attributes: Attributes) -> list[str]:
+        """See `Admission`."""
+        return await self._webhooks.mutate(attributes)
+
+    async def validate(self, attributes: Attributes) -> list[str]:
+        """See `Admission`."""
+        warnings = self._policies.check(attributes)
+        if not warnings:
+            return await self._webhooks.validate(attributes)
+        with telling(warnings):
+            return warnings + await self._webhooks.validate(attributes)

@@ -1,84 +1,58 @@
-"""The matchConditions of a webhook: CEL that decides whether it is asked at all.
-
-The library is loaded when the first condition is seen. There is no `authorizer`: a condition that needs it fails.
-"""
+"""The matchConditions of a webhook or a policy: CEL that decides whether it is asked at all."""
 
 from __future__ import annotations
 
-import re
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.harbor import errors
+from pilotage.harbor.policies.expressions import OUT_OF_BUDGET, OutOfBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pilotage.harbor.kinds import Json, Kind
+    from pilotage.harbor.policies.expressions import Expressions, Values
 
-_STATUS = re.compile(r"^[A-Z_]+: ")
-_NO_KEY = re.compile(r'Key not found in map : "?(.*?)"?$')
+
+class Verdict(NamedTuple):
+    """Whether all conditions are met, and what is wrong if that cannot be said."""
+
+    met: bool
+    problem: str = ""
 
 
 class Conditions:
-    """All conditions of one webhook. They hold together, or it is not asked."""
+    """All conditions of one webhook or policy. They hold together, or it is not asked."""
 
-    def __init__(self, conditions: Iterable[Json], ignores_failures: bool) -> None:
-        self._expressions = [condition["expression"] for condition in conditions]
-        self._ignores_failures = ignores_failures
+    def __init__(
+        self, conditions: Iterable[Json], expressions: Expressions, variables: Mapping[str, str] | None = None
+    ) -> None:
+        self._expressions = expressions
+        self._programs = [
+            expressions.program(condition["expression"], variables, namespace=False) for condition in conditions
+        ]
 
-    def met(self, request: Json, resource: Kind) -> bool:
-        """Whether to ask. One that is false decides; one that fails does as the failure policy says."""
-        if not self._expressions:
+    def verdict(self, values: Values) -> Verdict:
+        """One that is false decides, even if others fail. Raises OutOfBudget."""
+        problems: list[str] = []
+        for program in self._programs:
+            outcome = program.evaluate(values)
+            if outcome.problem:
+                problems.append(outcome.problem)
+            elif outcome.value is False:
+                return Verdict(False)
+        unique = list(dict.fromkeys(problems))
+        return Verdict(not problems, f"[{', '.join(unique)}]" if len(unique) > 1 else "".join(unique))
+
+    def met(self, data: Mapping[str, object], resource: Kind, name: str, *, ignores_failures: bool) -> bool:
+        """Whether to ask a webhook; 403 if that cannot be said and failures are not to be ignored."""
+        if not self._programs:
             return True
-        data = {
-            "object": request["object"],
-            "oldObject": request["oldObject"],
-            "request": {name: value for name, value in request.items() if name not in ("object", "oldObject")},
-        }
-        problems = []
-        for expression in self._expressions:
-            verdict, problem = _evaluate(expression, data)
-            if problem:
-                problems.append(f"expression '{expression}' resulted in error: {problem}")
-            elif verdict is False:
-                return False
-        if problems and not self._ignores_failures:
-            words = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-            raise errors.forbidden(resource.group, resource.plural, request.get("name", ""), words)
-        return not problems
-
-
-def _evaluate(expression: str, data: Json) -> tuple[Any, str]:
-    """Its value, and what went wrong."""
-    try:
-        result = _program(expression).eval(data=data)
-    except RuntimeError as error:
-        return None, f"compilation error: {error}"
-    value = result.value()
-    if result.type().name() == "ERROR":
-        words = _STATUS.sub("", str(value))
-        if words.startswith("No matching overloads found"):
-            words = "no such overload"
-        missing = _NO_KEY.search(words)
-        return None, f"no such key: {missing[1]}" if missing else words
-    return value, ""
-
-
-@lru_cache(maxsize=1024)
-def _program(expression: str) -> Any:  # noqa: ANN401 - loaded late
-    return _environment().compile(expression)
-
-
-@cache
-def _environment() -> Any:  # noqa: ANN401 - loaded late
-    from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_optional
-
-    from pilotage.harbor.schema.cel_library import running_declarations
-
-    return cel.NewEnv(
-        variables=dict.fromkeys(("object", "oldObject", "request"), cel.Type.DYN),
-        extensions=[ext_optional.ExtOptional(), ext_bindings.ExtBindings()],
-        functions=running_declarations(),
-    )
+        self._expressions.budget.renew()
+        try:
+            verdict = self.verdict(self._expressions.values(data))
+        except OutOfBudget:
+            verdict = Verdict(False, OUT_OF_BUDGET)
+        if verdict.problem and not ignores_failures:
+            raise errors.forbidden(resource.group, resource.plural, name, verdict.problem)
+        return verdict.met

@@ -13,14 +13,22 @@ from pilotage.harbor.errors import StatusError
 from pilotage.harbor.patching.values import go_type
 from pilotage.harbor.verbs import scaling
 from pilotage.harbor.verbs.bodies import go_words
-from pilotage.harbor.webhooks.hooks import NAMESPACES, name_of
+from pilotage.harbor.webhooks.matching import name_of, namespace_of
 
 if TYPE_CHECKING:
     from pilotage.harbor.kinds import Json, Kind
+    from pilotage.harbor.verbs.scope import Scope
     from pilotage.harbor.webhooks.admission import Attributes
 
 VERSIONS = ("v1", "v1beta1")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+_OTHER_KINDS = {
+    "scale": (scaling.GROUP, scaling.VERSION, scaling.KIND),
+    "eviction": ("policy", "v1", "Eviction"),
+    "binding": ("", "v1", "Binding"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+"""Subresources whose objects are of another kind than the resource."""
 _JSON_PATCH = "JSONPatch"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
@@ -59,11 +67,12 @@ def request(attributes: Attributes, kind: Kind, uid: str) -> Json:
         user_info["extra"] = {key: list(values) for key, values in user.extra.items()}
     sub: Json = {"subResource": scope.subresource} if scope.subresource else {}
     request_sub: Json = {"requestSubResource": scope.subresource} if scope.subresource else {}
-    namespace = name if own.storage == NAMESPACES else scope.namespace
+    namespace = namespace_of(attributes)
     named = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     asked = {"group": own.group, "version": own.version, "kind": own.kind}
-    if scope.subresource == "scale":
-        named = asked = {"group": scaling.GROUP, "version": scaling.VERSION, "kind": scaling.KIND}
+    if scope.subresource in _OTHER_KINDS:
+        group, version, other = _OTHER_KINDS[scope.subresource]
+        named = asked = {"group": group, "version": version, "kind": other}
     return {
         "uid": uid,
         "kind": named,
@@ -80,6 +89,20 @@ def request(attributes: Attributes, kind: Kind, uid: str) -> Json:
         "oldObject": shown(attributes, attributes.old, kind),
         "dryRun": attributes.dry_run,
         "options": _options(attributes),
+    }
+
+
+def of_other_kind(scope: Scope, body: Json) -> Json:
+    """Object that is sent to a subresource with a kind of its own, as one of that kind."""
+    group, version, kind = _OTHER_KINDS[scope.subresource]
+    meta = body.get("metadata")
+    named = {"name": scope.name, "namespace": scope.namespace}
+    api_version = f"{group}/{version}" if group else version
+    return {
+        **body,
+        "kind": kind,
+        "apiVersion": api_version,
+        "metadata": {**(meta if isinstance(meta, dict) else {}), **named},
     }
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from pilotage.harbor import errors
 from pilotage.harbor.patching import PatchError, json_patch
+from pilotage.harbor.policies.expressions import Expressions
 from pilotage.harbor.schema import decode_problem, prune
 from pilotage.harbor.verbs import scaling
-from pilotage.harbor.webhooks.hooks import hooks_of, name_of
+from pilotage.harbor.webhooks.hooks import hooks_of
+from pilotage.harbor.webhooks.matching import name_of
 from pilotage.harbor.webhooks.posting import Failed, Https, call
 from pilotage.harbor.webhooks.review import (
     VERSIONS,
@@ -70,6 +72,7 @@ class Webhooks:
     def __init__(self, core: Core, post: Post | None = None, closed: Collection[str] = ()) -> None:
         self._core = core
         self._closed = closed
+        self._expressions = Expressions(core.authorizer.decide)
         self._https = Https()
         self._post: Post = post if post is not None else self._https
         core.post = self._post
@@ -134,7 +137,7 @@ class Webhooks:
         self._hooks[event.storage] = None
 
     def _compile(self, storage: str) -> list[Hook]:
-        hooks = self._hooks[storage] = hooks_of(self._core.objects(storage))
+        hooks = self._hooks[storage] = hooks_of(self._core.objects(storage), self._expressions)
         return hooks
 
     async def _ask(self, hook: Hook, wanted: Json, attributes: Attributes, *, mutating: bool = True) -> Verdict | None:
@@ -244,7 +247,7 @@ def _prepared(core: Core, hook: Hook, attributes: Attributes) -> tuple[Kind, Jso
     if kind is None:
         return None
     wanted = request(attributes, kind, "")
-    return (kind, wanted) if hook.meets_conditions(wanted, attributes.scope.kind) else None
+    return (kind, wanted) if hook.meets_conditions(attributes, wanted) else None
 
 
 def _is_exempt(attributes: Attributes) -> bool:

@@ -1,0 +1,84 @@
+"""Text of others on a terminal: what is there is seen, and nothing else happens.
+
+An object can hold any text: sequences that set the clipboard or move the cursor, a new line that forges a row, marks
+that turn the direction of writing around. Whatever is not printable is written as JSON writes it (``\\u001b``), so that
+it can be seen, and so that JSON stays the same JSON.
+
+`guard` puts this filter on the process's own streams. Our own sequences (colours, redrawing) pass it with a mark that
+nobody else can know. A new line of an object looks like one of ours by then: where lines are put together, `one_line`
+keeps each of them one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+import sys
+from typing import TextIO
+
+_MARK = f"\x1b{os.urandom(8).hex()}"
+_OWN = re.compile(rf"{_MARK}\[[0-9;]*[A-Za-z]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str, *, but: str = "\n\t") -> str:
+    """The text with everything escaped that is not printable, `but` these characters and our own sequences."""
+    return _MARK.join(_printable(piece, but) for piece in text.split(_MARK))
+
+
+def one_line(text: str) -> str:
+    """The text as one line, with nothing in it that is not printable but our own sequences."""
+    return printable(text, but="")
+
+
+def width(text: str) -> int:
+    """How wide a line is on a terminal, our own sequences aside."""
+    return len(_OWN.sub("", text))
+
+
+def own(sequence: str, out: TextIO) -> str:
+    """A sequence of ours, such as ``\\x1b[2K``, in the form in which this stream lets it pass."""
+    return sequence.replace("\x1b", _MARK) if isinstance(out, Guarded) else sequence
+
+
+class Guarded(io.TextIOWrapper):
+    """A stream that only our own sequences pass, and those only on a terminal."""
+
+    def write(self, text: str) -> int:
+        """Write it; what is not printable is seen, and does nothing."""
+        if not self.isatty():
+            text = _OWN.sub("", text)
+        super().write(printable(text).replace(_MARK, "\x1b"))
+        return len(text)
+
+
+def guard() -> None:
+    """Guard standard output and standard error from here on."""
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):  # closed, or not the process's own
+        return stream
+    encoding, by_line = stream.encoding, stream.line_buffering
+    if codecs.lookup(encoding).name == "ascii":  # click would go around such a stream, and write UTF-8
+        encoding = "utf-8"
+    return Guarded(stream.detach(), encoding, "backslashreplace", line_buffering=by_line)
+
+
+def _printable(text: str, but: str) -> str:
+    plain = text
+    for character in but:
+        plain = plain.replace(character, "")
+    if plain.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in but else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
