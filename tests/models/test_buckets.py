@@ -1,8 +1,11 @@
 """Buckets, through obstore: on a store in memory, and on a server that speaks as much S3 as a GET needs."""
 
 import hashlib
+import json
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from pilotage.models import Access, BucketSource, Credentials, Passing, Problem, Reason, Standing, fetch, parse_source
 from pilotage.models.fetch import Terms
@@ -107,6 +110,62 @@ async def test_an_endpoint_or_a_host_hidden_in_a_region_is_not_taken_from_a_secr
         assert refused.value.reason is Reason.SECRET_UNUSABLE
         assert "169.254" not in str(refused.value)
     assert bucket.asked == []
+
+
+@pytest.fixture
+async def services(monkeypatch):
+    """All three services, at addresses that the administrator has set, with the operator's own credentials beside."""
+    async with web() as site:
+        for variable in ("AWS_ENDPOINT_URL", "GOOGLE_BASE_URL", "AZURE_STORAGE_ENDPOINT"):
+            monkeypatch.setenv(variable, site.url(""))
+        for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(variable, "OPERATORS-OWN")
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "T1BFUkFUT1I=")
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", google_key(client_email="operator@example.com"))
+        monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{site.port}")
+        site.files["/bucket/a"], site.etags["/bucket/a"] = CONTENT, '"v1"'
+        site.changed = "Tue, 15 Nov 2022 12:45:26 GMT"
+        yield site
+
+
+def google_key(**members):
+    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = made.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    key = {"type": "service_account", "private_key": pem.decode(), "private_key_id": "1", "client_email": "me@a.com"}
+    return json.dumps(key | members)
+
+
+async def test_a_google_key_does_not_say_where_to_connect_to(services, tmp_path):
+    async with web(**{"bucket/a": b"SECRET-OF-AN-INTERNAL-SERVICE"}) as internal:
+        internal.changed = services.changed
+        elsewhere = {"gcs_base_url": internal.url(""), "token_uri": internal.url("/token"), "disable_oauth": True}
+        entries = {"GOOGLE_SERVICE_ACCOUNT_KEY": google_key(**elsewhere)}
+        await fetch(parse_source("gs://bucket/a"), tmp_path / "a", HTTP, credentials=Credentials(entries))
+    assert internal.asked == []
+    assert [asked.headers["authorization"][:7] for asked in services.asked] == ["Bearer "]
+
+
+@pytest.mark.parametrize("key", ["no json", "[]", "[" * 100_000, google_key(private_key=1), "{}"])
+async def test_a_google_key_that_is_none_is_refused_without_being_repeated(tmp_path, key):
+    credentials = Credentials({"key.json": key})
+    with pytest.raises(Standing) as refused:
+        await fetch(parse_source("gs://bucket/a"), tmp_path / "a", HTTP, credentials=credentials)
+    assert refused.value.reason is Reason.SECRET_UNUSABLE
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/a", "gs://bucket/a", "az://account/bucket/a"])
+async def test_no_bucket_is_read_as_the_operator_for_a_model_without_a_secret(services, tmp_path, source):
+    await fetch(parse_source(source), tmp_path / "a", HTTP)
+    assert [(asked.path, asked.headers.get("authorization")) for asked in services.asked] == [("/bucket/a", None)]
+
+
+async def test_a_signature_in_a_secret_is_not_replaced_by_the_operators_own_key(services, tmp_path):
+    entries = {"AZURE_STORAGE_SAS_KEY": "sv=1&sig=MINE"}
+    await fetch(parse_source("az://account/bucket/a"), tmp_path / "a", HTTP, credentials=Credentials(entries))
+    assert [asked.headers.get("authorization") for asked in services.asked] == [None]
 
 
 async def test_nobody_there_passes(tmp_path, monkeypatch):

@@ -1,10 +1,12 @@
 """Fetching over http: what breaks off is continued, what is wrong is said, and the target is whole or not there."""
 
 import asyncio
+import dataclasses
 import datetime
 import errno
 import hashlib
 import ipaddress
+import shutil
 import socket
 import ssl
 
@@ -17,8 +19,9 @@ from cryptography.x509.oid import NameOID
 
 from pilotage.models import Access, Credentials, HubSource, Passing, Problem, Reason, Standing, fetch, parse_source
 from pilotage.models.fetch import Terms, Unfit
+from pilotage.models.limits import Limits
 from pilotage.models.partial import Partial
-from tests.models.web import Cuts, Says, Silent, open_access, web
+from tests.models.web import Cuts, Says, Silent, Stalls, Unsized, open_access, web
 
 CONTENT = bytes(index * 31 % 253 for index in range(3_000_000))
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -215,8 +218,71 @@ async def test_an_answer_that_is_longer_or_shorter_than_it_says_is_not_taken(tmp
     assert not (tmp_path / "a").exists()
 
 
+class Disk:
+    """A disk of 20 MB, of which this much is free for what is below a folder."""
+
+    def __init__(self, folder, free):
+        self.folder, self.free, self.least = folder, free, free
+
+    def use(self, monkeypatch):
+        monkeypatch.setattr("shutil.disk_usage", self.usage)
+        return self
+
+    def usage(self, _path):
+        used = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        self.least = min(self.least, self.free - used)
+        return DiskUsage(20_000_000, 20_000_000 - self.free + used, self.free - used)
+
+
+DiskUsage = type(shutil.disk_usage("/"))
+
+
+async def test_a_source_that_does_not_say_how_large_it_is_leaves_a_reserve_on_the_disk(tmp_path, monkeypatch):
+    disk = Disk(tmp_path, 6_000_000).use(monkeypatch)
+    async with web(a=bytes(12_000_000)) as site:
+        site.plans = [Unsized()]
+        with pytest.raises(Standing, match="too little space") as refused:
+            await bring(site, tmp_path / "a")
+    assert refused.value.reason is Reason.NO_SPACE
+    assert disk.least >= 1_000_000
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("plan", [None, Unsized()])
+async def test_a_source_that_is_too_large_is_not_kept(tmp_path, plan):
+    access = dataclasses.replace(open_access(), limits=Limits(bytes_max=2_000_000))
+    seen = []
+    async with web(a=CONTENT) as site:
+        site.plans = [plan]
+        with pytest.raises(Standing, match="more than the 2000000 bytes") as refused:
+            await bring(site, tmp_path / "a", access=access, progress=lambda done, _: seen.append(done))
+    assert refused.value.reason is Reason.TOO_LARGE
+    assert list(tmp_path.iterdir()) == []
+    assert max(seen, default=0) <= 2_000_000
+    assert bool(seen) == (plan is not None)  # one that says its size is not even read
+
+
+async def test_a_source_that_stops_delivering_is_given_up_and_continued_later(tmp_path):
+    access = dataclasses.replace(open_access(), limits=Limits(rate_seconds=0.3))
+    async with web(a=CONTENT) as site:
+        site.plans = [Stalls(1_700_000)]
+        with pytest.raises(Passing, match="less than 16384 bytes per second") as refused:
+            await bring(site, tmp_path / "a", access=access)
+        assert (refused.value.reason, refused.value.retry_after) == (Reason.TOO_SLOW, 300.0)
+        await bring(site, tmp_path / "a", access=access, terms=Terms(SUM))
+    assert int(site.asked[1].headers["range"].removeprefix("bytes=").rstrip("-")) > 1_000_000
+
+
+async def test_a_source_that_does_not_begin_is_given_up(tmp_path):
+    access = dataclasses.replace(open_access(), limits=Limits(open_seconds=0.2))
+    async with web(a=CONTENT) as site:
+        site.plans = [Silent()]
+        with pytest.raises(Passing, match="not answered in time"):
+            await bring(site, tmp_path / "a", access=access)
+
+
 async def test_a_disk_that_is_too_small_is_said_before_it_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda _path: type("Usage", (), {"free": 1000}))
+    Disk(tmp_path, 1_001_000).use(monkeypatch)
     async with web(a=CONTENT) as site:
         with pytest.raises(Standing, match="too little space") as refused:
             await bring(site, tmp_path / "a")
@@ -315,8 +381,8 @@ async def test_a_redirect_without_end_is_left(tmp_path):
 
 
 async def test_credentials_go_to_their_own_host_and_not_to_the_next(tmp_path):
-    credentials = Credentials({"token": "s3cret"})
     async with web(a=CONTENT) as first, web(b=CONTENT) as second:
+        credentials = Credentials({"token": "s3cret", "hosts": f"{first.host} {second.host}"})
         first.plans = [
             Says("302 Found", {"Location": "/again"}),
             Says("302 Found", {"Location": second.url("/b")}),
@@ -329,8 +395,30 @@ async def test_credentials_go_to_their_own_host_and_not_to_the_next(tmp_path):
 
 async def test_a_user_and_a_password_are_sent(tmp_path):
     async with web(a=CONTENT) as site:
-        await bring(site, tmp_path / "a", credentials=Credentials({"username": "u", "password": "p"}))
+        await bring(
+            site, tmp_path / "a", credentials=Credentials({"username": "u", "password": "p", "hosts": site.host})
+        )
     assert site.asked[0].headers["authorization"] == "Basic dTpw"
+
+
+@pytest.mark.parametrize("entries", [{"token": "s3cret"}, {"username": "u", "password": "s3cret"}])
+@pytest.mark.parametrize("hosts", ["", "models.example.com", "127.0.0.1", "127.0.0.1:443, [::1]:443", "*"])
+async def test_a_secret_is_sent_to_the_hosts_that_it_names_and_to_no_other(tmp_path, entries, hosts):
+    async with web(a=CONTENT) as site:
+        with pytest.raises(Standing) as refused:
+            await bring(site, tmp_path / "a", credentials=Credentials(entries | {"hosts": hosts}))
+        assert refused.value.reason is Reason.SECRET_UNUSABLE
+        assert f"`hosts` with {site.host}" in str(refused.value)
+        assert "s3cret" not in str(refused.value)
+        assert site.asked == []
+        await bring(site, tmp_path / "a", credentials=Credentials(entries | {"hosts": f"{hosts},{site.host}\n"}))
+    assert "authorization" in site.asked[0].headers
+
+
+async def test_a_secret_without_credentials_for_the_web_changes_nothing(tmp_path):
+    async with web(a=CONTENT) as site:
+        await bring(site, tmp_path / "a", credentials=Credentials({"AWS_ACCESS_KEY_ID": "x"}))
+    assert "authorization" not in site.asked[0].headers
 
 
 async def test_the_hub_is_asked_as_it_wants_to_be(tmp_path):
@@ -352,7 +440,12 @@ async def test_no_secret_is_in_any_message(tmp_path):
             site.plans = [Says(status, {"Location": f"http://u:{secret}@10.0.0.1/{secret}?{secret}"})]
             source = parse_source(site.url("/a") + f"?signature={secret}")
             with pytest.raises(Problem) as refused:
-                await fetch(source, tmp_path / "a", open_access(), credentials=Credentials({"token": secret}))
+                await fetch(
+                    source,
+                    tmp_path / "a",
+                    open_access(),
+                    credentials=Credentials({"token": secret, "hosts": site.host}),
+                )
             assert secret not in str(refused.value)
 
 

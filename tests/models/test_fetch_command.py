@@ -58,6 +58,15 @@ def test_what_has_to_be_changed_first_ends_with_1_and_one_sentence(tmp_path, sou
     assert run("fetch", source, "--to", tmp_path / "b").code == 1
 
 
+def test_a_file_that_is_too_large_is_not_fetched(tmp_path):
+    (tmp_path / "a").write_bytes(bytes(100))
+    target = tmp_path / "b"
+    ended = run("fetch", f"file://{tmp_path}/a", "--to", target, "--allow-root", tmp_path, "--max-bytes", "99")
+    assert ended.code == 1
+    assert "more than the 99 bytes" in ended.err
+    assert not target.exists()
+
+
 def test_what_may_pass_ends_with_75(tmp_path):
     ended = run(
         "fetch", "http://127.0.0.1:9/a", "--to", tmp_path / "b", "--allow-http", "--allow-network", "127.0.0.0/8"

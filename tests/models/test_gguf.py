@@ -47,6 +47,7 @@ def with_counts(tensors: int = 0, entries: int = 0, rest: bytes = b"") -> bytes:
         (with_counts(entries=1, rest=entry("k", 9, struct.pack("<IQ", 8, 2**61))), "larger than any header"),
         (with_counts(entries=1, rest=entry("k", 9, struct.pack("<IQ", 9, 1) * 9)), "nested"),
         (with_counts(tensors=1, rest=text("t") + struct.pack("<I", 4_000_000_000)), "dimensions"),
+        (gguf(tensors=(("t", (2**63, 2**63), 0),)), "more parameters than any model has"),
     ],
 )
 def test_what_cannot_be_is_refused(raw, words):

@@ -2,11 +2,13 @@
 
 import asyncio
 import hashlib
+import os
+from pathlib import Path
 
 import pytest
 
-from pilotage.models import Cache, Credentials, Keeper, Order, Passing, Reason, Standing, parse_source
-from tests.models.web import Cuts, open_access, web
+from pilotage.models import Cache, Credentials, Keeper, Order, Passing, Problem, Reason, Standing, parse_source
+from tests.models.web import Cuts, Stalls, open_access, web
 from tests.models.weights import gguf
 
 WEIGHTS = gguf(filler=1_500_000)
@@ -110,7 +112,8 @@ async def test_nothing_outside_of_the_root_is_removed(tmp_path):
 async def test_what_one_reads_with_a_secret_is_not_given_to_another(tmp_path):
     async with web(**{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)
-        mine = await keep(keeper, site.url("/a.gguf"), audience="chat/token", credentials=Credentials({"token": "t"}))
+        token = Credentials({"token": "t", "hosts": site.host})
+        mine = await keep(keeper, site.url("/a.gguf"), audience="chat/token", credentials=token)
         other = await keep(keeper, site.url("/a.gguf"), "u2", audience="")
     assert mine.path != other.path
     assert [asked.headers.get("authorization") for asked in site.asked] == ["Bearer t", None]
@@ -216,3 +219,84 @@ async def test_a_cache_that_cannot_be_written_is_said(tmp_path):
             await keep(keeper_of(tmp_path), site.url("/a.gguf"))
     assert refused.value.reason is Reason.STORAGE
     assert site.asked == []
+
+
+# The file that was checked
+
+
+async def test_a_file_whose_time_stamp_was_set_back_is_read_again(tmp_path):
+    path = tmp_path / "a.gguf"
+    path.write_bytes(WEIGHTS)
+    before = path.stat()
+    await keep(keeper_of(tmp_path), f"file://{path}", sha256=SUM)
+    with path.open("r+b") as file:
+        file.seek(-4, os.SEEK_END)
+        file.write(b"evil")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(Standing) as refused:
+        await keep(keeper_of(tmp_path), f"file://{path}", sha256=SUM)
+    assert refused.value.reason is Reason.CHECKSUM
+
+
+async def test_a_path_is_that_of_the_file_and_not_of_a_link_to_it(tmp_path):
+    path = tmp_path / "a.gguf"
+    path.write_bytes(WEIGHTS)
+    (tmp_path / "link.gguf").symlink_to(path)
+    kept = await keep(keeper_of(tmp_path), f"file://{tmp_path}/link.gguf")
+    assert kept.path == str(path)
+    (tmp_path / "link.gguf").unlink()
+    await keeper_of(tmp_path).confirm(kept)
+
+
+def swapped(path, how):
+    """Put something else where the file is, with the same size and the same time stamp."""
+    before = path.stat()
+    other = path.with_name("other")
+    other.write_bytes(WEIGHTS[::-1])
+    if how == "written":
+        path.write_bytes(other.read_bytes())
+    elif how == "replaced":
+        other.replace(path)
+    else:
+        path.unlink()
+        if how == "gone":
+            return
+        path.symlink_to(other)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("swap", ["written", "replaced", "linked", "gone"])
+@pytest.mark.parametrize("in_place", [True, False])
+async def test_a_file_that_is_not_the_checked_one_any_more_is_not_confirmed(tmp_path, swap, in_place):
+    keeper = keeper_of(tmp_path)
+    async with web(**{"a.gguf": WEIGHTS}) as site:
+        (tmp_path / "a.gguf").write_bytes(WEIGHTS)
+        kept = await keep(keeper, f"file://{tmp_path}/a.gguf" if in_place else site.url("/a.gguf"))
+        await keeper.confirm(kept)
+    swapped(Path(kept.path), swap)
+    with pytest.raises(Problem):
+        await keeper.confirm(kept)
+
+
+# Fair shares
+
+
+async def test_a_namespace_whose_sources_deliver_nothing_does_not_keep_others_from_theirs(tmp_path):
+    """Eight that stall hold all places. Another namespace gets one at once; whoever lost it goes on afterwards."""
+    slow = {f"slow-{number}.gguf": WEIGHTS for number in range(8)}
+    async with web(**slow, **{"a.gguf": WEIGHTS}) as site:
+        keeper = keeper_of(tmp_path)
+        site.plans = [Stalls(1000)] * 8
+        stuck = [
+            asyncio.create_task(keep(keeper, site.url(f"/{name}"), f"u{number}", namespace="greedy"))
+            for number, name in enumerate(slow)
+        ]
+        async with asyncio.timeout(30):
+            await site.until_asked(8)
+            kept = await keep(keeper, site.url("/a.gguf"), "other", namespace="modest")
+            assert kept.sha256 == SUM
+            done, left = await asyncio.wait(stuck, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result().sha256 for task in done] == [SUM]
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left)

@@ -44,21 +44,44 @@ class Silent(NamedTuple):
     """Never answer."""
 
 
+class Stalls(NamedTuple):
+    """Send so many bytes of the file, and then nothing more."""
+
+    after: int
+
+
+class Unsized(NamedTuple):
+    """Do not say how large the file is."""
+
+
 @dataclass
 class Web:
     """See the module. Files by path; `plans` are for the next requests, one each."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
-    plans: list[Says | Cuts | Silent | None] = field(default_factory=list)
+    plans: list[Says | Cuts | Silent | Stalls | Unsized | None] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     ranges: bool = True
     scheme: str = "http"
+    changed: str = ""
     serving: set[asyncio.Task[None]] = field(default_factory=set)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def host(self) -> str:
+        """As a Secret names it."""
+        return f"127.0.0.1:{self.port}"
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"{self.scheme}://{host}:{self.port}{path}"
+
+    async def until_asked(self, times: int) -> None:
+        """Wait until there were so many requests."""
+        while len(self.asked) < times:
+            self.news.clear()
+            await self.news.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -71,6 +94,7 @@ class Web:
             path = first.split(" ")[1].partition("?")[0]
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
             self.asked.append(Asked(path, headers))
+            self.news.set()
             plan = self.plans.pop(0) if self.plans else None
             if isinstance(plan, Silent):
                 await reader.read()
@@ -78,6 +102,11 @@ class Web:
                 writer.write(_head(plan.status, {"Content-Length": str(len(plan.body)), **plan.headers}) + plan.body)
             elif path not in self.files:
                 writer.write(_head("404 Not Found", {"Content-Length": "0"}))
+            elif isinstance(plan, Unsized):
+                writer.write(_head("200 OK", {}) + self.files[path])
+            elif isinstance(plan, Stalls):
+                self.send(writer, path, headers, Cuts(plan.after))
+                await reader.read()
             else:
                 self.send(writer, path, headers, plan)
             await writer.drain()
@@ -87,7 +116,7 @@ class Web:
 
     def send(self, writer: asyncio.StreamWriter, path: str, headers: dict[str, str], cut: Cuts | None) -> None:
         content, etag = self.files[path], self.etags.get(path, "")
-        said = {"ETag": etag} if etag else {}
+        said = ({"ETag": etag} if etag else {}) | ({"Last-Modified": self.changed} if self.changed else {})
         found = re.fullmatch(r"bytes=(\d+)-", headers.get("range", "")) if self.ranges else None
         start = int(found[1]) if found and headers.get("if-range", etag) == etag else 0
         if start and start >= len(content):

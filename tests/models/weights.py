@@ -2,7 +2,7 @@
 
 import struct
 
-U32, STRING, ARRAY = 4, 8, 9
+U32, STRING, ARRAY, U64 = 4, 8, 9, 10
 
 
 def text(value: str) -> bytes:
@@ -27,7 +27,7 @@ def gguf(
     entries = [
         entry("general.architecture", STRING, text(architecture)),
         entry("general.name", STRING, text("Tiny")),
-        entry(f"{architecture}.context_length", U32, struct.pack("<I", context)),
+        entry(f"{architecture}.context_length", U64, struct.pack("<Q", context)),
         entry("tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", STRING, len(words)) + b"".join(map(text, words))),
         entry("tokenizer.ggml.types", ARRAY, struct.pack("<IQ", U32, 3) + struct.pack("<3I", 3, 3, 1)),
     ]

@@ -13,6 +13,8 @@ import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from pilotage.models.limits import Limits
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -43,6 +45,8 @@ class Access:
     """Where hf:// sources are."""
     host: str = field(default_factory=platform.node)
     """The name of this machine, for messages."""
+    limits: Limits = Limits()  # noqa: RUF009 - cannot be changed
+    """How much of the disk and of the time one source may take."""
 
     def allows(self, address: str) -> bool:
         """Whether this address, as it is given to ``connect``, may be connected to."""

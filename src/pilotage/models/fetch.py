@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pilotage.models.access import Credentials
 from pilotage.models.blocking import Blocking, in_thread
+from pilotage.models.limits import Limits, check_size, check_space, steady
 from pilotage.models.partial import CHECKPOINT_BYTES, Partial, claim
 from pilotage.models.problems import NO_SPACE, Passing, Problem, Reason, Standing, storage_problem
-from pilotage.models.sources import Opened, Wanted, open_source
+from pilotage.models.sources import Wanted, open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,8 +79,9 @@ async def fetch(
         fetched = await _fill(partial, source, access, credentials, terms, progress, blocking)
         await _judge(partial, source, fetched, terms, blocking)
         await blocking(partial.publish)
-    except Unfit:
-        await blocking(partial.discard)
+    except Standing as problem:
+        if isinstance(problem, Unfit) or problem.reason in (Reason.NO_SPACE, Reason.TOO_LARGE):
+            await blocking(partial.discard)
         raise
     except OSError as error:
         await blocking(partial.discard if error.errno in NO_SPACE else partial.pause)
@@ -98,23 +101,32 @@ async def _fill(
     blocking: Blocking,
 ) -> Fetched:
     wanted = Wanted(access, credentials, partial.length, partial.validator, blocking)
-    async with open_source(source, wanted) as opened:
+    limits, shown = access.limits, str(source)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(limits.open_seconds):
+                opened = await stack.enter_async_context(open_source(source, wanted))
+        except TimeoutError:
+            raise Passing(Reason.TIMED_OUT, f"{shown} was not answered in time") from None
+        check_size(opened.size, limits, shown)
         if (problem := terms.known(opened.validator)) is not None:
             raise problem
         if opened.start == 0 or opened.start != partial.length:
             await blocking(partial.begin, opened.validator)
         while not await blocking(partial.rehash):
             pass
-        await blocking(_check_space, partial, opened)
+        await blocking(check_space, partial.path.parent, max(0, (opened.size or 0) - partial.length), limits)
         progress(partial.length, opened.size)
         buffer = bytearray()
-        async for chunk in opened.chunks:
+        async for chunk in steady(opened.chunks, limits, shown):
             buffer += chunk
+            check_size(partial.length + len(buffer), limits, shown)
             if len(buffer) >= BLOCK_BYTES:
-                await blocking(partial.write, bytes(buffer))
+                await blocking(_write, partial, bytes(buffer), limits)
                 buffer.clear()
                 progress(partial.length, opened.size)
-        await blocking(partial.write, bytes(buffer))
+        if buffer:
+            await blocking(_write, partial, bytes(buffer), limits)
         progress(partial.length, opened.size)
     if opened.size is not None and partial.length != opened.size:
         what = f"{source} should have {opened.size} bytes, and {partial.length} came"
@@ -142,14 +154,7 @@ def wrong_checksum(shown: str, found: str, wanted: str) -> Standing:
     )
 
 
-def _check_space(partial: Partial, opened: Opened) -> None:
-    """Say that it cannot fit before the disk is full."""
-    if opened.size is None:
-        return
-    free = shutil.disk_usage(partial.path.parent).free
-    if opened.size - partial.length > free:
-        raise Standing(
-            Reason.NO_SPACE,
-            f"{partial.target.parent} has too little space for {opened.size} bytes",
-            "Free some, or use a larger volume",
-        )
+def _write(partial: Partial, block: bytes, limits: Limits) -> None:
+    """Append to what is there, as long as the disk keeps its reserve."""
+    check_space(partial.path.parent, len(block), limits)
+    partial.write(block)

@@ -23,6 +23,8 @@ class Format(NamedTuple):
     context_length: int | None = None
     name: str = ""
     parameters: int | None = None
+    remark: str = ""
+    """Claim of the file that cannot be true, in a sentence."""
 
 
 def read_format(path: Path, shown: str, wanted: str = "") -> Format:
@@ -43,7 +45,15 @@ def read_format(path: Path, shown: str, wanted: str = "") -> Format:
             found = read_gguf(file)
         except GgufError as error:
             raise _bad(shown, str(error)) from error
-    return Format(kind, found.architecture, found.quantization, found.context_length, found.name, found.parameters)
+    return Format(
+        kind,
+        found.architecture,
+        found.quantization,
+        found.context_length,
+        found.name,
+        found.parameters,
+        found.remark,
+    )
 
 
 def format_from(value: Any) -> Format:  # noqa: ANN401 - JSON

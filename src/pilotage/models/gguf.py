@@ -21,6 +21,9 @@ TENSORS_MAX = 1 << 20
 STRING_BYTES_MAX = 16 << 20
 DIMENSIONS_MAX = 8
 NESTING_MAX = 4
+CONTEXT_MAX = (1 << 31) - 1
+PARAMETERS_MAX = (1 << 63) - 1
+"""Larger numbers than any model has, and the largest that an API object can hold."""
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -118,6 +121,8 @@ class Gguf(NamedTuple):
     quantization: str
     context_length: int | None
     parameters: int
+    remark: str = ""
+    """Claims of the header that are left out, because they cannot be true."""
 
 
 def read_gguf(file: BinaryIO) -> Gguf:
@@ -131,16 +136,26 @@ def read_gguf(file: BinaryIO) -> Gguf:
     said = dict(_entry(reader) for _ in range(entries))
     parameters, by_type = _tensors(reader, tensors)
     architecture = _text(said.get("general.architecture"))
-    context = said.get(f"{architecture}.context_length")
+    context, remark = _context(said.get(f"{architecture}.context_length"))
     file_type = said.get("general.file_type")
     return Gguf(
         version,
         architecture,
         _text(said.get("general.name")),
         (_FILE_TYPES.get(file_type, "") if isinstance(file_type, int) else "") or _most(by_type),
-        context if isinstance(context, int) and context > 0 else None,
+        context,
         parameters,
+        remark,
     )
+
+
+def _context(said: object) -> tuple[int | None, str]:
+    """The context length, or what is wrong with it."""
+    if not isinstance(said, int) or said <= 0:
+        return None, ""
+    if said > CONTEXT_MAX:
+        return None, f"Its header claims a context of more than {CONTEXT_MAX} tokens, which is left out."
+    return said, ""
 
 
 def _entry(reader: _Reader) -> tuple[str, object]:
@@ -181,6 +196,8 @@ def _tensors(reader: _Reader, tensors: int) -> tuple[int, collections.Counter[in
         size = math.prod(reader.number("Q") for _ in range(dimensions))
         by_type[reader.number("I")] += size
         reader.number("Q")
+    if by_type.total() > PARAMETERS_MAX:
+        raise GgufError("its tensors claim to have more parameters than any model has")
     return by_type.total(), by_type
 
 

@@ -21,8 +21,9 @@ from pilotage.models.fetch import Fetched, Progress, Terms, Unfit, fetch, wrong_
 from pilotage.models.format import Format, format_from, read_format
 from pilotage.models.place import stamp
 from pilotage.models.problems import Passing, Problem, Reason, Standing, storage_problem
+from pilotage.models.shares import Shares
 from pilotage.models.source import FileSource, Source, file_name
-from pilotage.models.sources.files import open_allowed, validator_of
+from pilotage.models.sources.files import open_allowed, opened_path, validator_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pilotage.models.cache import Cache, Entry, Removed
 
 AT_ONCE_MAX = 8
-"""So many sources are fetched at a time."""
+"""So many sources are fetched at a time, in fair shares for the namespaces that ask."""
 HASH_BYTES = 16 << 20
 DISTRUST_SECONDS = 3600.0
 """A content that was no good, of a source that does not say when it changes, is read again after so long."""
@@ -41,7 +42,8 @@ DISTRUST_SECONDS = 3600.0
 class Order(NamedTuple):
     """What a Model asks for. `audience` names the Secret it is read with; those who name another do not share.
 
-    `retain`: what is fetched stays when its last user goes. It is no part of what is asked for.
+    `retain`: what is fetched stays when its last user goes. `namespace`: whose share of the fetcher it takes. Neither
+    is a part of what is asked for.
     """
 
     source: Source
@@ -49,6 +51,7 @@ class Order(NamedTuple):
     format: str = ""
     audience: str = ""
     retain: bool = False
+    namespace: str = ""
 
 
 class Kept(NamedTuple):
@@ -60,12 +63,17 @@ class Kept(NamedTuple):
     """Empty for a file that is used where it lies and for which no checksum was given."""
     format: Format
     in_place: bool
+    identity: str = ""
+    """Identity of a file that was checked, compared when it is opened by name."""
 
 
 class Keeping(Protocol):
     """What the controller of Models needs; `Keeper` does it for real."""
 
     async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
+        """See `Keeper`."""
+
+    async def confirm(self, kept: Kept) -> None:
         """See `Keeper`."""
 
     async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
@@ -78,11 +86,13 @@ class Keeping(Protocol):
 class Keeper:
     """See the module."""
 
-    def __init__(self, cache: Cache, access: Access, *, blocking: Blocking = in_thread) -> None:
+    def __init__(
+        self, cache: Cache, access: Access, *, blocking: Blocking = in_thread, shares: Shares | None = None
+    ) -> None:
         self._cache = cache
         self._access = access
         self._blocking = blocking
-        self._busy = asyncio.Semaphore(AT_ONCE_MAX)
+        self._shares = shares or Shares(AT_ONCE_MAX)
         self._locks: weakref.WeakValueDictionary[Path, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
@@ -97,8 +107,27 @@ class Keeper:
             kept = await self._blocking(self._here, order, entry, user)
             if kept is not None:
                 return kept
-            async with self._busy:
-                return await self._fetch(order, entry, credentials, progress)
+            return await self._shares.run(order.namespace, lambda: self._fetch(order, entry, credentials, progress))
+
+    async def confirm(self, kept: Kept) -> None:
+        """Check that a path still leads to the file that was checked; a `Problem` where it does not.
+
+        For whoever hands the path to another program, right before it does.
+        """
+        if await self._blocking(self._identity, kept) != kept.identity:
+            raise Passing(Reason.CHANGED, f"{kept.path} is another file than the one that was checked")
+
+    def _identity(self, kept: Kept) -> str:
+        if not kept.in_place:
+            try:
+                return validator_of(Path(kept.path).stat())
+            except OSError:
+                return ""
+        descriptor = open_allowed(Path(kept.path), self._access)
+        try:
+            return validator_of(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
 
     async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
         """A user goes, from everything `but` one order. OSError if something could not be removed."""
@@ -134,7 +163,8 @@ class Keeper:
             return None
         if note.get("stamp") != stamp(about) or "format" not in note:
             return None  # not as it was published: fetched again, and replaced
-        return Kept(str(path), about.st_size, note["sha256"], format_from(note["format"]), in_place=False)
+        seen = format_from(note["format"])
+        return Kept(str(path), about.st_size, note["sha256"], seen, in_place=False, identity=validator_of(about))
 
     async def _fetch(self, order: Order, entry: Entry, credentials: Credentials, progress: Progress) -> Kept:
         note = await self._blocking(entry.note)
@@ -161,7 +191,8 @@ class Keeper:
         except Unfit as problem:
             await self._remember(entry, problem, problem.fetched.validator)
             raise
-        return Kept(str(target), fetched.size, fetched.sha256, formats[0], in_place=False)
+        identity = validator_of(await self._blocking(target.stat))
+        return Kept(str(target), fetched.size, fetched.sha256, formats[0], in_place=False, identity=identity)
 
     def _target(self, order: Order, entry: Entry) -> Path:
         return entry.folder / file_name(order.source)
@@ -169,11 +200,12 @@ class Keeper:
     # Where it lies
 
     async def _in_place(self, order: Order, source: FileSource, entry: Entry, user: str, progress: Progress) -> Kept:
-        path = Path(source.path)
-        descriptor = await self._blocking(open_allowed, path, self._access)
+        descriptor = await self._blocking(open_allowed, Path(source.path), self._access)
         try:
             about = os.fstat(descriptor)
             validator = validator_of(about)
+            # Where it really lies: a link on the way can lead elsewhere a moment later.
+            path = str(opened_path(descriptor, Path(source.path)))
             try:
                 await self._blocking(entry.use, user, retain=order.retain)
             except OSError as error:
@@ -182,9 +214,11 @@ class Keeper:
             if (known := _known_problem(note, validator)) is not None:
                 raise known
             if note.get("validator") == validator and "format" in note:
-                return Kept(str(path), about.st_size, note["sha256"], format_from(note["format"]), in_place=True)
+                found, seen = note["sha256"], format_from(note["format"])
+                return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
             try:
-                return await self._look(order, descriptor, entry, progress)
+                found, seen = await self._look(order, descriptor, entry, progress)
+                return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
             except Standing as problem:
                 await self._remember(entry, problem, validator)
                 raise
@@ -193,13 +227,14 @@ class Keeper:
         finally:
             os.close(descriptor)
 
-    async def _look(self, order: Order, descriptor: int, entry: Entry, progress: Progress) -> Kept:
+    async def _look(self, order: Order, descriptor: int, entry: Entry, progress: Progress) -> tuple[str, Format]:
         """Hash and read a file that nobody has looked at yet."""
         about, shown = os.fstat(descriptor), str(order.source)
         found = ""
         if order.sha256:
-            async with self._busy:
-                found = await self._hash(descriptor, about.st_size, shown, progress)
+            found = await self._shares.run(
+                order.namespace, lambda: self._hash(descriptor, about.st_size, shown, progress)
+            )
             if found != order.sha256:
                 raise wrong_checksum(shown, found, order.sha256)
         path = Path(f"/dev/fd/{descriptor}")  # exactly what was opened and allowed, whatever the name means by now
@@ -208,7 +243,7 @@ class Keeper:
         if validator_of(os.fstat(descriptor)) != fetched.validator:
             raise Passing(Reason.CHANGED, f"{shown} was written to while it was read")
         await self._blocking(entry.write_note, _about_content(fetched, seen, about))
-        return Kept(shown.removeprefix("file://"), about.st_size, found, seen, in_place=True)
+        return found, seen
 
     async def _hash(self, descriptor: int, size: int, shown: str, progress: Progress) -> str:
         digest = hashlib.sha256()

@@ -36,6 +36,7 @@ class Reason(enum.StrEnum):
     BAD_FORMAT = "InvalidFormat"
     SECRET_MISSING = "SecretNotFound"  # noqa: S105 - the name of a reason
     SECRET_UNUSABLE = "SecretUnusable"  # noqa: S105
+    TOO_LARGE = "SourceTooLarge"
     NO_SPACE = "StorageFull"
     STORAGE = "StorageNotWritable"
     # Passing
@@ -43,6 +44,7 @@ class Reason(enum.StrEnum):
     CONNECTION = "ConnectionFailed"
     SERVER_ERROR = "ServerError"
     THROTTLED = "Throttled"
+    TOO_SLOW = "SourceTooSlow"
     INCOMPLETE = "Incomplete"
     CHANGED = "SourceChanged"
     INTERNAL = "InternalError"

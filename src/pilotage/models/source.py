@@ -22,7 +22,6 @@ _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,8 @@ def parse_source(text: str) -> Source:
     scheme, mark, _ = text.partition("://")
     if not mark or scheme not in _PARSERS:
         raise _bad(f"it begins with none of {', '.join(f'{each}://' for each in _PARSERS)}")
-    if _CONTROL.search(text):
-        raise _bad("it has white space or control characters in it; write them as %20")
+    if not text.isprintable() or " " in text:
+        raise _bad("it has white space or control characters in it; write a blank as %20")
     try:
         url = urlsplit(text)
         port = url.port
@@ -205,10 +204,12 @@ def _path(text: str, example: str) -> PurePosixPath:
 
 
 def _check_parts(path: str, example: str) -> None:
-    """A path with a name at its end, and with no way up in it."""
+    """A path with a name at its end, with no way up in it, and with nothing in it that cannot be shown."""
     parts = path.split("/")
-    if not parts[-1] or any(part in ("", ".", "..") for part in parts) or "\0" in path:
+    if not parts[-1] or any(part in ("", ".", "..") for part in parts):
         raise _bad(f"its path has to name a file, without empty parts, . or .., as in {example}")
+    if not path.isprintable():
+        raise _bad(f"its path has control characters in it; name a file as in {example}")
 
 
 _PARSERS: dict[str, Callable[[SplitResult], Source]] = {

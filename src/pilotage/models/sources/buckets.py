@@ -2,13 +2,16 @@
 
 A Model without a Secret reads as nobody, unless whoever runs the fetcher has allowed its own identity
 (`Access.ambient`). Where the service is, comes from the environment of the fetcher (such as AWS_ENDPOINT_URL), never
-from a Secret: obstore connects by itself, so an address that a user could choose could not be judged here.
+from a Secret: obstore connects by itself, so an address that a user could choose could not be judged here. So of a
+Secret only named entries are passed on, and of a key file only named members. obstore completes credentials from the
+environment, piece by piece: where a Secret is given, it gets them from a provider, which leaves no gap to fill.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import json
 import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -31,6 +34,8 @@ _CLIENT: dict[str, Any] = {
 }
 _RETRY: dict[str, Any] = {"max_retries": 0}
 """Who fetches decides when to try again, and says so."""
+_SERVICE_ACCOUNT = ("type", "private_key", "private_key_id", "client_email")
+"""The members of a Google key file that prove an identity. Others say where to connect to, and whether to sign."""
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 _STATUS = re.compile(r"\b(?:status|code:?|with) (\d{3})\b|\b([45]\d\d) [A-Z][a-z]+\b")
 
@@ -125,23 +130,33 @@ def _s3(given: Credentials) -> dict[str, Any]:
     key, secret = given.get("aws_access_key_id"), given.get("aws_secret_access_key")
     if not key or not secret:
         return {}
-    # A provider, because what is not given here would be taken from the environment, piece by piece.
-    answer = {"access_key_id": key, "secret_access_key": secret, "token": None, "expires_at": None}
-    answer["token"] = given.get("aws_session_token") or None
-    return {"credential_provider": lambda: answer}
+    token = given.get("aws_session_token") or None
+    return _provided(access_key_id=key, secret_access_key=secret, token=token)
 
 
 def _gs(given: Credentials) -> dict[str, Any]:
-    account = given.get("google_service_account_key", "service_account_key", "key.json")
-    return {"service_account_key": account} if account else {}
+    text = given.get("google_service_account_key", "service_account_key", "key.json")
+    if not text:
+        return {}
+    key = json.loads(text)
+    members = {name: key[name] for name in _SERVICE_ACCOUNT}
+    if not all(isinstance(value, str) for value in members.values()):
+        raise ValueError("no key of a service account")
+    return {"service_account_key": json.dumps(members)}
 
 
 def _az(given: Credentials) -> dict[str, Any]:
     if key := given.get("azure_storage_account_key", "account_key"):
-        return {"account_key": key}
+        return _provided(access_key=key)
     if sas := given.get("azure_storage_sas_key", "sas_key", "sas_token"):
-        return {"sas_key": sas}
+        return _provided(sas_token=sas)
     return {}
+
+
+def _provided(**credentials: str | None) -> dict[str, Any]:
+    """These credentials and nothing of the environment's."""
+    answer = {**credentials, "expires_at": None}
+    return {"credential_provider": lambda: answer}
 
 
 def _failure(error: Exception, source: BucketSource) -> Problem:

@@ -53,8 +53,9 @@ async def _chunks(descriptor: int, source: FileSource, blocking: Blocking) -> As
 
 
 def validator_of(about: os.stat_result) -> str:
-    """What changes when a file is replaced or written to."""
-    return f"{about.st_dev:x}-{about.st_ino:x}-{about.st_size:x}-{about.st_mtime_ns:x}"
+    """Facts that change with a file. The last of it, unlike the time stamp, nobody can set."""
+    times = f"{about.st_mtime_ns:x}-{about.st_ctime_ns:x}"
+    return f"{about.st_dev:x}-{about.st_ino:x}-{about.st_size:x}-{times}"
 
 
 def open_allowed(path: Path, access: Access) -> int:
@@ -77,7 +78,7 @@ def open_allowed(path: Path, access: Access) -> int:
                 f"{path} on host {access.host} is not a regular file",
                 "Name one file in spec.source",
             )
-        if not any(_opened_path(descriptor, real).is_relative_to(root) for root in roots):
+        if not any(opened_path(descriptor, real).is_relative_to(root) for root in roots):
             raise _not_allowed(path, access, "leads out of")  # a folder on the way was swapped since we looked
     except BaseException:
         os.close(descriptor)
@@ -85,7 +86,7 @@ def open_allowed(path: Path, access: Access) -> int:
     return descriptor
 
 
-def _opened_path(descriptor: int, believed: Path) -> Path:
+def opened_path(descriptor: int, believed: Path) -> Path:
     """Where what was opened really lies, from the kernel where it tells."""
     try:
         get_path = getattr(fcntl, "F_GETPATH", None)  # of macOS

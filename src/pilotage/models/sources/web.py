@@ -34,10 +34,13 @@ CONNECT_SECONDS_MAX = 15.0
 IDLE_SECONDS_MAX = 60.0
 """Without a byte for so long, a connection is given up. There is no limit on the whole: weights are large."""
 REDIRECTS_MAX = 10
+RETRY_AFTER_SECONDS_MAX = 3600.0
+"""A server that asks for more patience is asked again after this."""
 CHUNK_BYTES = 1 << 18
 DATE_SECONDS_MIN = 60.0
 """A time of last change is precise to the second: only one that is older than this when it is read tells two apart."""
 
+_PORTS = {"https": 443, "http": 80}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
@@ -45,18 +48,39 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 @contextlib.asynccontextmanager
 async def open_source(source: HttpSource, wanted: Wanted) -> AsyncIterator[Opened]:
     """See `pilotage.models.sources`."""
-    async with open_url(source.url, str(source), _identity(wanted), wanted) as opened:
+    async with open_url(source.url, str(source), _identity(source, wanted), wanted) as opened:
         yield opened
 
 
-def _identity(wanted: Wanted) -> str:
-    """The Authorization header: a token, or a user with a password."""
-    if token := wanted.credentials.get("token"):
-        return f"Bearer {token}"
-    if user := wanted.credentials.get("username"):
-        pair = f"{user}:{wanted.credentials.get('password')}"
-        return f"Basic {base64.b64encode(pair.encode()).decode()}"
-    return ""
+def _identity(source: HttpSource, wanted: Wanted) -> str:
+    """The Authorization header: a token, or a user with a password.
+
+    The host is chosen by whoever writes the Model, who may not be allowed to read Secrets. So the Secret itself has to
+    name the hosts that it may be sent to.
+    """
+    given = wanted.credentials
+    if token := given.get("token"):
+        header = f"Bearer {token}"
+    elif user := given.get("username"):
+        pair = f"{user}:{given.get('password')}"
+        header = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    else:
+        return ""
+    host = _host(source.url)
+    if host in re.split(r"[\s,]+", given.get("hosts").lower()):
+        return header
+    raise Standing(
+        Reason.SECRET_UNUSABLE,
+        f"the Secret for {source} does not say that it may be sent to {host}",
+        f"Let whoever owns the Secret add the entry `hosts` with {host} to it, or change spec.source",
+    )
+
+
+def _host(url: str) -> str:
+    """Where a URL leads to, as a Secret names it: with the port where it is not that of the scheme."""
+    scheme, host, port = _origin(url)
+    shown = f"[{host}]" if host and ":" in host else host or ""
+    return shown if port == _PORTS.get(scheme) else f"{shown}:{port}"
 
 
 @contextlib.asynccontextmanager
@@ -242,7 +266,7 @@ class _Trip:
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _is_unknown(error: aiohttp.ClientConnectorDNSError) -> bool:
@@ -266,15 +290,15 @@ def _validator(headers: Mapping[str, str]) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     text = headers.get("Retry-After", "")
-    if text.isdigit():
-        return float(text)
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return min(RETRY_AFTER_SECONDS_MAX, float(text))
     moment, now = _moment(text), _moment(headers.get("Date", ""))
-    return max(0.0, (moment - now).total_seconds()) if moment and now else 0.0
+    return min(RETRY_AFTER_SECONDS_MAX, max(0.0, (moment - now).total_seconds())) if moment and now else 0.0
 
 
 def _moment(text: str) -> dt.datetime | None:
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
