@@ -159,7 +159,7 @@ async def _many(section: Section, folder: Path) -> None:
                 for number in range(50)
             ]
             rss = psutil.Process(stage.envoy.pid).memory_info().rss
-            away = await _killed(stage, f"/endpoints/e{ENDPOINTS - 1}/v1/x")
+            away = await _killed(stage, f"/endpoints/default/e{ENDPOINTS - 1}/v1/x")
     server.close()
     section.add(f"{ENDPOINTS} endpoints programmed", "s", {PILOTAGE: seconds})
     section.add(f"change to ACK with {ENDPOINTS} endpoints, median", "ms", {PILOTAGE: statistics.median(times) * MS})
@@ -237,8 +237,8 @@ async def _beside_nginx(section: Section, folder: Path) -> None:
                 steadiness.sample()
                 ways = {
                     "direct": (port_of(streaming), "/"),
-                    PILOTAGE: (stage.port, "/endpoints/tokens/v1/x"),
-                    NGINX: (stream_port, "/endpoints/chat/v1/x"),
+                    PILOTAGE: (stage.port, "/endpoints/default/tokens/v1/x"),
+                    NGINX: (stream_port, "/endpoints/default/chat/v1/x"),
                 }
                 delays = await token_delays(ways, ROUNDS, STREAMS)
     streaming.close()
@@ -255,7 +255,7 @@ def _throughput(section: Section, contestants: Contestants, server: psutil.Proce
     for _, process in contestants.values():
         pin(process.pid, 0)
     pin(server.pid, 1)
-    ways = {name: (f"{url}/endpoints/chat/v1/x", process) for name, (url, process) in contestants.items()}
+    ways = {name: (f"{url}/endpoints/default/chat/v1/x", process) for name, (url, process) in contestants.items()}
     url, process = contestants[PILOTAGE]
     rates = _per_core({**ways, BY_MODEL: (f"{url}/v1/chat/completions", process)})
     by_model = rates.pop(BY_MODEL)

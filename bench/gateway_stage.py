@@ -11,6 +11,7 @@ from pathlib import Path
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
+from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kinds.crds import crds
 from pilotage.kinds.names import GATEWAY_ROUTES
@@ -42,7 +43,9 @@ class Stage:
             run=str(folder), port=port, metrics_port=None, access_log=str(self.folder.access_log), log_level="error"
         )
         self.control = Control(settings, world.client("gateway"))
-        self.envoy = envoy.child(envoy.find(), self.folder, env={"PATH": os.environ["PATH"]})
+        self.envoy = envoy.child(
+            envoy.find(), self.folder, env={"PATH": os.environ["PATH"]}, memory_bytes=machine_share()
+        )
         self._acknowledged = 0.0
         self._heard = 0.0
         told, touch = self.control.program.on_change, self.control.program.touch

@@ -37,7 +37,7 @@ _PROXY = """
   upstream servers {{ server 127.0.0.1:{upstream}; {keep} }}
   server {{
     listen 127.0.0.1:{port};
-    location /endpoints/chat/ {{
+    location /endpoints/default/chat/ {{
       proxy_pass http://servers/; proxy_buffering off; {reuse}
       proxy_set_header Host $http_host; proxy_set_header X-Request-Id $request_id;
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;

@@ -115,6 +115,8 @@ def test_five_minutes_without_an_api_server(tmp_path_factory):
         cache_root=folder / "cache",
         file_roots=(model.parent,),
         metrics_address="",
+        allow_commands=True,
+        run_as="root",
     )
     try:
         play(settings, model)

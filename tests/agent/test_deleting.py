@@ -3,9 +3,11 @@
 import asyncio
 import os
 import sys
+import time
 
 import psutil
 
+from pilotage.agent.health import Prober
 from pilotage.agent.journal import State
 from pilotage.kinds.names import LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import ObjectKey, merge_patch
@@ -30,6 +32,28 @@ async def test_a_stream_at_delete_goes_on_until_it_ends_and_no_longer_counts(tow
     await town.until(lambda: town.find() is None)
     town.nothing_is_left()
     assert town.metric("pilotage_agent_killed_processes_total") == 0
+
+
+async def test_a_clock_that_is_set_cuts_no_stream(town, monkeypatch):
+    await town.start()
+    await town.serving(drainSeconds=60)
+    pid, looks, in_flight = town.pid(), [], Prober.in_flight
+    with streaming(town.status()["port"]) as stream:
+        await town.delete()
+        await town.until(lambda: town.status()["phase"] == "Stopping" and town.status().get("inFlight") == 1)
+        right = time.time
+        monkeypatch.setattr(time, "time", lambda: right() + 2 * 86400)
+
+        async def counted(*words):
+            looks.append(await in_flight(*words))
+            return looks[-1]
+
+        monkeypatch.setattr(Prober, "in_flight", counted)
+        await town.until(lambda: len(looks) >= 2)
+        assert (await asyncio.to_thread(stream.readline)) is not None
+        assert town.processes() == [pid]
+    await town.until(lambda: town.find() is None)
+    town.nothing_is_left()
 
 
 async def test_a_stream_that_does_not_end_is_cut_when_its_time_is_over(town):

@@ -114,6 +114,8 @@ class Story:
             cache_root=folder / name / "cache",
             file_roots=(model.parent,),
             metrics_address="",
+            allow_commands=True,
+            run_as="root",
         )
         self.key = ObjectKey(namespace, f"{name}-1-0")
         self.pace, self.trouble = pace, trouble

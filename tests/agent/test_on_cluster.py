@@ -145,6 +145,9 @@ class Host:
             cache_root=folder / "cache",
             file_roots=(model.parent,),
             metrics_address="",
+            allow_commands=True,
+            run_as="root",
+            priority_max=1000,
         )
         self.key = self.named("chat-1-0")
         self.strains = Strains()

@@ -8,6 +8,8 @@ from pilotage.agent import pressure as module
 from pilotage.agent.pressure import Candidate, Kernel, Level, Pressure, Strain, judge, victim
 from pilotage.kinds.names import HOSTS
 from pilotage.kube import EVENTS, ObjectKey
+from tests.agent.servers import PLAIN
+from tests.agent.town import python_server
 
 CALM, WARNING, CRITICAL = Strain(0.5), Strain(0.05), Strain(0.01)
 
@@ -39,6 +41,26 @@ async def test_a_protected_one_never_goes(town):
     await town.until(lambda: town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 4)
     assert town.is_ready("chat-1-0")
     assert town.processes() == [pid]
+
+
+async def test_what_a_spec_says_about_itself_counts_as_far_as_the_owner_lets_it(town):
+    """Else whoever says the greatest number, or that it is protected, has all others stopped first."""
+    town.strict(allow_commands=True, run_as="root")
+    await town.start()
+    await town.serving("modest", runtime=python_server(PLAIN), drainSeconds=0)
+    await town.serving("greedy", runtime=python_server(PLAIN), drainSeconds=0, priority=10**9, protected=True)
+    town.strains.strain = CRITICAL
+    await town.until(lambda: town.status("greedy")["phase"] == "Evicted")  # the younger of two that are equal
+    town.strains.strain = CALM
+
+
+async def test_a_spec_that_asks_for_less_than_the_weights_take_is_not_believed(town):
+    town.strict()
+    town.memory.reading = town.memory.reading._replace(available=10 << 20)
+    await town.start()
+    await town.place(memoryBytes=1)
+    await town.until(lambda: town.reason() == "NoMemory")
+    assert town.processes() == []
 
 
 async def test_with_a_warning_nothing_new_starts_and_what_runs_goes_on(town):

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import socket
 
 import pytest
@@ -136,6 +137,23 @@ async def test_too_little_memory_is_said_and_waited_for(town):
     await town.until(lambda: town.is_ready())
 
 
+async def test_a_file_that_was_swapped_after_it_was_checked_is_not_served(town, tmp_path):
+    """Checked, then kept waiting for memory: meanwhile its name comes to lead out of the folders that may be read."""
+    weights = town.folder / "swapped.gguf"
+    shutil.copy(town.model, weights)
+    secret = tmp_path.parent / f"{tmp_path.name}-secret.gguf"
+    shutil.copy(town.model, secret)
+    town.memory.reading = town.memory.reading._replace(available=10 << 20)
+    await town.start()
+    await town.place(model={"source": f"file://{weights}"})
+    await town.until(lambda: town.reason() == "NoMemory")
+    weights.unlink()
+    weights.symlink_to(secret)
+    town.memory.reading = town.memory.reading._replace(available=GIB)
+    await town.until(lambda: town.reason() == "SourceNotAllowed")
+    assert town.processes() == []
+
+
 async def test_memory_is_promised_once(town):
     """Two that fit, and not both."""
     town.memory.reading = town.memory.reading._replace(total=10 * GIB, available=10 * GIB)
@@ -260,10 +278,21 @@ def test_placeholders_of_a_command_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("args", "tokens"), [([], 4096), (["-c", "100"], 100), (["--ctx-size=200"], 200), (["-c", "x", "-c"], 4096)]
+    ("args", "tokens"),
+    [
+        ([], 4096),
+        (["-c", "2000"], 2000),
+        (["--ctx-size=8192"], 8192),
+        (["-c", "x", "-c"], 4096),
+        (["-c", "0"], 131072),  # all that the model was trained for
+        (["-c", "100"], 4 * 256),  # a slot has at least so many
+        (["-np", "200"], 200 * 256),
+        (["--ubatch-size", "2048"], 4096 + 10 * 1536),
+        (["-ub", "9999"], 4096 + 10 * 3584),  # no step takes more than the context
+    ],
 )
-def test_the_context_that_is_asked_for(args, tokens):
-    assert context_tokens(args) == tokens
+def test_the_context_that_llama_server_takes_memory_for(args, tokens):
+    assert context_tokens(args, 131072) == tokens
 
 
 def test_the_estimate_is_right_within_a_factor_of_two():

@@ -86,7 +86,7 @@ class Strains:
 def process_body(name: str, weights: Path, host: str, **spec: Any) -> Json:
     """A HostProcess as the operator makes and places it."""
     served = {"name": "tiny", "source": f"file://{weights}"} | spec.pop("model", {})
-    runtime = {"args": ["--threads", "1"]} | spec.pop("runtime", {})
+    runtime = {"args": ["--threads", "1", "--context-shift"]} | spec.pop("runtime", {})
     labels = {LABEL_HOST: host, LABEL_ENDPOINT_UID: ENDPOINT, LABEL_REVISION: "1", LABEL_MANAGED_BY: "pilotage"}
     return {
         "metadata": {"name": name, "labels": labels, "finalizers": [PROCESS_FINALIZER]},
@@ -120,6 +120,10 @@ class Town:
             cache_root=folder / "cache",
             file_roots=(folder, model.parent),
             metrics_address="",
+            allow_commands=True,  # of a person whose machine it is; `strict` is for strangers
+            run_as="root",
+            allow_protected=True,
+            priority_max=1000,
         )
         self.host = self.settings.name
         self.running: Running | None = None
@@ -127,6 +131,12 @@ class Town:
         self.prober: Prober | None = None
         self.pressure = Pressure(self.strains, calm_seconds=0.1, next_seconds=0.2)
         self._task: asyncio.Task[Ending] | None = None
+
+    def strict(self, **settings: Any) -> None:
+        """Its owner has allowed nothing: these settings are as they are without any."""
+        fields = ("allow_commands", "run_as", "allow_protected", "priority_max")
+        given = {name: Settings.model_fields[name].default for name in fields} | settings
+        self.settings = self.settings.model_copy(update=given)
 
     async def __aenter__(self) -> Town:
         self.world = World(secrets.randbits(32), latency=(0, 0))  # uids of one's own

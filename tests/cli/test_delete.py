@@ -609,10 +609,17 @@ def test_resuming_takes_in_what_has_appeared_and_leaves_what_was_made_anew(cut: 
     ran = place.resume(cut.receipt, "--yes")
     assert (ran.code, ran.err) == (0, ""), ran
     lines = ran.out.splitlines()
-    assert lines[0] == "Of 3 objects 2 are gone already; 1 was added since."
-    assert lines[1] == f"added    secret/late -n {place.namespace}  (owned by widget/w -n {place.namespace})"
-    assert lines[2] == f"note     deployment/web -n {place.namespace} is another object by now, and stays"
-    assert lines[3].startswith("Plan: 2 objects in 2 steps.")
+    assert re.fullmatch(
+        rf"Resumes {cut.receipt} at https://\S+: deletes 2 objects \(namespace {place.namespace}\)\.", lines[0]
+    )
+    assert lines[1] == "Of 3 objects 2 are gone already; 1 was added since."
+    assert lines[2] == f"added    secret/late -n {place.namespace}  (owned by widget/w -n {place.namespace})"
+    assert lines[3] == f"note     deployment/web -n {place.namespace} is another object by now, and stays"
+    assert {line.split("  (")[0].strip() for line in lines[4:6]} == {
+        f"secret/late -n {place.namespace}",
+        f"widget/w -n {place.namespace}",
+    }
+    assert lines[6].startswith("Plan: 2 objects in 2 steps.")
 
     async def read(client: Client) -> Object:
         for resource, name in ((SECRETS, "late"), (kinds.SERVICES, "web"), (widgets, "w")):

@@ -243,3 +243,17 @@ def test_a_delete_on_a_terminal_leaves_the_last_picture_and_the_end_below_it(fil
     assert proof.startswith("prove    3 gone by uid, ")
     assert receipt == "Receipt: r.json (3 gone, 0 kept)"
     assert json.loads((tmp_path / "r.json").read_text())["result"] == "complete"
+
+
+@pytest.mark.parametrize("kind", ["block", "lines"])
+def test_what_others_have_written_stays_in_its_line(kind: str):
+    teardown = Teardown(WEB)
+    screen = Screen()
+    shows = Block(teardown, screen, width=300) if kind == "block" else Lines(teardown, screen)
+    hostile = waiting(WEB, Cause.FINALIZER, "waits\nFORGED\x1b[2J\x1b]52;c;eA==\x07\rFORGED", 10, 100)
+    shows.decision(decision(Phase.STOP, hostile), NOW)
+    shows.decision(decision(Phase.STOP, hostile), NOW + seconds(30))
+    told = "\n".join(screen.shown)
+    assert "waits\\nFORGED\\u001b[2J" in told
+    assert not [line for line in screen.shown if line.strip().startswith("FORGED")]
+    assert "\x07" not in told

@@ -13,7 +13,6 @@ from pilotage.cli.listing import lines as list_lines
 from pilotage.cli.models import fetched
 from pilotage.cli.status import page
 from pilotage.cli.views import Endpoint, Model, view
-from pilotage.cli.wording import table
 from pilotage.kinds import endpoint, model, teardown
 from pilotage.kinds.base import Condition, Part
 from pilotage.kinds.names import MODELS
@@ -122,11 +121,6 @@ def test_wide_says_what_is_waited_for():
     assert head.split()[0] == "NAMESPACE"
     assert row.split()[0] == "chat"
     assert row.endswith("a-1        None    model/x is being fetched")
-
-
-def test_colours_do_not_move_the_columns():
-    plain, coloured = table(("PHASE", "URL"), [("Serving", "x"), ("\x1b[32mServing\x1b[0m", "x")])[1:]
-    assert coloured.replace("\x1b[32m", "").replace("\x1b[0m", "") == plain
 
 
 def test_all_namespaces(chat: Chat, serving_server: Path):

@@ -25,6 +25,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ALL = (*MADE_BY_US, *MADE_BY_US_WHERE_SERVED, *MADE_FROM_OURS)
 KEY = ObjectKey("default", "chat")
 TTL_SECONDS = 900
+SEAL_KEY = b"of the town"
 
 
 class Town:
@@ -42,8 +43,8 @@ class Town:
         for name in ("pilotage-system", "pilotage-hosts"):
             await self.user.create(NAMESPACES, {"metadata": {"name": name}})
 
-    def operate(self, client: Client | None = None) -> Manager:
-        """Start an operator."""
+    def operate(self, client: Client | None = None, *, key: bytes = SEAL_KEY) -> Manager:
+        """Start an operator; `key` is what it seals with."""
         manager = Manager(client or self.world.client("operator"), name="operator", seed=1)
         add_endpoints(
             manager,
@@ -53,6 +54,7 @@ class Town:
                 fetch_image="pilotage:test",
                 ttl_seconds=TTL_SECONDS,
                 gateway_url="http://127.0.0.1:8080",
+                key=key,
             ),
         )
         self.managers.append(manager)

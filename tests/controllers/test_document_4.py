@@ -82,16 +82,20 @@ async def test_scenario_2_a_deployment_with_a_finalizer_is_waited_for_and_named_
 
 
 @virtual
-async def test_scenario_3_what_is_not_named_as_expected_is_found_by_its_label():
+async def test_scenario_3_what_somebody_else_has_labelled_as_a_part_stays_and_is_named():
     async with town() as place:
-        made = await place.deploy(resources={"requests": {"cpu": "1"}}, autoscaling={"min": 1, "max": 2})
+        await place.deploy(resources={"requests": {"cpu": "1"}}, autoscaling={"min": 1, "max": 2})
         await place.serving()
         body = place.world.find(AUTOSCALERS, FIRST)
         strange = {"namespace": "default", "name": "some-other-name", "labels": body["metadata"]["labels"]}
         await place.user.create(AUTOSCALERS, {"metadata": strange, "spec": body["spec"]})
         await place.delete()
         await place.gone()
-        assert place.parts(made["metadata"]["uid"]) == []
+        assert place.parts() == ["HorizontalPodAutoscaler/some-other-name"]
+        (remark,) = place.records()[0]["status"]["receipt"]["notes"]
+        assert "horizontalpodautoscaler/some-other-name stay" in remark
+        said = [each["note"] for each in place.world.objects(EVENTS) if each["reason"] == "StillReferenced"]
+        assert any("some-other-name" in note for note in said), said
 
 
 @virtual

@@ -1,6 +1,7 @@
 """A ServingEndpoint's life, as somebody with a kubectl sees it, in a simulated cluster."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -329,6 +330,38 @@ async def test_a_finished_record_goes_when_its_time_is_over():
         assert len(place.records()) == 1
         await asyncio.sleep(120.0)
         assert place.records() == []
+
+
+@virtual
+@pytest.mark.parametrize("days", [2, -2])
+async def test_a_clock_that_is_set_ends_no_record_and_shortens_no_drain(days):
+    """The records of what was deleted are evidence; the seconds are given to requests that are under way."""
+    async with town() as place:
+        await place.deploy()
+        await place.serving()
+        await place.delete()
+        await place.gone()
+        await place.deploy(route=INGRESS, deletion={"drainSeconds": 100})
+        await place.serving()
+        await place.delete()
+        await place.until(lambda: place.status().get("teardown", {}).get("phase", "") == "drain")
+        set_clock(days)
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(60.0)
+        assert len(place.records()) == 2
+        assert "Deployment/chat-1" in place.parts(), "its requests have 40 s left"
+        await place.gone()
+        assert place.parts() == []
+        assert asyncio.get_running_loop().time() - began < 300.0
+        await asyncio.sleep(TTL_SECONDS + 60.0)
+        assert place.records() == []
+
+
+def set_clock(days: float) -> None:
+    """As an administrator would, or a daemon that has found the time."""
+    loop: Any = asyncio.get_running_loop()
+    right = loop.wall_time
+    loop.wall_time = lambda: right() + days * 86400
 
 
 @virtual

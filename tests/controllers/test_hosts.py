@@ -490,6 +490,19 @@ async def test_memory_is_promised_once_also_while_weights_are_still_fetched():
 
 
 @virtual
+async def test_nothing_is_placed_on_a_host_that_does_not_take_the_namespace():
+    async with host_town() as place:
+        await asyncio.sleep(5.0)
+        await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"allowedNamespaces": ["team-a"]}}))
+        await place.deploy(placement=HOST)
+        why = "host/gpu-1 runs nothing of namespace default, which its spec.allowedNamespaces does not name"
+        await place.until(lambda: place.process("chat-1-0").get("status", {}).get("message") == why)
+        await place.until(lambda: why in place.condition("Progressing").get("message", ""))
+        await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"allowedNamespaces": ["default"]}}))
+        await place.serving()
+
+
+@virtual
 async def test_nothing_is_placed_on_a_host_that_is_cordoned():
     async with host_town() as place:
         await asyncio.sleep(5.0)

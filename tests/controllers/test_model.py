@@ -390,6 +390,26 @@ def test_a_long_fetch_does_not_keep_a_change_of_the_spec_or_a_deletion_waiting(t
     play()
 
 
+@pytest.mark.parametrize("context", [2**31, 2**63, 2**64 - 1])
+def test_a_number_in_a_header_that_no_object_can_hold_is_left_out_and_said(tmp_path, context):
+    @virtual
+    async def play():
+        async with model_town(tmp_path, real=True) as town:
+            (tmp_path / "models").mkdir(exist_ok=True)
+            (tmp_path / "models" / "q.gguf").write_bytes(gguf(context=context))
+            await town.start()
+            await town.make("qwen", f"file://{tmp_path}/models/q.gguf")
+            await town.until("qwen", "Ready")
+            assert town.model("qwen")["status"]["format"] == {
+                "kind": "GGUF",
+                "architecture": "qwen3",
+                "quantization": "Q4_K_M",
+            }
+            assert "claims a context of more than 2147483647 tokens" in town.condition("qwen", "Available")["message"]
+
+    play()
+
+
 # Secrets
 
 
@@ -410,6 +430,29 @@ def test_credentials_come_from_the_secret_and_appear_nowhere(tmp_path):
             await asyncio.sleep(5)
             assert town.condition("qwen", "Degraded")["reason"] == "Unauthorized"
             assert "s3cret" not in str(town.model("qwen")) + str(town.notes())
+
+    play()
+
+
+@pytest.mark.parametrize(
+    "type_", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token", "helm.sh/release.v1"]
+)
+def test_a_secret_that_is_none_of_a_source_is_not_read(tmp_path, type_):
+    @virtual
+    async def play():
+        keeping = Script(None)
+        async with model_town(tmp_path) as town:
+            await town.start(keeping)
+            meta = {"namespace": "default", "name": "theirs"}
+            if type_ == "kubernetes.io/service-account-token":
+                meta["annotations"] = {"kubernetes.io/service-account.name": "default"}
+            await town.user.create(SECRETS, {"metadata": meta, "type": type_, "stringData": {"token": "s3cret"}})
+            await town.make("qwen", "https://attacker.example.com/q.gguf", secretRef={"name": "theirs"})
+            await town.until("qwen", "Failed")
+            degraded = town.condition("qwen", "Degraded")
+            assert degraded["reason"] == "SecretUnusable"
+            assert "is not sent to any source" in degraded["message"]
+            assert keeping.times == []
 
     play()
 

@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import json
+
+import pytest
 
 from pilotage.controllers.model import Models
 from pilotage.kinds.names import ENDPOINTS, MODELS
-from pilotage.kube import Client, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.models import Access, Cache
 from pilotage.runtime import Manager, find_condition
 from tests.controllers.model_town import CountingKeeper
@@ -85,3 +88,37 @@ async def test_a_fetched_model_stays_while_it_is_used_and_takes_its_file_along(c
         await delete(client, ENDPOINTS, ObjectKey(namespace, "chat"))
         await until(client, MODELS, key, lambda obj: obj is None)
         assert not path.exists()
+
+
+async def test_who_may_not_read_a_secret_cannot_have_it_sent_to_a_host_of_their_choice(
+    cluster, namespace, tmp_path, monkeypatch
+):
+    """A role that may create Models and not read Secrets, as the owner of a namespace may make it."""
+    monkeypatch.setattr("pilotage.controllers.model_attempts.RECHECK_SECONDS", 0.05)
+    here, mallory = ("-n", namespace), ("--as", f"mallory-of-{namespace}")
+    key = ObjectKey(namespace, "qwen")
+    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, _):
+        cluster.kubectl("create", "secret", "generic", "theirs", "--from-literal=token=s3cret", *here)
+        cluster.kubectl("create", "role", "author", "--verb=create,get", "--resource=models.pilotage.dev", *here)
+        cluster.kubectl("create", "rolebinding", "author", "--role=author", f"--user={mallory[1]}", *here)
+        with pytest.raises(Exception, match="cannot get resource"):
+            cluster.kubectl("get", "secret", "theirs", *here, *mallory)
+        spec = {"source": site.url("/a.gguf"), "secretRef": {"name": "theirs"}}
+        body = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "Model"} | model("qwen", spec, namespace=namespace)
+        cluster.kubectl("create", "-f", "-", *here, *mallory, input=json.dumps(body))
+        failed = await until(client, MODELS, key, is_in("Failed"))
+        assert find_condition(failed.get("status", "conditions"), "Degraded")["reason"] == "SecretUnusable"
+        assert site.asked == []
+        patch = json.dumps({"stringData": {"hosts": site.host}})  # by whoever may write the Secret
+        cluster.kubectl("patch", "secret", "theirs", "-p", patch, *here)
+        await until(client, MODELS, key, is_in("Ready"))
+        assert site.asked[0].headers["authorization"] == "Bearer s3cret"
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u202e", "\u2028"])
+async def test_a_source_with_a_control_character_is_refused_by_the_api_server(cluster, namespace, character):
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        await install(client)
+        source = {"source": f"hf://acme/small/{character}.gguf"}
+        with pytest.raises(Invalid, match=r"spec\.source"):
+            await client.create(MODELS, model("qwen", source, namespace=namespace))

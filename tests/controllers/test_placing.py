@@ -32,6 +32,17 @@ def test_a_host_by_name_that_cannot_take_it_says_why(hosts, why):
     assert place(Need(host="a"), hosts) == Unplaced(why)
 
 
+@pytest.mark.parametrize("where", ["namespaces", "agent_namespaces"])
+def test_a_host_takes_processes_of_the_namespaces_that_both_its_spec_and_its_agent_name(where):
+    names = {"namespaces": "spec.allowedNamespaces", "agent_namespaces": "agent's --namespaces"}
+    hosts = [host(**{where: ["team-a"]})]
+    assert place(Need(host="a", namespace="team-a"), hosts) == Placed("a")
+    for need in (Need(host="a", namespace="team-b"), Need(namespace="team-b")):
+        why = f"host/a runs nothing of namespace team-b, which its {names[where]} does not name"
+        assert place(need, hosts) == Unplaced(why)
+    assert place(Need(namespace="team-b"), [*hosts, host("b")]) == Placed("b")
+
+
 def test_the_memory_of_a_host_by_name_is_its_agents_to_judge():
     assert place(Need(host="a", memory_bytes=8 * GIB), [host(free_bytes=GIB), host("b")]) == Placed("a")
 

@@ -43,7 +43,9 @@ async def long_stream(town):
     await town.route(namespace, "long", {"long-1": 100})
 
     async def read() -> str:
-        async with town.http.post(f"{town.url}/endpoints/long/", json={"stream": 4, "pause": True}) as answer:
+        async with town.http.post(
+            f"{town.url}/endpoints/{namespace}/long/", json={"stream": 4, "pause": True}
+        ) as answer:
             text: str = await answer.text()
             return text
 

@@ -4,6 +4,7 @@ must lead nowhere else. The way out is one to the API server, which the ground h
 
 import contextlib
 import sys
+from collections.abc import Callable
 from typing import Self
 
 import psutil
@@ -50,10 +51,20 @@ class Enclave(Edge):
 
     def envoy(self) -> psutil.Process:
         """The one of the gateway."""
-        run = str(self.folder / "run")
+        return self._child(lambda each: "--drain-time-s" in each.cmdline() and each.cwd() == self._run)
+
+    def control(self) -> psutil.Process:
+        """The control plane of the gateway."""
+        return self._child(lambda each: any(self._run in word and "{" in word for word in each.cmdline()))
+
+    @property
+    def _run(self) -> str:
+        return str(self.folder / "run")
+
+    def _child(self, is_it: Callable[[psutil.Process], bool]) -> psutil.Process:
         for each in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if "--drain-time-s" in each.cmdline() and each.cwd() == run:
+                if is_it(each):
                     return each
         raise AssertionError(tail(self._supervisor.log("gateway")))
 

@@ -7,7 +7,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 
 from pilotage.gateway.ads import Ads
 from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS, compiled
-from tests.gateway.test_decisions import ADDRESS, route, up
+from tests.gateway.test_decisions import ADDRESS, claimed, route, up
 
 
 class Talk:
@@ -53,7 +53,7 @@ class Talk:
 
 async def test_what_is_referred_to_goes_first_and_an_offer_ends_with_the_last_acknowledgement():
     ads = Ads()
-    snapshot = compiled(ADDRESS, [route("a", ("a-1", 100))], up("a-1"), {})
+    snapshot = compiled(ADDRESS, claimed([route("a", ("a-1", 100))]), up("a-1"), {})
     offer = asyncio.create_task(ads.offer(snapshot))
     await asyncio.sleep(0)
     talk = Talk(ads)
@@ -99,7 +99,7 @@ async def test_routes_go_with_a_refused_listener_and_are_sent_again_with_the_nex
 
 async def test_an_envoy_that_comes_with_everything_gets_nothing():
     ads = Ads()
-    snapshot = compiled(ADDRESS, [route("a", ("a-1", 100))], up("a-1"), {})
+    snapshot = compiled(ADDRESS, claimed([route("a", ("a-1", 100))]), up("a-1"), {})
     versions = {each: resources.version for each, resources in snapshot.types.items()}
     offer = asyncio.create_task(ads.offer(snapshot))
     await asyncio.sleep(0)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from pilotage.gateway.claims import decide
 from pilotage.gateway.inputs import ENDPOINT_SLICES, Backend, Route
 from pilotage.gateway.snapshot import LDS, RDS, compiled
 from pilotage.kinds.names import GATEWAY_ROUTES
@@ -292,7 +293,8 @@ async def test_a_table_that_leads_to_a_cluster_which_is_not_there_is_refused(tow
     program = town.control.program
     before = program.snapshot
     stray = Route(ObjectKey(ns, "stray"), "uid", 1, "2026", "stray", backends=(Backend("nowhere", 80, 100),))
-    made = compiled(program._address, [*program.accepted.values(), stray], program.hosts, {})
+    claims = decide([*program.accepted.values(), stray], program.records).claims
+    made = compiled(program._address, claims, program.hosts, {})
     verdict = await town.control.ads.offer(before._replace(types={**before.types, RDS: made.types[RDS]}))
     assert (verdict.taken, verdict.type_url) == (False, RDS)
     assert f"unknown weighted cluster '{ns}_nowhere_80'" in verdict.text

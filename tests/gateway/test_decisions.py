@@ -8,7 +8,8 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.gateway.claims import claims
+from pilotage.gateway import overload
+from pilotage.gateway.claims import Conflict, Name, decide
 from pilotage.gateway.counts import Counts, read
 from pilotage.gateway.inputs import (
     Backend,
@@ -32,6 +33,10 @@ NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 def route(name="chat", *backends, created="2026-01-01T00:00:00Z", **fields):
     made = tuple(Backend(service, 80, weight) for service, weight in backends)
     return Route(ObjectKey("ns", name), f"uid-{name}", 1, created, name, backends=made, **fields)
+
+
+def claimed(routes):
+    return decide(routes, {}).claims
 
 
 def up(*services):
@@ -65,35 +70,11 @@ def test_names_of_clusters_can_be_taken_apart(namespace, service, port):
     assert parsed_name("control") is None
 
 
-@given(st.permutations([("b", "2026-01-02"), ("a", "2026-01-02"), ("c", "2026-01-01")]))
-def test_the_first_gets_a_name_in_whatever_order_they_are_seen(order):
-    made = claims([route(name, created=f"{day}T00:00:00Z", models=("m",), host="h") for name, day in order])
-    assert [(each.route.endpoint, each.models, each.host, len(each.conflicts)) for each in made] == [
-        ("c", ("m",), "h", 0),
-        ("a", (), "", 2),
-        ("b", (), "", 2),
-    ]
-
-
-def test_a_name_that_another_namespace_has_is_said_with_the_path_that_is_left():
-    first, second = route("chat"), route("chat", created="2026-01-02T00:00:00Z")
-    elsewhere = second._replace(key=ObjectKey("other", "chat"))
-    taken = "path /endpoints/chat leads to GatewayRoute ns/chat, which was there first"
-    assert [(each.prefixes, each.conflicts) for each in claims([elsewhere, first])] == [
-        (("/endpoints/ns/chat", "/endpoints/chat"), ()),
-        (("/endpoints/other/chat",), (f"{taken} (this one is at /endpoints/other/chat)",)),
-    ]
-    beside = second._replace(key=ObjectKey("ns", "chat-too"))
-    _, refused = claims([first, beside])
-    assert (refused.prefixes, len(refused.conflicts)) == ((), 2)
-    assert "this one is at" not in " ".join(refused.conflicts)
-
-
 def test_versions_are_made_of_content_alone():
     routes = [route("a", ("a-1", 100), models=("a",)), route("b", ("b-1", 50), ("b-2", 50), host="b.example.com")]
     hosts = up("a-1", "b-1", "b-2")
-    first = compiled(ADDRESS, routes, hosts, {})
-    again = compiled(ADDRESS, reversed(routes), dict(reversed(hosts.items())), {})
+    first = compiled(ADDRESS, claimed(routes), hosts, {})
+    again = compiled(ADDRESS, claimed(reversed(routes)), dict(reversed(hosts.items())), {})
     assert {name: each.version for name, each in first.types.items()} == {
         name: each.version for name, each in again.types.items()
     }
@@ -101,7 +82,7 @@ def test_versions_are_made_of_content_alone():
     program = (
         "from tests.gateway.test_decisions import *\n"
         "r = [route('a', ('a-1', 100), models=('a',)), route('b', ('b-1', 50), ('b-2', 50), host='b.example.com')]\n"
-        "print(compiled(ADDRESS, r, up('a-1', 'b-1', 'b-2'), {}).version)"
+        "print(compiled(ADDRESS, claimed(r), up('a-1', 'b-1', 'b-2'), {}).version)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == first.version
@@ -109,10 +90,10 @@ def test_versions_are_made_of_content_alone():
 
 def test_each_change_changes_the_version_of_its_type_only():
     hosts = up("a-1", "a-2")
-    base = compiled(ADDRESS, [route("a", ("a-1", 100), ("a-2", 0))], hosts, {})
+    base = compiled(ADDRESS, claimed([route("a", ("a-1", 100), ("a-2", 0))]), hosts, {})
 
     def changed(routes, addresses, kept=()):
-        made = compiled(ADDRESS, routes, addresses, dict(kept))
+        made = compiled(ADDRESS, claimed(routes), addresses, dict(kept))
         return {each for each in (CDS, EDS, LDS, RDS) if made.types[each].version != base.types[each].version}
 
     assert changed([route("a", ("a-1", 0), ("a-2", 100))], hosts) == {RDS}
@@ -136,6 +117,12 @@ def test_a_slice_says_who_takes_requests():
     assert hosts({}, ports=[{"name": "a", "port": 1}, {"name": "b", "port": 2}]) == ()
     assert read_hosts([Object.from_dict({"endpoints": None})]) == ()
     assert not takes_requests((Host("10.0.0.1", 1, draining=True),))
+
+
+def test_memory_and_connections_are_bounded_by_the_machine():
+    assert overload.LEAST <= overload.machine_share() <= overload.MOST
+    assert overload.connections_max(overload.LEAST) <= overload.LEAST // overload.CONNECTION_BYTES
+    assert overload.connections_max(10**12) <= overload.CONNECTIONS_MAX
 
 
 def stats(downstream, **clusters):
@@ -197,6 +184,7 @@ def test_a_status_that_says_the_same_is_the_same():
     assert status_of(first, chat, state._replace(version="v2"), later) == first
     changed = status_of(first, chat._replace(generation=2), state._replace(version="v2"), later)
     assert (changed["observedGeneration"], changed["version"]) == (2, "v2")
-    conflicted = status_of(first, chat, state._replace(conflicts=("model m is taken",)), NOW)
-    assert status_of(conflicted, chat, state._replace(conflicts=("model m is taken",)), later) == conflicted
+    taken = state._replace(conflicts=(Conflict(Name("model", "m"), "model m is taken", "uid"),))
+    conflicted = status_of(first, chat, taken, NOW)
+    assert status_of(conflicted, chat, taken, later) == conflicted
     assert json.dumps(status_of(conflicted, chat, state, later)["conditions"]).count('"False"') == 1

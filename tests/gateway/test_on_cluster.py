@@ -1,16 +1,21 @@
 """``pilotage gateway`` beside a real API server, as the service account that is installed for it, with real traffic."""
 
+import contextlib
+
 import pytest
 
 from field.edge import NoNetwork
 from field.ground.backends import PORT
 from pilotage.kinds import powers
 from pilotage.kinds.crds import crds
-from pilotage.kinds.names import GATEWAY_ROUTES
-from pilotage.kube import Client, Propagation, load_config
+from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES
+from pilotage.kube import Client, Forbidden, Invalid, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.operator.install import Values, manifests
+from pilotage.runtime import find_condition
 from tests.gateway.enclave import ACCOUNT, Enclave, install_account
 from tests.gateway.town import Town
-from tests.kinds.objects import install
+from tests.kinds.objects import endpoint, install
+from tests.operator.installing import PLURALS
 from tests.support.tools import unavailable
 from tests.support.waiting import eventually
 from tests.teardown.staged import force_away
@@ -98,3 +103,88 @@ async def answered(enclave, when, by, times=20):
 
 async def failed(enclave, status, words):
     return any(each.startswith(status) and words in each for each in enclave.report(HOST)["failures"])
+
+
+@pytest.fixture
+def tenants(own_cluster, namespace):
+    """Two namespaces, and in each a user with the role `edit`, to which ours is added."""
+    made = []
+    for obj in manifests(Values(namespace=namespace)):
+        if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] in ("pilotage-edit", "pilotage-view"):
+            path = PLURALS["ClusterRole"].path("")
+            obj["metadata"]["name"] += f"-{namespace}"
+            own_cluster.request("POST", path, obj)
+            made.append(f"{path}/{obj['metadata']['name']}")
+    with own_cluster.namespace("tenant-b", for_pods=False) as other:
+        for each, user in ((namespace, "editor-a"), (other, "editor-b")):
+            own_cluster.request(
+                "POST",
+                PLURALS["RoleBinding"].path(each),
+                {
+                    "apiVersion": "rbac.authorization.k8s.io/v1",
+                    "kind": "RoleBinding",
+                    "metadata": {"name": "tenant"},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+                    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+                },
+            )
+        yield namespace, other
+    for path in made:
+        force_away(own_cluster, path)
+
+
+async def test_no_tenant_with_edit_takes_a_name_that_another_holds(own_cluster, tenants, enclave, token):
+    a, b = tenants
+    async with contextlib.AsyncExitStack() as stack:
+        user = await stack.enter_async_context(Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))))
+        await install(user)
+        kubeconfig = str(own_cluster.user("editor-a"))
+        attacker = await stack.enter_async_context(Client.connect(load_config(kubeconfig=kubeconfig)))
+        town = Users(user)
+        for namespace, name in ((a, "greedy-1"), (b, "chat-1")):
+            await town.slice(namespace, name, PORT, address=enclave.backend(name))
+        enclave.start_gateway(token)
+        await town.route(a, "old", {"greedy-1": 100})
+        await town.route(b, "chat", {"chat-1": 100}, models=["gpt"], host=HOST)
+        enclave.load(HOST, clients=1, pause=0.0, streams=0)
+        await answered(enclave, "answers", "chat-1")
+
+        # The tenant may deploy, and nothing that it may write reaches further: not a route, not its status, no host
+        # that is an address.
+        await eventually(lambda: may_deploy(attacker, a))
+        stolen = {"spec": {"models": ["gpt"], "host": HOST, "path": "/"}}
+        for subresource, patch in (("", stolen), ("status", {"status": {"claims": []}})):
+            with pytest.raises(Forbidden):
+                await attacker.patch(GATEWAY_ROUTES, ObjectKey(a, "old"), merge_patch(patch), subresource=subresource)
+        for host in ("127.0.0.1", "127.1", "0x7f.1", "*.0.0.1", "localhost", "x.localhost", "*.com", "gateway"):
+            with pytest.raises(Invalid, match="host"):
+                await attacker.create(
+                    ENDPOINTS, endpoint("e", {"route": {"kind": "Gateway", "host": host}}), namespace=a
+                )
+
+        # Its old route claims what the other one holds, as the operator would write it for an endpoint of that name.
+        for wish in ({"models": ["gpt"], "host": HOST}, {"models": ["gpt"], "host": HOST, "path": "/v1"}):
+            await town.route(a, "old", {"greedy-1": 100}, **wish)
+            said = await user.get(GATEWAY_ROUTES, ObjectKey(a, "old"))
+            condition = find_condition(said.get("status", "conditions"), "Conflicted")
+            assert (condition["status"], "model gpt leads to" in condition["message"]) == ("True", True)
+            assert b not in condition["message"]
+        # The control plane is killed: the next one knows who holds what from the statuses alone.
+        enclave.control().kill()
+        await town.route(a, "old", {"greedy-1": 100}, models=["gpt"], host=HOST, path="/v2")
+        enclave.mark(HOST)
+        await answered(enclave, "after", "chat-1")
+        report = enclave.stop_load(HOST)
+        assert (report["answers"].keys() | report["after"].keys(), report["failed"]) == ({"chat-1"}, 0)
+        holder = await town.settled(b, "chat")
+        assert {each["name"] for each in holder.get("status", "claims") if each["held"]} >= {"gpt", HOST}
+
+
+async def may_deploy(client, namespace):
+    """Once the API server has added our role to `edit`."""
+    try:
+        await client.list(ENDPOINTS, namespace)
+        await client.create(ENDPOINTS, endpoint("probe"), namespace=namespace)
+    except Forbidden:
+        return False
+    return True

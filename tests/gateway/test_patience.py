@@ -16,9 +16,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def impatient(tmp_path_factory):
-    """Silence of a second is too long, and so are two for a body; a Service takes one request, and lets one wait."""
+    """Silence of three seconds is too long, of a client that should send more one; and so are two for a body. A Service
+    takes one request, and lets one wait."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resources, "SILENCE_SECONDS_MAX", 1)
+        patch.setattr(resources, "SILENCE_SECONDS_MAX", 3)
+        patch.setattr(resources, "HELD_SILENCE_SECONDS_MAX", 1)
         patch.setattr(resources, "UPLOAD_SECONDS_MAX", 2)
         patch.setattr(resources, "IDLE_SECONDS_MAX", 1)
         patch.setattr(resources, "PLENTY", 1)
@@ -65,11 +67,16 @@ async def test_silence_and_slow_bodies_end_in_words(impatient):
     """Before it is known where a request goes, and after; and what never stops coming ends, too."""
     ns = await impatient.namespace()
     server = await impatient.server(ns, "a-1")
+    other = await impatient.server(ns, "a-2")
     await impatient.route(ns, "aye", {"a-1": 100})
+    await impatient.route(ns, "bye", {"a-2": 100}, models=["bye"])
     held = asyncio.create_task(impatient.post(f"/endpoints/{ns}/aye/", {"hold": True}))
+    thinking = asyncio.create_task(impatient.ask("bye", hold=True))
     stalled, trickling = await asyncio.gather(Upload(impatient).stalled(), Upload(impatient).trickling())
     assert stalled == (504, "idle_timeout")
-    assert trickling == (408, "upload_timeout")
+    assert trickling == (408, "upload_timeout")  # by now, two seconds are over
+    other.release.set()
+    assert await thinking == (200, {"server": "a-2"})  # a server may think for longer than a client may stall
     assert code(await held) == (504, "idle_timeout")
     server.release.set()
 

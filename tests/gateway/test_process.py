@@ -25,11 +25,11 @@ from pilotage.gateway.accesslog import LOG_BYTES_MAX, put_aside, rotate
 from pilotage.gateway.admin import Admin, Silent, Slow
 from pilotage.gateway.child import Child
 from pilotage.gateway.envoy import NoEnvoy, drain, find
-from pilotage.gateway.keeper import NOBODY
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kinds.crds import crds
 from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Client, load_config
+from pilotage.system.unprivileged import NOBODY
 from pilotage.up import parts
 from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
 from pilotage.up.parts import GATEWAY, Wishes
@@ -267,7 +267,7 @@ async def test_a_life_of_the_command(attentive, folder):
 
     # SIGTERM in the middle of a stream: no new connection, and the stream ends as it should.
     async with running.http.post(
-        f"{running.url}/endpoints/aye/", json={"stream": 4, "pause": True}, headers={"Connection": "close"}
+        f"{running.url}/endpoints/{ns}/aye/", json={"stream": 4, "pause": True}, headers={"Connection": "close"}
     ) as stream:
         await eventually(lambda: begun(server), SECONDS_MAX)
         running.process.send_signal(signal.SIGTERM)
@@ -288,7 +288,7 @@ async def test_a_second_signal_does_not_wait_and_says_what_was_cut(running):
     ns = await running.namespace()
     server = await running.server(ns, "c-1")
     await running.route(ns, "cut", {"c-1": 100})
-    asked = asyncio.create_task(running.post("/endpoints/cut/", {"hold": True}))
+    asked = asyncio.create_task(running.post(f"/endpoints/{ns}/cut/", {"hold": True}))
     await eventually(lambda: begun(server), SECONDS_MAX)
     running.process.send_signal(signal.SIGTERM)
     await eventually(lambda: refused(running), SECONDS_MAX)
@@ -319,7 +319,7 @@ async def test_what_is_taken_is_said_in_one_sentence_and_nothing_outlives_the_co
     shared.mkdir()
     shared.chmod(0o777)
     open_to_all = await asyncio.to_thread(said, "--run", str(shared), "--listen", "127.0.0.1:0")
-    assert (open_to_all[0], "others can write there" in open_to_all[1]) == (1, True)
+    assert (open_to_all[0], "other users can write to" in open_to_all[1]) == (1, True)
     named = await asyncio.to_thread(said, *other[:3], "somewhere:8080")
     assert (named[0], "'somewhere' is no IP address" in named[1]) == (2, True)
 

@@ -49,19 +49,23 @@ async def test_unknown_models_and_paths_are_told_what_to_do(town, ns):
 async def test_paths_lead_to_an_endpoint_and_are_taken_off(town, ns):
     server = await town.server(ns, "c-1")
     await town.route(ns, "cee", {"c-1": 100})
+    base = f"/endpoints/{ns}/cee"
     for path in (
-        "/endpoints/cee",
-        "/endpoints/cee/",
-        "/endpoints/cee/v1/chat?q=/endpoints/cee/",
-        f"/endpoints/{ns}/cee/v1/chat",
-        "//endpoints//cee///v1/chat",
-        "/endpoints/other/../cee/v1/%2e/chat",
+        base,
+        f"{base}/",
+        f"{base}/v1/chat?q={base}/",
+        f"{base}/v1/chat",
+        f"//endpoints//{ns}///cee///v1/chat",
+        f"/endpoints/other/../{ns}/cee/v1/%2e/chat",
+        f"/endpoints/{ns}%2Fcee%2fv1/chat",
+        f"/endpoints\\{ns}%5Ccee/v1/chat",
     ):
         async with town.http.post(_raw(town, path), json={}) as answer:
             assert await answer.json() == {"server": "c-1"}, path
     seen = [path for _, path in server.requests]
-    assert seen == ["/", "/", "/v1/chat?q=/endpoints/cee/", "/v1/chat", "/v1/chat", "/v1/chat"]
-    assert code(await town.get("/endpoints/ceed/x")) == (404, "not_found")
+    assert seen == ["/", "/", f"/v1/chat?q={base}/", *["/v1/chat"] * 5]
+    for path in (f"{base}d/v1/x", "/endpoints/cee/v1/x", f"/endpoints/{ns.upper()}/cee/v1/x", f"/Endpoints/{ns}/cee"):
+        assert code(await town.get(path)) == (404, "not_found"), path
 
 
 async def test_hosts_lead_to_an_endpoint_with_the_path_as_it_is(town, ns):
@@ -71,10 +75,48 @@ async def test_hosts_lead_to_an_endpoint_with_the_path_as_it_is(town, ns):
     named = {"Host": "chat.example.com:8080"}
     assert await town.get("/v1/x", headers=named) == (200, {"server": "h-1"})
     assert await town.get("/deep/er/y", headers=named) == (200, {"server": "p-1"})
-    assert await town.get("/deep/erlang", headers=named) == (200, {"server": "h-1"})
-    assert (whole.requests, part.requests) == ([("GET", "/v1/x"), ("GET", "/deep/erlang")], [("GET", "/deep/er/y")])
+    assert code(await town.get("/deep/erlang", headers=named)) == (404, "not_found")
+    assert (whole.requests, part.requests) == ([("GET", "/v1/x")], [("GET", "/deep/er/y")])
     await town.delete_route(ns, "whole")
     assert code(await town.get("/elsewhere", headers=named)) == (404, "not_found")
+
+
+async def test_of_a_server_only_what_is_for_clients_is_passed_on(town, ns):
+    server = await town.server(ns, "s-1")
+    host = "shown.example.com"
+    await town.route(ns, "shown", {"s-1": 100}, models=["shown"], host=host)
+    inference = ["/", "/v1/chat/completions", "/v1/models", "/health", "/tokenize?x=/slots", "/completion", "/v1/"]
+    for path in inference:
+        for asked, headers in ((f"/endpoints/{ns}/shown{path}", {}), (path, {"Host": host})):
+            async with town.http.get(_raw(town, asked), headers=headers) as answer:
+                assert (answer.status, await answer.json()) == (200, {"server": "s-1"}), asked
+    passed = [path for path in inference for _ in range(2)]
+    assert [path for _, path in server.requests] == passed
+    administration = [
+        *("/slots", "/slots/0?action=save", "/props", "/lora-adapters", "/metrics", "/models/load", "/tools"),
+        *("/v1/load_lora_adapter", "/v1/unload_lora_adapter/", "/v1/internal/model/load", "/update_weights_from_disk"),
+        *("/v1/%6coad_lora_adapter", "/v1/load%5flora_adapter", "/v1/%69nternal/model/load"),
+        *(
+            "/v1/../slots",
+            "/v1/%2e%2e/slots",
+            "/v1/..%2Fslots",
+            "/v1%2F..%5Cslots",
+            "//slots",
+            "/%73lots",
+            "/slots?/v1/",
+        ),
+        *("/healthz", "/health/slots", "/slots;/v1/x", "/SLOTS", "/v1"),
+    ]
+    for path in administration:
+        for asked, headers in ((f"/endpoints/{ns}/shown{path}", {}), (path, {"Host": host})):
+            async with town.http.post(_raw(town, asked), json={"model": "shown"}, headers=headers) as answer:
+                assert code((answer.status, await answer.json())) == (404, "not_found"), asked
+    for path in ("/v1/load_lora_adapter", "/v1/internal/model/load"):  # by model, too
+        assert code(await town.post(path, {"model": "shown"})) == (404, "not_found")
+    assert [path for _, path in server.requests] == passed
+    # Who names a path of a host has said what is to be reached.
+    await town.route(ns, "shown", {"s-1": 100}, host=host, path="/slots")
+    assert await town.get("/slots/0", headers={"Host": host}) == (200, {"server": "s-1"})
 
 
 async def test_the_list_of_models_is_what_is_served_now(town, ns):
@@ -226,7 +268,7 @@ async def test_clients_cannot_set_time_outs_or_retries_by_headers(town, ns):
     assert not wishes.keys() & {name.lower() for name in server.headers[0]}
 
 
-async def test_the_oldest_route_wins_a_name_and_the_other_says_so(town):
+async def test_the_first_route_has_a_name_and_the_other_says_so(town):
     first, second = sorted([await town.namespace(), await town.namespace()])
     await town.server(first, "n-1")
     await town.server(second, "n-2")
@@ -234,15 +276,13 @@ async def test_the_oldest_route_wins_a_name_and_the_other_says_so(town):
     later = await town.route(second, "same", {"n-2": 100}, models=["contested", "own"], host="contested.example.com")
     (condition,) = later.get("status", "conditions")
     assert (condition["type"], condition["status"]) == ("Conflicted", "True")
-    assert f"model contested leads to GatewayRoute {first}/same" in condition["message"]
-    assert "host contested.example.com/" in condition["message"]
-    assert (
-        f"path /endpoints/same leads to GatewayRoute {first}/same, which was there first "
-        f"(this one is at /endpoints/{second}/same)" in condition["message"]
+    assert condition["message"] == (
+        "model contested leads to an endpoint of another namespace, which has it; "
+        "host contested.example.com/ leads to an endpoint of another namespace, which has it"
     )
     assert await town.ask("contested") == (200, {"server": "n-1"})
     assert await town.ask("own") == (200, {"server": "n-2"})
-    assert await town.get("/endpoints/same/") == (200, {"server": "n-1"})
+    assert await town.get(f"/endpoints/{first}/same/") == (200, {"server": "n-1"})
     assert await town.get(f"/endpoints/{second}/same/") == (200, {"server": "n-2"})
     await town.delete_route(first, "same")
     assert await town.ask("contested") == (200, {"server": "n-2"})
@@ -308,7 +348,7 @@ async def test_a_server_that_closes_its_connection_without_a_word_loses_no_reque
             answers = []
             for _ in range(20):
                 body = {"headers": {"Content-Type": "application/json"}, "data": b"{}"}
-                async with town.http.post(f"{town.url}/endpoints/closing/v1/x", **body) as answer:
+                async with town.http.post(f"{town.url}/endpoints/{ns}/closing/v1/x", **body) as answer:
                     await answer.read()
                     answers.append(answer.status)
             return answers

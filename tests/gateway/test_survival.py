@@ -99,7 +99,7 @@ async def test_a_port_that_is_taken_is_said_and_tried_again(tmp_path):
                 assert (answer.status, "Address already in use" in await answer.text()) == (503, True)
             taken.close()
             await town.settled(ns, "eee")
-            await eventually(lambda: served(town, "/endpoints/eee/"))
+            await eventually(lambda: served(town, f"/endpoints/{ns}/eee/"))
 
 
 async def served(town, path):
@@ -115,7 +115,7 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
         old = await town.server(ns, "d-1")
         await town.server(ns, "d-2")
         await town.route(ns, "dee", {"d-1": 100})
-        held = asyncio.create_task(town.post("/endpoints/dee/", {"hold": True}))
+        held = asyncio.create_task(town.post(f"/endpoints/{ns}/dee/", {"hold": True}))
         await holds(lambda: bool(old.requests))
         await town.route(ns, "dee", {"d-1": 100, "d-2": 0})
         route = await town.route(ns, "dee", {"d-2": 100})
@@ -141,7 +141,7 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
         await holds(lambda: [*town.control.program.endpoints] == [f"{ns}_d-2_80"])  # as soon as Envoy has said so
         key = ObjectKey(ns, "dee")
         await until(town.user, GATEWAY_ROUTES, key, lambda obj: "counts" not in obj.get("status"))
-        assert await town.get("/endpoints/dee/") == (200, {"server": "d-2"})
+        assert await town.get(f"/endpoints/{ns}/dee/") == (200, {"server": "d-2"})
 
 
 async def metrics(town):

@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kinds.names import ENDPOINTS
-from pilotage.kube import ObjectKey, merge_patch
+from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
 from pilotage.runtime import Manager, find_condition
 from tests.controllers.host_town import Agent
 from tests.gateway.town import Server
@@ -38,10 +38,11 @@ async def operated(town, ns):
     """An operator for one namespace, and a Host with a server on it."""
     await install(town.user)
     for name in ("pilotage-system", "pilotage-hosts"):
-        await town.user.create(NAMESPACES, {"metadata": {"name": name}})
+        with contextlib.suppress(AlreadyExists):
+            await town.user.create(NAMESPACES, {"metadata": {"name": name}})
     server = await Server("near").start()
     manager = Manager(town.world.client("operator"), name="operator", seed=1)
-    add_endpoints(manager, Options(NobodyLooks(), server="sim", watched=ns))
+    add_endpoints(manager, Options(NobodyLooks(), server="sim", watched=ns, gateway_url=town.url))
     running = asyncio.create_task(manager.run())
     agent = asyncio.create_task(Near(town, server).run())
     try:
@@ -85,3 +86,40 @@ async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(tow
         await town.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/better"}}}))
         await programmed("ProvenByProxy")
         assert await town.get("/better", headers={"Host": HOST}) == (200, {"server": "near"})
+
+
+async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(town, ns):
+    other = await town.namespace()
+    await town.server(other, "first")
+    await town.route(other, "first", {"first": 100}, models=["wanted"], host="wanted.example.com")
+    key = ObjectKey(ns, "wanted")
+    spec = {
+        "model": {"source": "hf://org/repo/model.gguf"},
+        "placement": {"kind": "Host", "host": "near"},
+        "route": {"kind": "Gateway", "host": "wanted.example.com"},
+    }
+
+    async def in_phase(phase):
+        obj = await until(town.user, ENDPOINTS, key, lambda each: each.get("status", "phase") == phase)
+        assert obj is not None
+        return obj.get("status")
+
+    async with operated(town, ns):
+        await town.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
+        status = await in_phase("Degraded")
+        degraded = find_condition(status["conditions"], "Degraded")
+        assert (degraded["status"], degraded["reason"]) == ("True", "NameConflict")
+        assert "model wanted leads to an endpoint of another namespace" in degraded["message"]
+        assert "host wanted.example.com/ leads to an endpoint of another namespace" in degraded["message"]
+        assert other not in degraded["message"]  # that is not for this tenant to know
+        assert find_condition(status["conditions"], "Available")["status"] == "True"
+        # What it prints as its URL does lead here, and not to who has its host.
+        assert status["url"] == f"{town.url}/endpoints/{ns}/wanted/v1"
+        assert await town.get(f"/endpoints/{ns}/wanted/v1/models") == (200, {"server": "near"})
+        assert await town.ask("wanted") == (200, {"server": "first"})
+
+        await town.delete_route(other, "first")
+        status = await in_phase("Serving")
+        assert find_condition(status["conditions"], "Degraded")["status"] == "False"
+        assert status["url"] == f"http://wanted.example.com:{town.settings.port}/v1"
+        assert await town.ask("wanted") == (200, {"server": "near"})

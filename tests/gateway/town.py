@@ -89,7 +89,15 @@ class Server:
 class Town:
     """One Envoy with its control plane. Tests take a namespace each."""
 
-    def __init__(self, folder: Path, world: World, *, grace_seconds: float = 605.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        world: World,
+        *,
+        grace_seconds: float = 605.0,
+        reserve_seconds: float = 0.0,
+        memory_bytes: int = 1024**3,
+    ) -> None:
         self.folder = Folder(folder)
         self.world = world
         self.settings = Settings(
@@ -100,6 +108,7 @@ class Town:
         )
         self.user: Client = world.client("user")
         self.grace_seconds = grace_seconds
+        self.reserve_seconds = reserve_seconds
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=False), timeout=aiohttp.ClientTimeout(total=None)
         )
@@ -107,7 +116,7 @@ class Town:
         self._running: asyncio.Task[None] | None = None
         env = {"PATH": os.environ["PATH"]}
         self.control = self._control()
-        self.envoy = envoy.child(envoy.find(), self.folder, env=env)
+        self.envoy = envoy.child(envoy.find(), self.folder, env=env, memory_bytes=memory_bytes)
         self._keeping: asyncio.Task[None] | None = None
 
     @property
@@ -127,7 +136,12 @@ class Town:
         return self.control
 
     def _control(self) -> Control:
-        return Control(self.settings, self.world.client("gateway"), grace_seconds=self.grace_seconds)
+        return Control(
+            self.settings,
+            self.world.client("gateway"),
+            grace_seconds=self.grace_seconds,
+            reserve_seconds=self.reserve_seconds,
+        )
 
     async def stop_control(self) -> None:
         """As abruptly as a process ends."""
@@ -272,12 +286,13 @@ def code(answer: tuple[int, Any]) -> tuple[int, str]:
 
 
 @contextlib.asynccontextmanager
-async def gateway_town(folder: Path, *, port: int = 0, wait: bool = True, **options: Any) -> AsyncIterator[Town]:
-    """All of it, with our kinds installed. `wait`: until Envoy listens."""
+async def gateway_town(
+    folder: Path, *, port: int = 0, wait: bool = True, names: tuple[str, ...] = (), **options: Any
+) -> AsyncIterator[Town]:
+    """All of it, with our kinds installed. `wait`: until Envoy listens. `names`: the gateway's own."""
     async with World(latency=(0.0, 0.0)) as world:
         town = Town(folder, world, **options)
-        if port:
-            town.settings = msgspec.structs.replace(town.settings, port=port)
+        town.settings = msgspec.structs.replace(town.settings, port=port or town.settings.port, names=names)
         await install(town.user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
         await town.start(wait=wait)
         try:

@@ -42,6 +42,29 @@ REFUSED = [
     (ENDPOINTS, endpoint("b", {"autoscaling": {"min": 3, "max": 2}}), "min must not be greater than max"),
     (ENDPOINTS, endpoint("b", {"autoscaling": {}}), "spec.autoscaling.max: Required value"),
     (ENDPOINTS, endpoint("b", {"replicas": -1}), "spec.replicas"),
+    (ENDPOINTS, endpoint("b", {"replicas": 1001}), "spec.replicas"),
+    (ENDPOINTS, endpoint("b", {"autoscaling": {"max": 1001}}), "spec.autoscaling.max"),
+    (ENDPOINTS, endpoint("b", {"autoscaling": {"min": 1001, "max": 1000}}), "spec.autoscaling.min"),
+    (ENDPOINTS, endpoint("b", {"autoscaling": {"max": 2, "targetConcurrency": 2**40}}), "targetConcurrency"),
+    (ENDPOINTS, endpoint("b", {"placement": {**HOST, "priority": 2**40}}), "spec.placement.priority"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"args": ["a"] * 513}}), "spec.runtime.args"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"args": ["a" * 16385]}}), "spec.runtime.args[0]"),
+    (ENDPOINTS, endpoint("b", {"runtime": {"env": [{"name": "A", "value": "a" * 32769}]}}), "env[0].value"),
+    (ENDPOINTS, endpoint("b", {"nodeSelector": {f"k{number}": "v" for number in range(65)}}), "spec.nodeSelector"),
+    (ENDPOINTS, endpoint("b", {"tolerations": [{"key": "k" * 317}]}), "spec.tolerations[0].key"),
+    (ENDPOINTS, endpoint("b", {"cache": {"size": "1" * 33}}), "spec.cache.size"),
+    (ENDPOINTS, endpoint("b", {"resources": {"limits": {"cpu": "1" * 33}}}), "spec.resources.limits.cpu"),
+    (
+        ENDPOINTS,
+        endpoint("b", {"route": {"kind": "HTTPProxy", "host": "a.example.com", "tls": {"name": "team-b/certificate"}}}),
+        "spec.route.tls.name",
+    ),
+    (ENDPOINTS, endpoint("b", {"model": {"source": "hf://a/b", "secretRef": {"name": "../s"}}}), "secretRef.name"),
+    (
+        ENDPOINTS,
+        endpoint("b", {"route": {"kind": "HTTPRoute", "gateway": {"name": "g", "namespace": "a/b"}}}),
+        "spec.route.gateway.namespace",
+    ),
     (ENDPOINTS, endpoint("b", {"resources": {"limits": {"cpu": "many"}}}), "spec.resources.limits.cpu"),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute"}}), "an HTTPRoute needs route.gateway"),
     (ENDPOINTS, endpoint("b", {"route": {"gateway": {"name": "g"}}}), "gateway is for route.kind HTTPRoute"),
@@ -53,6 +76,7 @@ REFUSED = [
     (MODELS, model("b", {"sha256": "abc"}), "spec.sha256"),
     (MODELS, {"metadata": {"name": "b"}}, "spec: Required value"),
     (TEARDOWNS, teardown("b", {"reason": "Bored"}), 'Unsupported value: "Bored"'),
+    (TEARDOWNS, teardown("b", {"ttlSecondsAfterFinished": 2**40}), "spec.ttlSecondsAfterFinished"),
     (PROCESSES, process("b", {"service": ""}), "spec.service"),
     (PROCESSES, process("b", {"model": {"name": "qwen"}}), "spec.model.source: Required value"),
     (PROCESSES, process("b", {"drainSeconds": -1}), "spec.drainSeconds"),
@@ -63,6 +87,7 @@ REFUSED = [
 
 TAKEN = [
     (ENDPOINTS, endpoint("a" * 52)),
+    (ENDPOINTS, endpoint("b", {"replicas": 1000, "autoscaling": {"min": 1000, "max": 1000}})),
     (ENDPOINTS, endpoint("b", {"model": {"source": "hf://a/b", "secretRef": {"name": "s"}}})),
     (ENDPOINTS, endpoint("b", {"runtime": {"name": "custom", "image": "i", "command": ["serve"], "port": 80}})),
     (ENDPOINTS, endpoint("b", {"placement": HOST, "route": {"kind": "Gateway"}})),
@@ -112,6 +137,25 @@ async def test_harbor_refuses_the_same():
         client = world.client("admin")
         await install(client)
         assert await refusals(client, "default") == []
+
+
+async def scale_too_far(client: Client, namespace: str) -> None:
+    made = await client.create(ENDPOINTS, endpoint("scaled"), namespace=namespace)
+    with pytest.raises(Invalid, match="replicas"):
+        await client.patch(ENDPOINTS, made.key, merge_patch({"spec": {"replicas": 1001}}), subresource="scale")
+    assert (await client.get(ENDPOINTS, made.key)).get("spec", "replicas") == 1
+
+
+async def test_a_real_server_scales_no_further_than_the_bound(client, namespace):
+    await scale_too_far(client, namespace)
+
+
+@virtual
+async def test_harbor_scales_no_further_either():
+    async with World(latency=(0, 0)) as world:
+        client = world.client("admin")
+        await install(client)
+        await scale_too_far(client, "default")
 
 
 async def test_a_real_server_fills_in_what_the_types_have_as_defaults(client, namespace):
@@ -164,6 +208,46 @@ async def test_a_process_is_placed_once(client, namespace):
     for elsewhere in ("gpu-2", None):
         with pytest.raises(Invalid, match="a HostProcess stays on its Host"):
             await client.patch(PROCESSES, made.key, merge_patch({"spec": {"host": elsewhere}}))
+
+
+CHANGES = (
+    {"runtime": {"command": ["/bin/sh", "-c", "id"]}},
+    {"runtime": {"args": ["--path", "/"]}},
+    {"model": {"source": "file:///etc/passwd"}},
+    {"service": "kubernetes"},
+    {"priority": 1000},
+    {"protected": True},
+    {"memoryBytes": 1},
+    {"port": 8080},
+    {"hostName": "gpu-2"},
+    {"drainSeconds": 0},
+)
+
+
+async def changes_taken(client: Client, namespace: str) -> list[Json]:
+    """Of the spec of a process, which is what runs on a machine: those that the server lets somebody make."""
+    made = await client.create(PROCESSES, process("fixed"), namespace=namespace)
+    taken = []
+    for change in CHANGES:
+        try:
+            await client.patch(PROCESSES, made.key, merge_patch({"spec": change}))
+        except Invalid as error:
+            taken += [] if "another spec is another process" in error.message else [change]
+        else:
+            taken.append(change)
+    return taken
+
+
+async def test_what_a_process_runs_is_never_changed(client, namespace):
+    assert await changes_taken(client, namespace) == []
+
+
+@virtual
+async def test_what_a_process_runs_is_never_changed_on_harbor_either():
+    async with World(latency=(0, 0)) as world:
+        client = world.client("admin")
+        await install(client)
+        assert await changes_taken(client, "default") == []
 
 
 def renamed(crd: Json, group: str) -> Json:
@@ -260,6 +344,31 @@ def test_kubectl_explains_every_field_of_a_spec():
     expected = ("name", "kind", "apiVersion", "resource", "namespace", "uid", "value")
     left = [each for each in silent if each.rpartition(".")[2] not in expected and ".timeouts." not in each]
     assert left == []
+
+
+def unbounded(schema: Json, path: str, *, numbers: bool) -> list[str]:
+    """The texts, lists and maps in a schema that may be as large as anybody likes; numbers, if they are asked for."""
+    found = []
+    if schema.get("type") == "string" and "enum" not in schema and "maxLength" not in schema:
+        found.append(path)
+    if numbers and schema.get("type") == "integer" and not {"minimum", "maximum"} <= schema.keys():
+        found.append(path)
+    if "items" in schema:
+        found += [path] if "maxItems" not in schema else []
+        found += unbounded(schema["items"], f"{path}[]", numbers=numbers)
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        found += [path] if "maxProperties" not in schema else []
+        found += unbounded(values, f"{path}{{}}", numbers=numbers)
+    for name, each in schema.get("properties", {}).items():
+        found += unbounded(each, f"{path}.{name}", numbers=numbers)
+    return found
+
+
+@pytest.mark.parametrize("crd", crds(), ids=lambda crd: crd["spec"]["names"]["kind"])
+def test_every_text_list_map_and_number_that_a_person_writes_has_a_bound(crd):
+    fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert unbounded(fields["spec"], "spec", numbers=True) == []
+    assert unbounded(fields.get("status", {}), "status", numbers=False) == []
 
 
 def test_what_no_structural_schema_can_say_is_an_error():

@@ -201,7 +201,8 @@ async def test_a_missing_command_comes_with_its_install_hint(plugin: Plugin) -> 
     with pytest.raises(CredentialsError) as raised:
         await config.credentials.headers()
     place = f"{plugin.folder}/config: users[u].user.exec"
-    assert str(raised.value) == f"{place}: aws-☃ is not there, or cannot be executed. Run:\n [1mbrew install aws"
+    said = f"{place}: aws-☃ is not there, or cannot be executed. Run:\n\\u001b[1mbrew install aws\\u0007"
+    assert str(raised.value) == said
     with pytest.raises(
         CredentialsError, match=r"gone is not there, or cannot be executed\. Install it, or correct the command\."
     ):
@@ -269,7 +270,7 @@ async def test_a_failure_shows_what_the_plugin_said_and_not_what_it_printed(plug
         "Run it by hand to see why. It said: x"
     )
     assert message.startswith(start)
-    assert message.endswith("x\nnot  [31mlogged in")
+    assert message.endswith("x\nnot \\u001b[31mlogged in")
     assert len(message) < len(start) + 2100
     assert SECRET not in message
 
@@ -451,7 +452,7 @@ def test_a_plugin_that_does_not_end_is_ended_with_its_children(tmp_path: Path, k
             await hello.ended
             assert str(raised.value) == (
                 f"here: exec: {sys.executable} did not finish within 60 s, and was ended. "
-                "It said: visit https://login.example [31m to log in"
+                "It said: visit https://login.example\\u001b[31m to log in"
             )
 
     run_warp(test())

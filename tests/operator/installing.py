@@ -19,6 +19,13 @@ PLURALS = {
     "Service": Resource("", "v1", "services", "Service"),
     "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     "Deployment": Resource("apps", "v1", "deployments", "Deployment"),
+    **{
+        kind: Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
+        for kind, plural in (
+            ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+            ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        )
+    },
 }
 
 

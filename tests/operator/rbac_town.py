@@ -11,8 +11,9 @@ from typing import NamedTuple
 import structlog
 
 from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
+from pilotage.controllers.seals import SECRETS
 from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
-from pilotage.kube import Client, Json, ObjectKey, Resource, merge_patch
+from pilotage.kube import Client, Json, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models.blocking import inline
 from pilotage.operator import rbac
 from pilotage.operator.install import NAME, Values, manifests
@@ -63,7 +64,7 @@ def installed(lost: Sequence[Power]) -> list[Json]:
     for obj in objects:
         if obj["kind"] in ("ClusterRole", "Role") and obj["metadata"]["name"] in (NAME, f"{NAME}-hosts"):
             obj["rules"] = [
-                {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": verbs}
+                {**rule, "resources": [resource], "verbs": verbs}
                 for rule in obj["rules"]
                 for resource in rule["resources"]
                 if (verbs := [v for v in rule["verbs"] if Power(rule["apiGroups"][0], resource, v) not in lost])
@@ -126,6 +127,9 @@ async def play_without_each(
                 if role["kind"] in ROLES:
                     key = ObjectKey(role["metadata"].get("namespace", ""), NAME)
                     await user.patch(ROLES[role["kind"]], key, merge_patch({"rules": role["rules"]}))
+            for secret in world.objects(SECRETS, NAMESPACE):  # as at its first start
+                place = ObjectKey(NAMESPACE, secret["metadata"]["name"])
+                await user.delete(SECRETS, place, uid=secret["metadata"]["uid"], propagation=Propagation.BACKGROUND)
             async with _operator(world, folder) as (manager, running, lines):
                 await story(world, user, rule)
                 _note(world, seen)

@@ -50,7 +50,9 @@ def test_what_is_printed_is_what_was_asked_for():
 def test_agents_and_the_gateway_get_what_they_need_and_their_leases_a_place():
     objects = by_name(printed("-n", "ops"))
     assert objects["Namespace/pilotage-hosts"]
-    assert objects["ServiceAccount/pilotage-agent"]["metadata"]["namespace"] == "pilotage-hosts"
+    group = {"kind": "Group", "name": "system:serviceaccounts:pilotage-hosts", "apiGroup": "rbac.authorization.k8s.io"}
+    for binding in ("ClusterRoleBinding/pilotage-agent", "RoleBinding/pilotage-agent"):
+        assert objects[binding]["subjects"] == [group], "each Host has an account of its own, called like it"
     assert objects["ClusterRole/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_RULES]
     assert objects["Role/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_AT_HOME]
     assert objects["RoleBinding/pilotage-operator-hosts"]["subjects"][0]["namespace"] == "ops"
@@ -63,6 +65,17 @@ def test_agents_and_the_gateway_get_what_they_need_and_their_leases_a_place():
     assert verbs == {"gatewayroutes": follow, "gatewayroutes/status": {"patch"}, "endpointslices": follow}
     (bound,) = objects["ClusterRoleBinding/pilotage-gateway"]["subjects"]
     assert bound == {"kind": "ServiceAccount", "name": "pilotage-gateway", "namespace": "ops"}
+
+
+def test_placing_on_hosts_is_part_of_no_other_role():
+    objects = by_name(printed())
+    placing = objects["ClusterRole/pilotage-place-on-hosts"]
+    assert placing["rules"] == [{"apiGroups": ["pilotage.dev"], "resources": ["hosts"], "verbs": ["use"]}]
+    assert not [label for label in placing["metadata"]["labels"] if "aggregate" in label]
+    for role in ("edit", "view"):
+        assert "use" not in {
+            verb for rule in objects[f"ClusterRole/pilotage-{role}"]["rules"] for verb in rule["verbs"]
+        }
 
 
 def test_a_wrong_setting_is_refused_before_anything_is_installed():

@@ -6,14 +6,14 @@ import re
 import pytest
 
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED
-from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.kinds.names import ENDPOINTS, HOSTS, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
 from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
 from pilotage.operator import rbac
 from pilotage.runtime import LeaseLost
 from pilotage.serving.resources import SERVICES
 from pilotage.sim.loop import run_virtual
 from pilotage.sim.world import NotSettled, World
-from tests.kinds.objects import endpoint, model
+from tests.kinds.objects import endpoint, model, process
 from tests.operator.rbac_town import ALL, Outcome, Power, play, play_without_each, powers
 from tests.support.kinds import CRDS
 
@@ -142,11 +142,17 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
 
 
 async def start(world: World, user: Client, rule: rbac.Rule) -> None:
-    """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes; and the last one goes,
-    while its router is uninstalled.
+    """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes, or a process is on a Host;
+    and the last one goes, while its router is uninstalled.
     """
     await asyncio.sleep(2.0)
     if "list" in rule.verbs:
+        return
+    if "hostservices" in rule.resources:
+        labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT_UID: "e0e0"}
+        await user.create(HOSTS, {"metadata": {"name": "gpu-1"}, "spec": {}})
+        await user.create(PROCESSES, process("chat-1-0", {"host": "gpu-1"}, labels=labels), namespace=NAMESPACE)
+        await asyncio.sleep(5.0)
         return
     last = "customresourcedefinitions" in rule.resources
     spec = {"route": SPECS["proxied"]["route"]} if last else {}

@@ -2,12 +2,9 @@
 
 import asyncio
 
-import pytest
-import yaml
-
 from pilotage.kinds.names import ENDPOINTS, HOST_LEASES
 from pilotage.kube import Client, ObjectKey, Propagation, load_config
-from pilotage.operator.install import NAME, Values, manifests
+from pilotage.operator.install import NAME
 from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import Settings
 from tests.kinds.objects import endpoint, install
@@ -21,30 +18,6 @@ SPEC = {
     "resources": {"requests": {"cpu": 1}},
     "deletion": {"drainSeconds": 1},
 }
-
-
-@pytest.fixture
-def account(own_cluster, namespace_for_pods, tmp_path):
-    """The kubeconfig of the operator's service account, which has the installed roles and nothing else."""
-    rbac = [each for each in manifests(Values(namespace=namespace_for_pods)) if "Role" in each["kind"]]
-    for obj in rbac:  # those for the whole cluster get names of their own
-        if "namespace" not in obj["metadata"]:
-            obj["metadata"]["name"] += f"-{namespace_for_pods}"
-            if obj["kind"] == "ClusterRoleBinding":
-                obj["roleRef"]["name"] += f"-{namespace_for_pods}"
-    text = yaml.safe_dump_all(rbac)
-    hosts = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pilotage-hosts"}}
-    own_cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(hosts))
-    own_cluster.kubectl("create", "serviceaccount", NAME, "-n", namespace_for_pods)
-    own_cluster.kubectl("create", "-f", "-", input=text)
-    config = yaml.safe_load(own_cluster.kubeconfig.read_text())
-    token = own_cluster.kubectl("create", "token", NAME, "-n", namespace_for_pods).strip()
-    config["users"] = [{"name": "sa", "user": {"token": token}}]
-    config["contexts"][0]["context"]["user"] = "sa"
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    yield path
-    own_cluster.kubectl("delete", "--wait=false", "-f", "-", input=text)
 
 
 async def test_with_the_installed_roles_an_endpoint_comes_and_goes(own_cluster, namespace_for_pods, account, tmp_path):

@@ -320,6 +320,10 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "l0: &l0 {x: 1}\n" + "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 30)),
         "dump.yaml, line 7: its aliases stand for too much.",
     ),
+    "aliases of a long text": (
+        f"apiVersion: v1\nkind: Pod\nl0: &l0 {'x' * 100_000}\nl1:\n" + "- *l0\n" * 200,
+        "dump.yaml, line 172: its aliases stand for too much.",
+    ),
     "an alias of itself": ("a: &a [*a]\n", "dump.yaml, line 1: *a stands for nothing that was complete before it."),
 }
 

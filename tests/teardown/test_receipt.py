@@ -9,7 +9,7 @@ from pilotage.teardown.decision import Cause, Decision, Wait
 from pilotage.teardown.ledger import Disposition, Ledger, extend, merge
 from pilotage.teardown.phases import Phase
 from pilotage.teardown.prove import Proof, Read
-from pilotage.teardown.receipt import ObjectRecord, ReadRecord, ReceiptError, begin, conclude, load, save
+from pilotage.teardown.receipt import BYTES_MAX, ObjectRecord, ReadRecord, ReceiptError, begin, conclude, load, save
 from pilotage.teardown.telling import Outcome
 from tests.teardown.building import GONE, NOW, UNTIL, entry, ledger, seconds, uid
 
@@ -83,6 +83,9 @@ def test_one_that_is_running_is_written_before_anything_is_done_and_read_back(tm
         (b"{}", "its format is None"),
         (b'{"format": "pilotage.dev/receipt-v1"}', "missing required field"),
         (b"\xff\xfe", "not a receipt of Pilotage"),
+        (b'{"format": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"format": "' + b"x" * 1000 + b'"}', "its format is 'xxx[x]*$"),
+        (b" " * (BYTES_MAX + 1), "larger than 64 MiB"),
     ],
 )
 def test_what_is_no_receipt_is_refused_with_words(tmp_path, content, words):

@@ -137,7 +137,7 @@ async def test_what_is_wrong_is_said_with_what_would_be_right(client: Client, na
     with pytest.raises(TargetError, match=r"^There is no configmap/a -n typo: there is no namespace typo\."):
         await resolve(client, Discovery(client), ["cm/a"], namespace="typo")
     assert await refusal("cm", "wbe", "webb") == (
-        f"There is no configmap/wbe -n {namespace}. There is web.\n"
+        f"There is no configmap/wbe -n {namespace}. There is web. "
         f"There is no configmap/webb -n {namespace}. There is web."
     )
     assert await refusal("deploy,svc") == "Which deploy, svc? Add a name (deploy/NAME), or a selector (-l)."

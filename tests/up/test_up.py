@@ -16,8 +16,8 @@ import pytest
 
 from demo import __main__ as demo
 from pilotage.cli.up import _announce
-from pilotage.gateway.keeper import NOBODY
 from pilotage.kube import load_config
+from pilotage.system.unprivileged import NOBODY, SERVER_USER
 from pilotage.up import logs, remains
 from pilotage.up.layout import Layout, Note
 from tests.support.waiting import soon
@@ -43,20 +43,20 @@ def deploy(machine, name="assistant", model="v1", args=()):
     machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route Gateway")
 
 
+def programs(machine, name):
+    """The processes of a machine that are such a program."""
+    found = [psutil.Process(each.pid) for each in remains.marked(machine.data)]
+    return [each for each in found if "".join(each.cmdline()[:1]).endswith(f"/{name}")]
+
+
 def servers(machine):
     """The llama-servers that run for a machine."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if words and words[0].endswith("llama-server") and str(machine.folder) in " ".join(words):
-            found.append(process)
-    return found
+    return programs(machine, "llama-server")
 
 
 def envoys(machine):
     """The Envoys that run for a machine."""
-    found = [psutil.Process(each.pid) for each in remains.marked(machine.data)]
-    return [each for each in found if "".join(each.cmdline()[:1]).endswith("/envoy")]
+    return programs(machine, "envoy")
 
 
 def kill(layout, part):
@@ -93,6 +93,8 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     assert envoy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
     take_down = keep(machine, monkeypatch, capsys)
     assert machine.ask("assistant").startswith("I am the first version.")
+    whom = {each.uids().real for each in servers(machine)}
+    assert whom == ({int(SERVER_USER)} if os.geteuid() == 0 else {os.geteuid()}), "it can read nothing of ours"
     with pytest.raises(
         SystemExit, match=r"left behind: ServingEndpoint default/assistant, .*Service default/assistant"
     ):
@@ -146,6 +148,15 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
         kill(layout, part)
         soon(lambda: machine.answers("assistant"), "requests are answered")
         assert [each.pid for each in servers(machine)] == [server.pid], f"{part}: the server was started anew"
+    server.kill()
+    soon(lambda: server.pid not in {each.pid for each in servers(machine)}, "the server is gone")
+    soon(lambda: machine.answers("assistant"), "the agent, which the new API server lets in, has started another")
+    note = layout.read()
+    os.kill(note.supervisor.pid, signal.SIGKILL)
+    (machine.data / "up.json").unlink()
+    bring_up(machine)  # it ends what it finds, though nothing says that it is there
+    soon(lambda: machine.answers("assistant"), "the endpoint serves again")
+    assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
     note = layout.read()
     os.kill(note.supervisor.pid, signal.SIGKILL)
     machine.run("pilotage down --now")

@@ -22,6 +22,7 @@ from pilotage.agent import process_status, restart
 from pilotage.agent.easing import ease
 from pilotage.agent.journal import State
 from pilotage.agent.launch import census, logs, process
+from pilotage.agent.permission import Rules
 from pilotage.agent.pressure import Level
 from pilotage.agent.process_status import Said
 from pilotage.agent.registration import Registrar
@@ -75,6 +76,8 @@ class Means(NamedTuple):
     ports: Ports
     gauge: Gauge
     address: str
+    api_port: int
+    """Of an API server on this machine; 0 if it is elsewhere."""
     pace: Pace
     blocking: Blocking
 
@@ -104,13 +107,21 @@ class Agent:
         host.memory = lambda: (self._starter.total(), self._starter.free())
 
     def _make(self, context: Context) -> Reconcile:
-        settings, journal, keeping, prober, _, ports, gauge, address, pace, _ = self._means
+        settings, journal, keeping, prober, _, ports, gauge, address, api_port, pace, _ = self._means
         self._client, self._store, self._events = context.client, context.store, context.events
         self._speaker = Speaker(self._client, self._events, self._tally, address)
         self._registrar = Registrar(self._client, self._slices.store, journal, self._name, address, self._host.sure)
         self._takedown = Takedown(journal, self._registrar, prober, pace, self._tally)
         self._starter = Starter(
-            settings, journal, keeping, ports, pace, gauge=gauge, rng=context.rng, client=self._client
+            settings,
+            journal,
+            keeping,
+            ports,
+            pace,
+            gauge=gauge,
+            rng=context.rng,
+            client=self._client,
+            rules=lambda: Rules.of(settings, self._host.allowed_namespaces, api_port),
         )
         self._tending = Tending(journal, self._starter, self._registrar, prober, self._takedown, pace, self._tally)
         return self.reconcile
@@ -306,6 +317,7 @@ class Agent:
             self._events,
             self._tally,
             self.controller.queue.add,
+            self._means.settings,
             self._pace.pressure,
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pilotage.agent.host import HostKeeper
     from pilotage.agent.journal import Journal
     from pilotage.agent.pressure import Pressure
+    from pilotage.agent.settings import Settings
     from pilotage.agent.tally import Tally
     from pilotage.agent.ward import Ward
     from pilotage.kube import ObjectKey
@@ -33,6 +34,7 @@ async def ease(
     events: Recorder,
     tally: Tally,
     wake: Callable[[ObjectKey], None],
+    settings: Settings,
     seconds: float,
 ) -> None:
     """Until cancelled. Whoever is chosen is marked in its ward, and woken: the next look takes it down."""
@@ -45,7 +47,7 @@ async def ease(
             host.controller.queue.add(host.key)
             for obj in store.list():
                 wake(obj.key)
-        chosen = pressure.choose(monotonic(), candidates(journal, wards, store))
+        chosen = pressure.choose(monotonic(), candidates(journal, wards, store, settings))
         entry = journal.get(chosen) if chosen is not None else None
         if entry is not None:
             wards[entry.uid].evicted = True
@@ -56,11 +58,13 @@ async def ease(
         await asyncio.sleep(seconds)
 
 
-def candidates(journal: Journal, wards: dict[str, Ward], store: Store) -> Iterable[Candidate]:
-    """Those that are wanted, and not on their way down."""
+def candidates(journal: Journal, wards: dict[str, Ward], store: Store, settings: Settings) -> Iterable[Candidate]:
+    """Those that are wanted and not on their way down, with their claims as far as the machine allows them."""
     for entry in journal.entries():
         obj, ward = store.get(entry.key), wards.get(entry.uid)
         if obj is None or ward is None or ward.evicted or obj.meta.terminating or obj.meta.uid != entry.uid:
             continue
         spec = obj.get("spec", default={})
-        yield Candidate(entry.uid, spec.get("priority", 0), spec.get("protected", False), entry.started)
+        priority = min(spec.get("priority", 0), settings.priority_max)
+        protected = settings.allow_protected and spec.get("protected", False)
+        yield Candidate(entry.uid, priority, protected, entry.started)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pilotage.agent.journal import Entry
 
 SECONDS_MAX = 3.0
+ANSWER_BYTES_MAX = 1 << 20
+"""Of an answer that is read: what comes after that is never asked for. The metrics of vLLM take some 100 KiB."""
 OK = 200
+_PLAIN = {"Accept-Encoding": "identity"}
 UNAVAILABLE = 503
 
 
@@ -56,7 +59,8 @@ class Prober:
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(force_close=True, limit=0)  # a connection left open is one to wait for
         timeout = aiohttp.ClientTimeout(total=self._seconds_max)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        # Nothing is decompressed: a small answer would become a large one.
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -77,7 +81,7 @@ class Prober:
         if not names:
             return None
         try:
-            status, body = await self._get(entry.port, "/metrics")
+            status, body = await self._get(entry.port, "/metrics", ANSWER_BYTES_MAX)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None
         return count(body.decode(errors="replace"), names) if status == OK else None
@@ -100,7 +104,7 @@ class Prober:
         return Health(Verdict.HEALTHY)
 
     async def _identify(self, entry: Entry) -> Health:
-        status, body = await self._get(entry.port, "/v1/models")
+        status, body = await self._get(entry.port, "/v1/models", ANSWER_BYTES_MAX)
         served = names_of(body) if status == OK else []
         if entry.alias in served:
             return Health(Verdict.HEALTHY)
@@ -116,11 +120,15 @@ class Prober:
         writer.close()
         return Health(Verdict.HEALTHY)
 
-    async def _get(self, port: int, path: str) -> tuple[int, bytes]:
+    async def _get(self, port: int, path: str, bytes_max: int = 0) -> tuple[int, bytes]:
+        """The status, and the first bytes of the answer: of a server that may be hostile."""
         assert self._session is not None
         host = f"[{self._host}]" if ":" in self._host else self._host
-        async with self._session.get(f"http://{host}:{port}{path}", allow_redirects=False) as answer:
-            return answer.status, await answer.read()
+        async with self._session.get(f"http://{host}:{port}{path}", headers=_PLAIN, allow_redirects=False) as answer:
+            body = bytearray()
+            while len(body) < bytes_max and (chunk := await answer.content.read(bytes_max - len(body))):
+                body += chunk
+            return answer.status, bytes(body)
 
 
 def names_of(body: bytes) -> list[str]:

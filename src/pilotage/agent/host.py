@@ -55,6 +55,13 @@ def own_address(server: str) -> str:
         return "127.0.0.1"
 
 
+def local_port(server: str, address: str) -> int:
+    """The port of an API server on this machine; 0 if it is elsewhere."""
+    target = urlsplit(server)
+    here = target.hostname in ("localhost", "127.0.0.1", "::1", address)
+    return (target.port or 443) if here else 0
+
+
 def status_changes(old: Json, wanted: Json, level: Level, *, stopping: bool, now: dt.datetime) -> Json | None:
     """What to write into the status of the Host; None if it says so already, or nearly so."""
     phase = "Stopping" if stopping else "Pressed" if level > Level.NORMAL else "Ready"
@@ -94,6 +101,7 @@ class HostKeeper:
         self.processes: Callable[[], int] = lambda: 0
         self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """All of it, and what is free."""
+        self._allowed_namespaces: tuple[str, ...] = ()
         self.informer: Informer = manager.informer(HOSTS, fields=f"metadata.name={settings.name}")
         self.controller = manager.add("host", self.informer, self._make)
         self.controller.queue.add(self.key)
@@ -114,6 +122,14 @@ class HostKeeper:
         host = await self._label(host)
         await self.publish(host)
         return Result(requeue_after=self._pace.host)
+
+    @property
+    def allowed_namespaces(self) -> tuple[str, ...]:
+        """Those of the Host's spec, as it was last seen; empty for all. Known as soon as the caches are there."""
+        host = self.informer.store.get(self.key)
+        if host is not None:
+            self._allowed_namespaces = tuple(host.get("spec", "allowedNamespaces", default=()) or ())
+        return self._allowed_namespaces
 
     async def publish(self, host: Object | None = None) -> None:
         """Write what is not yet said. Nothing while the Lease is not ours."""
@@ -163,6 +179,7 @@ class HostKeeper:
             "freeBytes": free // FREE_STEP * FREE_STEP,
             "runtimes": [{"name": each.runtime, "path": each.path, "version": ""} for each in found],
             "processes": self.processes(),
+            "namespaces": list(self._settings.namespaces),
             "agentVersion": __version__,
         }
 

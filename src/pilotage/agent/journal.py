@@ -66,14 +66,16 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     need: int = 0
     """Bytes of memory, as estimated."""
     started: float = 0.0
-    """Seconds since the epoch."""
+    """Seconds since the epoch, for people."""
+    begun: float = 0.0
+    """The same by `clock.uptime`, which nobody can set."""
     slice_uid: str = ""
     """Of the EndpointSlice, once it is known. It is called like the HostProcess."""
     registered: bool = False
     """Whether an EndpointSlice was made, or was about to be."""
     drain_seconds: int = 0
     since: float = 0.0
-    """When it began to leave, in seconds since the epoch."""
+    """When it began to leave, by `clock.uptime`."""
     why: str = ""
     """Why it leaves."""
 

@@ -12,7 +12,7 @@ import structlog
 
 from pilotage.agent.agent import Agent, Means
 from pilotage.agent.health import Prober
-from pilotage.agent.host import Heart, HostKeeper, own_address
+from pilotage.agent.host import Heart, HostKeeper, local_port, own_address
 from pilotage.agent.journal import Journal
 from pilotage.agent.launch.ports import Ports
 from pilotage.agent.memory import Gauge
@@ -20,6 +20,7 @@ from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Kernel, Pressure
 from pilotage.models import Access, Cache, Keeper
 from pilotage.models.blocking import in_thread
+from pilotage.models.limits import Limits
 from pilotage.runtime import Manager
 from pilotage.runtime.process import on_signals
 
@@ -74,6 +75,7 @@ class Running:
             networks=settings.networks,
             plain_http=settings.plain_http,
             ambient=settings.ambient_credentials,
+            limits=Limits(bytes_max=settings.model_bytes_max),
         )
         keeper = Keeper(Cache(settings.cache_root, owner=f"{server} host {settings.name}"), access, blocking=blocking)
         self._prober = prober or Prober(settings.bind)
@@ -84,9 +86,10 @@ class Running:
             keeper,
             self._prober,
             pressure or Pressure(Kernel()),
-            Ports(settings.bind),
+            Ports(settings.bind, settings.reserved_ports),
             gauge or Gauge(),
             address,
+            local_port(server, address),
             self._pace,
             blocking,
         )

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from pilotage.models.limits import BYTES_MAX
 from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
+from pilotage.system.unprivileged import SERVER_USER, find_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.runtime import Address
+    from pilotage.system.unprivileged import User
 
 PREFIX = "PILOTAGE_AGENT_"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=[-A-Za-z0-9_.]{0,63}")
 
 
@@ -49,6 +53,20 @@ def _is_address(text: str) -> str:
 def _is_label(text: str) -> str:
     if not _LABEL.fullmatch(text):
         raise ValueError("it is KEY=VALUE, as labels are")
+    return text
+
+
+def _is_namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise ValueError("it is the name of a namespace")
+    return text
+
+
+def _is_user(text: str) -> str:
+    try:
+        find_user(text)
+    except LookupError as error:
+        raise ValueError(str(error)) from error
     return text
 
 
@@ -88,12 +106,36 @@ class Settings(SettingsBase):
         Field(description="Networks that are not public and that weights may be fetched from all the same."),
     ] = ()
     plain_http: Annotated[bool, Field(description="Whether weights may be fetched over http://.")] = False
+    model_bytes_max: Annotated[int, Field(gt=0, description="The largest file of weights that is fetched.")] = BYTES_MAX
     ambient_credentials: Annotated[
         bool, Field(description="Whether buckets may be read with the agent's own identity.")
     ] = False
     llama_server: Annotated[
         Path | None, Field(description="The llama-server to run, instead of the one on PATH or of the extra `llama`.")
     ] = None
+    allow_commands: Annotated[
+        bool,
+        Field(description="Whether specs may name any command, argument and variable; else presets with safe ones."),
+    ] = False
+    namespaces: Annotated[
+        tuple[Annotated[str, AfterValidator(_is_namespace)], ...],
+        Field(description="Namespaces whose processes this machine runs; all without it."),
+    ] = ()
+    reserved_ports: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=65535)], ...],
+        Field(description="Ports of this machine that no server gets; the agent's own and the API's are among them."),
+    ] = ()
+    run_as: Annotated[
+        str,
+        AfterValidator(_is_user),
+        Field(description="Whom servers run as where the agent is root: a name, or a number; root has to be named."),
+    ] = SERVER_USER
+    priority_max: Annotated[
+        int, Field(description="A greater priority of a spec counts as this one when memory runs out.")
+    ] = 0
+    allow_protected: Annotated[
+        bool, Field(description="Whether a spec may say that its server is never stopped when memory runs out.")
+    ] = False
     metrics_address: Annotated[
         str,
         AfterValidator(is_place),
@@ -107,6 +149,12 @@ class Settings(SettingsBase):
     def health_address(self) -> Address | None:
         """Where the health server listens."""
         return parse_address(self.metrics_address)
+
+    @property
+    def server_user(self) -> User | None:
+        """Whom servers run as; None: as the agent does, because it is not root, or because it is to be so."""
+        user = find_user(self.run_as)
+        return user if os.geteuid() == 0 and user.uid != 0 else None
 
     @property
     def label_map(self) -> dict[str, str]:

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.agent import memory, process_status
 from pilotage.agent.journal import Entry, State
-from pilotage.agent.launch import logs, process, programs
+from pilotage.agent.launch import handing, logs, process, programs
 from pilotage.agent.launch.command import KINDS, Place, command_line, context_tokens, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import Failure
+from pilotage.agent.permission import refusal
 from pilotage.agent.process_status import Said
 from pilotage.controllers.model_attempts import Attempts
 from pilotage.controllers.model_secrets import read_credentials
 from pilotage.kinds.names import LABEL_ENDPOINT_UID
 from pilotage.models import HubSource, Kept, Order, Passing, Problem, Reason, Standing, parse_source
 from pilotage.models.source import is_read_by_pods
-from pilotage.runtime import monotonic, utc_now
+from pilotage.runtime import monotonic, uptime, utc_now
 
 if TYPE_CHECKING:
     import random
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pilotage.agent.journal import Journal
     from pilotage.agent.launch.ports import Ports
     from pilotage.agent.pace import Pace
+    from pilotage.agent.permission import Rules
     from pilotage.agent.settings import Settings
     from pilotage.agent.ward import Ward
     from pilotage.kinds.host import ProcessSpec
@@ -47,6 +49,15 @@ class Request(NamedTuple):
     uid: str
     order: Order
     secret: str
+
+
+class Weights(NamedTuple):
+    """Weights that are here, or that the program fetches by itself: then nothing is known of them."""
+
+    path: str
+    size: int = 0
+    parameters: int | None = None
+    context_length: int | None = None
 
 
 class Waits(NamedTuple):
@@ -70,14 +81,17 @@ class Starter:
         gauge: memory.Gauge,
         rng: random.Random,
         client: Client,
+        rules: Callable[[], Rules],
     ) -> None:
         self._settings = settings
+        self._user = settings.server_user
         self._journal = journal
         self._keeping = keeping
         self._ports = ports
         self._pace = pace
         self._gauge = gauge
         self._client = client
+        self._rules = rules
         self._attempts: Attempts[Request] = Attempts(self._look, rng)
 
     async def close(self) -> None:
@@ -101,27 +115,26 @@ class Starter:
         """Start it, or say what it waits for. `wake` is called when the weights are here, or further."""
         if (left := ward.due - monotonic()) > 0:
             return Waits(ward.said, left)
+        if refused := refusal(self._rules(), obj.meta.namespace, spec):
+            return self._cannot(ward, refused)
         kept = await self._weights(obj, spec, ward, wake)
         if isinstance(kept, Waits):
             return kept
-        path, *about = kept
-        return await self._launch(obj, spec, ward, path, (about[0] or 0, about[1]))
+        return await self._launch(obj, spec, ward, kept)
 
     # Weights
 
-    async def _weights(
-        self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]
-    ) -> tuple[str, int, int | None] | Waits:
+    async def _weights(self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]) -> Weights | Waits:
         try:
             source = parse_source(spec.model.source)
             if is_read_by_pods(source):
                 if spec.model.sha256 or spec.model.secret:
                     return self._cannot(ward, _fetched_by_itself(spec))
-                return _as_named(source, spec.runtime.name), 0, None
+                return Weights(_as_named(source, spec.runtime.name))
         except Standing as problem:
             return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
         audience = f"{obj.meta.namespace}/{spec.model.secret}" if spec.model.secret else ""
-        order = Order(source, spec.model.sha256 or "", "", audience)
+        order = Order(source, spec.model.sha256 or "", "", audience, namespace=obj.meta.namespace)
         request = Request(obj.meta.namespace, obj.meta.uid, order, spec.model.secret or "")
         attempt = self._attempts.get(obj.meta.uid)
         if attempt is None or attempt.request != request or (attempt.outcome and attempt.due <= monotonic()):
@@ -135,7 +148,12 @@ class Starter:
             lasting = not isinstance(outcome, Passing)
             ward.problem = Failure(outcome.reason.value, str(outcome), lasting)
             return Waits(ward.said, max(0.0, attempt.due - monotonic()))
-        return outcome.path, outcome.size, outcome.format.parameters
+        try:
+            await self._keeping.confirm(outcome)  # the server opens it by its name, right after this
+        except Problem:
+            await self._attempts.begin(obj.meta.uid, request, wake)
+            return Waits(ward.said, None)
+        return Weights(outcome.path, outcome.size or 0, outcome.format.parameters, outcome.format.context_length)
 
     async def _look(self, request: Request, progress: Progress) -> Kept:
         credentials = await read_credentials(self._client, request.namespace, request.secret)
@@ -143,28 +161,34 @@ class Starter:
 
     # The process
 
-    async def _launch(
-        self, obj: Object, spec: ProcessSpec, ward: Ward, path: str, about: tuple[int, int | None]
-    ) -> Entry | Waits:
+    async def _launch(self, obj: Object, spec: ProcessSpec, ward: Ward, kept: Weights) -> Entry | Waits:
         uid, runtime, kind = obj.meta.uid, spec.runtime, KINDS[spec.runtime.name]
         program = programs.find(runtime.name, self._settings.llama_server)
         if program is None and not runtime.command:
             return self._cannot(ward, _no_program(runtime.name, self._settings.llama_server))
-        need = spec.memory_bytes or memory.estimate(*about, context_tokens(runtime.args))
+        tokens = context_tokens(runtime.args, kept.context_length)
+        need = max(spec.memory_bytes or 0, memory.estimate(kept.size, kept.parameters, tokens))
         if refused := memory.refusal(need, self.free(but=uid)):
             said = Said(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
             return Waits(said, self._pace.memory)
         port = self._port(spec, ward)
         if isinstance(port, Waits):
             return port
+        given = handing.weights(self._user, kept.path, runtime.name)
+        if isinstance(given, Failure):
+            return self._cannot(ward, given)
+        path, opened = given
         place = Place(
             program.path if program is not None else "", path, spec.model.name, self._settings.bind, port, has_gpu()
         )
         argv = command_line(runtime, place)
-        env = scrubbed(os.environ, variables(runtime, place), self._journal.mark(uid))
+        own = handing.own_variables(self._user, os.environ)
+        env = scrubbed(own, variables(runtime, place), self._journal.mark(uid))
         executable = shutil.which(argv[0], path=env.get("PATH"))
         if executable is None:
             return self._cannot(ward, Failure("NoProgram", f"there is no program {argv[0]} on this host", lasting=True))
+        if problem := handing.program_problem(self._user, executable):
+            return self._cannot(ward, problem)
         log = self.log_of(obj)
         entry = Entry(
             uid=uid,
@@ -180,12 +204,13 @@ class Starter:
             log=str(log),
             need=need,
             started=utc_now().timestamp(),
+            begun=uptime(),
             drain_seconds=spec.drain_seconds,
         )
         ward.log_from = logs.size(log)
         self._journal.put(entry, "that it starts")
         try:
-            begun = process.start([executable, *argv[1:]], env, log)
+            begun = process.start([executable, *argv[1:]], env, log, self._user, opened)
         except OSError as error:
             self._journal.forget(uid)
             why = f"{executable} cannot be started: {error.strerror}"

@@ -19,7 +19,7 @@ from pilotage.agent.launch.command import KINDS
 from pilotage.agent.pace import backed_off
 from pilotage.agent.registration import Refused
 from pilotage.kube import ApiError
-from pilotage.runtime import monotonic, utc_now
+from pilotage.runtime import monotonic, uptime
 from pilotage.teardown.phases import Phase
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class Takedown:
         `hurry`: requests are not waited for. `just_ended`: its first process was seen to end a moment ago, so that what
         is left in its session is its own. What goes wrong is in the answer, never raised.
         """
-        if entry.state is not State.LEAVING:
-            change = entry.but(state=State.LEAVING, since=utc_now().timestamp(), why=str(why))
+        if entry.state is not State.LEAVING or entry.since > uptime():  # it may be from before the system was booted
+            change = entry.but(state=State.LEAVING, since=uptime(), why=str(why))
             entry = self._journal.put(change, "that it leaves")
         errors: list[Exception] = []
         lives = census.runs(entry.pid, entry.born)
@@ -128,7 +128,7 @@ class Takedown:
 
     async def _drain(self, entry: Entry) -> Progress | None:
         """Wait until it has no more requests; None if that is so, or if the time for them is over."""
-        left = entry.since + entry.drain_seconds - utc_now().timestamp()
+        left = entry.since + entry.drain_seconds - uptime()
         if left <= 0:
             self._idle_since.pop(entry.uid, None)
             return None
@@ -145,7 +145,7 @@ class Takedown:
     async def _stop(self, entry: Entry, *, hurry: bool, just_ended: bool) -> None:
         began, patience = monotonic(), self._pace.grace
         if not KINDS[entry.runtime].in_flight and entry.registered and not hurry:
-            patience = max(patience, entry.since + entry.drain_seconds - utc_now().timestamp())
+            patience = max(patience, entry.since + entry.drain_seconds - uptime())
         begun = process.Begun(entry.pid, entry.born)
         self._tally.killed.labels().value += await process.end(
             self._journal.mark(entry.uid),

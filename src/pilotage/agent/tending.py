@@ -20,7 +20,7 @@ from pilotage.agent.registration import Refused, Shown
 from pilotage.agent.starting import Waits
 from pilotage.agent.takedown import Why
 from pilotage.kube import ApiError
-from pilotage.runtime import LeaseLost, monotonic, utc_now
+from pilotage.runtime import LeaseLost, monotonic, uptime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,12 +152,12 @@ class Tending:
             return Look(None, self._pace.recheck)
         if entry.state is State.STARTING:
             entry = self._journal.put(entry.but(state=State.RUNNING), "that it is healthy")
-            _log.info("healthy", process=str(entry.key), seconds=round(utc_now().timestamp() - entry.started, 3))
+            _log.info("healthy", process=str(entry.key), seconds=round(uptime() - entry.begun, 3))
         ward.is_well(self._pace)
         return Look(Said(process_status.RUNNING, "Healthy", ready=True, entry=entry), self._pace.check)
 
     async def _not_yet(self, spec: ProcessSpec, entry: Entry, ward: Ward, health: Health) -> Look:
-        left = entry.started + spec.start_seconds - utc_now().timestamp()
+        left = entry.begun + spec.start_seconds - uptime()
         if left <= 0:
             why = f"it was not healthy {spec.start_seconds} s after its start ({health.why})"
             return await self._replace(entry, ward, Failure("StartTimeout", why), ran=False)

@@ -15,6 +15,7 @@ import sys
 import click
 
 from pilotage import __version__
+from pilotage.terminal import guard
 
 COMMANDS = {
     "agent": "Run the servers that are placed on this machine until SIGTERM.",
@@ -85,6 +86,7 @@ def main() -> None:
     gc.disable()  # until a command begins: what is imported up to then stays, and need not be looked through
     # Until a command says what Ctrl-C means for it, it just ends: there is nothing to put in order.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    guard()
     try:
         pilotage(standalone_mode=True)
     except SystemExit as end:

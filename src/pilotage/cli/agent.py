@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 @click.option("--cache-root", metavar="DIR", help="Where fetched weights are kept. [default: ~/.cache/pilotage/models]")
 @click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
 @click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option(
+    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
+)
 @click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
 @click.option(
     "--ambient-credentials/--no-ambient-credentials",
@@ -42,6 +45,30 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--llama-server", metavar="FILE", help="Instead of the one on PATH, or that of the extra pilotage[llama]."
+)
+@click.option(
+    "--allow-commands/--no-allow-commands",
+    default=None,
+    help="Whether specs may name any command, argument and variable. Whoever may place a process then runs what they "
+    "like on this machine. [default: presets only, with arguments that are known to be safe]",
+)
+@click.option(
+    "--run-as",
+    metavar="USER",
+    help="Where the agent is root, servers run as this user, by name or number. [default: 65533, which nobody else is]",
+)
+@click.option("--namespaces", metavar="NAME", multiple=True, help="Only its processes run here; repeatable.")
+@click.option("--reserved-ports", metavar="PORT", type=int, multiple=True, help="No server gets it; repeatable.")
+@click.option(
+    "--priority-max",
+    metavar="N",
+    type=int,
+    help="When memory runs out, a greater priority of a spec counts as N. [default: 0]",
+)
+@click.option(
+    "--allow-protected/--no-allow-protected",
+    default=None,
+    help="Whether specs may say that a server is never stopped when memory runs out.",
 )
 @click.option(
     "--metrics-address",

@@ -9,12 +9,13 @@ import random
 import signal
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
 from pilotage.cli.connecting import BadTarget
+from pilotage.cli.printing import say
 from pilotage.cli.progress import Block, Events, Lines, describe, use_block, wait_to_json
 from pilotage.kube import ApiError, ObjectKey, Resource
 from pilotage.kube.wire import format_time, parse_time
@@ -84,7 +85,7 @@ async def carry_out(
         try:
             outcome = await drive.run()
         except asyncio.CancelledError:  # the second Ctrl-C
-            click.echo(f"Stopped at once. Go on with: pilotage delete --resume {path}", err=True)
+            say(f"Stopped at once. Go on with: pilotage delete --resume {quote(str(path))}", err=True)
             return INTERRUPTED
         shown[0].close()
         ended = conclude(outcome, connection.server, utc_now(), cluster)
@@ -92,7 +93,7 @@ async def carry_out(
         try:
             save(ended, path)
         except ReceiptError as error:
-            click.echo(f"Error: {error}. What is said above is true; the file is as it was at the start.", err=True)
+            say(f"Error: {error}. What is said above is true; the file is as it was at the start.", err=True)
             return code or 1
         return code
 
@@ -165,12 +166,12 @@ def _tell(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, *, as_js
         assert outcome.proof is not None
         version = outcome.proof.resource_version
         at = f", read at resourceVersion {version}" if version else ""
-        click.echo(f"prove    {gone} gone by uid, {len(receipt.references)} references left{at}")
+        say(f"prove    {gone} gone by uid, {len(receipt.references)} references left{at}")
         for text in receipt.references[:BLOCKERS_MAX]:
-            click.echo(f"left     {text}")
+            say(f"left     {text}")
         for note in receipt.notes:
-            click.echo(f"note     {note}")
-        click.echo(f"Receipt: {path} ({gone} gone, {kept} kept)")
+            say(f"note     {note}")
+        say(f"Receipt: {path} ({gone} gone, {kept} kept)")
     else:
         _tell_what_is_left(outcome, receipt, drive, path, going)
     if receipt.result == "complete":
@@ -188,8 +189,8 @@ def _tell_what_is_left(outcome: Outcome, receipt: Receipt, drive: Drive, path: P
     lines += (f"  {describe(wait, now)}" for wait in outcome.decision.blockers[:BLOCKERS_MAX])
     lines += (f"  {note}" for note in receipt.notes)
     lines += how_to_let_go(outcome, drive)
-    lines.append(f"Go on with: pilotage delete --resume {path}")
-    click.echo("\n".join(lines), err=True)
+    lines.append(f"Go on with: pilotage delete --resume {quote(str(path))}")
+    say(*lines, err=True)
 
 
 def how_to_let_go(outcome: Outcome, drive: Drive) -> list[str]:

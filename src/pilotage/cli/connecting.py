@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import click
 
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import OneLine, one_sentence
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -33,7 +33,7 @@ class Connection(NamedTuple):
     """Its address."""
 
 
-class BadTarget(click.ClickException):
+class BadTarget(OneLine):
     """What was typed, or the file that was given, means nothing here."""
 
     exit_code = 2

@@ -11,8 +11,9 @@ import click
 from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.endpoints import names_endpoints
 from pilotage.cli.errors import NoAnswer
-from pilotage.cli.plan import exit_code, headline, plan_lines, plan_to_json, unread_sentence
+from pilotage.cli.plan import exit_code, headline, plan_lines, plan_to_json, rows, unread_sentence
 from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare, target_options
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
     from pilotage.cli.resuming import Resumed
@@ -147,13 +148,13 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
         click.echo(json.dumps({"event": "plan"} | _plan_to_json(prepared, resumed)))
     else:
         brief = options.yes and bool(prepared.ledger.going)
-        click.echo("\n".join(_plan_lines(prepared, resumed, brief=brief)), err=asks)
+        say(*_plan_lines(prepared, resumed, brief=brief), err=asks)
     if not prepared.ledger.going:
         return 0
     if options.dry_run:
         return exit_code(prepared)
     if asks and not click.confirm("Go on?", default=False, err=True):
-        click.echo("Nothing was done.", err=True)
+        say("Nothing was done.", err=True)
         return 1
     return None
 
@@ -174,6 +175,8 @@ def _plan_lines(prepared: Prepared, resumed: Resumed | None, *, brief: bool) -> 
         prepared = left_of(resumed)
     if not brief:
         return lines + plan_lines(prepared)
+    if resumed is not None:  # what goes was chosen by a file, and not by what was typed
+        lines += rows(prepared.ledger.going)
     lines += (f"{name} is not there" for name in prepared.absent)
     lines += [headline(prepared)] if prepared.ledger.going else []
     return lines + [f"BLOCKS   {hazard.text}" for hazard in prepared.hazards if hazard.blocks]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, files_option, output_option, run_briefly
 from pilotage.cli.endpoints import checking, endpoint_errors, namespace_option
+from pilotage.cli.printing import say
 from pilotage.cli.spec_flags import Flags, spec_options, with_flags
 
 if TYPE_CHECKING:
@@ -115,10 +117,12 @@ async def _send(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Obj
         except Terminating as error:
             raise BadTarget(
                 f"{what} cannot be made, because it or its namespace is being deleted. Wait until that is gone: "
-                f"pilotage wait servingendpoint/{body['metadata']['name']} -n {place}"
+                f"pilotage wait {quote('servingendpoint/' + body['metadata']['name'])} -n {quote(place)}"
             ) from error
         except Absent as error:
-            raise BadTarget(f"There is no namespace {place}. Make it with: kubectl create namespace {place}") from error
+            raise BadTarget(
+                f"There is no namespace {place}. Make it with: kubectl create namespace {quote(place)}"
+            ) from error
     return made
 
 
@@ -149,4 +153,4 @@ def _name(body: Json) -> str:
 
 def _say(lines: list[str], patience: Patience) -> None:
     for line in lines:
-        click.echo(line, err=patience.json)
+        say(line, err=patience.json)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option(
     "--purge",
     is_flag=True,
-    help="Delete all endpoints and models first, in order and proven; at the end, remove DIR with all that is in it.",
+    help="Delete all endpoints and models first, in order and proven; at the end, remove what Pilotage kept in DIR.",
 )
 @click.option("--now", is_flag=True, help="Do not wait for requests that are under way.")
 @click.option(
@@ -34,20 +34,22 @@ def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
     """
     import asyncio
 
-    from pilotage.up.going import delete_all, go_down, reachable, remove
+    from pilotage.up.going import check, delete_all, go_down, reachable, remove
     from pilotage.up.layout import Layout
-    from pilotage.up.supervisor import UpError
+    from pilotage.up.proof import UpError
 
     layout = Layout(data)
     if not layout.lock.exists():
         click.echo(f"Nothing was brought up in {data}.")
         return
     try:
+        check(layout)
         if purge and reachable(layout):
             asyncio.run(delete_all(layout, click.echo, timeout))
         asyncio.run(go_down(layout, click.echo, hurry=now, timeout=timeout))
-        if purge:
-            remove(layout)
+        left = remove(layout) if purge else []
     except UpError as error:
         raise click.ClickException(str(error)) from error
-    click.echo("Down. No process is left, no port listens" + (f", {data} is removed." if purge else "."))
+    click.echo("Down. No process is left, no port listens" + (f", {data} is removed." if purge and not left else "."))
+    if left:
+        click.echo(f"Removed what Pilotage kept in {data}. Not Pilotage's, and left there: {', '.join(left)}.")

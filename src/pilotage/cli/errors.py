@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
+from pilotage.terminal import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,13 +20,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class BadConfig(click.ClickException):
+class OneLine(click.ClickException):
+    """An error whose message is one line, whatever an object or a server has put into it."""
+
+    def format_message(self) -> str:
+        """As it is printed."""
+        return one_line(self.message)
+
+
+class BadConfig(OneLine):
     """The configuration cannot be used."""
 
     exit_code = 2
 
 
-class NoAnswer(click.ClickException):
+class NoAnswer(OneLine):
     """The API server refused, or could not be reached."""
 
     exit_code = 3

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.cli.printing import say
+
 if TYPE_CHECKING:
     from pilotage.models import Access, Credentials
     from pilotage.models.access import Network
@@ -52,6 +54,13 @@ PROGRESS_SECONDS = 5.0
     envvar="PILOTAGE_NETWORKS",
     help="Addresses that are not public may be connected to in it.",
 )
+@click.option(
+    "--max-bytes",
+    metavar="BYTES",
+    type=click.IntRange(min=1),
+    envvar="PILOTAGE_MODEL_BYTES_MAX",
+    help="The largest file that is fetched. [default: 250 GB]",
+)
 @click.option("--allow-http", is_flag=True, envvar="PILOTAGE_PLAIN_HTTP", help="http:// may be used.")
 def fetch(
     source: str,
@@ -61,6 +70,7 @@ def fetch(
     credentials: Path | None,
     roots: tuple[Path, ...],
     networks: tuple[Network, ...],
+    max_bytes: int | None,
     allow_http: bool,
 ) -> None:
     """Bring a model to a path: checked, whole or not at all, and continued where an earlier attempt broke off.
@@ -77,12 +87,14 @@ def fetch(
     import asyncio
 
     from pilotage.models import Access, Problem, Standing
+    from pilotage.models.limits import BYTES_MAX, Limits
 
-    access = Access(roots=roots, networks=networks, plain_http=allow_http, ambient=True)
+    limits = Limits(bytes_max=max_bytes or BYTES_MAX)
+    access = Access(roots=roots, networks=networks, plain_http=allow_http, ambient=True, limits=limits)
     try:
         asyncio.run(_fetch(source, target, sha256.lower(), kind or "", _read(credentials), access))
     except Problem as problem:
-        click.echo(f"error: {problem}", err=True)
+        say(f"error: {problem}", err=True)
         sys.exit(STANDING if isinstance(problem, Standing) else PASSING)
 
 
@@ -99,7 +111,7 @@ async def _fetch(text: str, target: Path, sha256: str, kind: str, credentials: C
         if time.monotonic() - told >= PROGRESS_SECONDS:
             told = time.monotonic()
             share = f" of {_size(total)} ({done * 100 // total} %)" if total else ""
-            click.echo(f"{_size(done)}{share}", err=True)
+            say(f"{_size(done)}{share}", err=True)
 
     brought = await bring(
         parse_source(text), target, access, sha256=sha256, kind=kind, credentials=credentials, progress=progress
@@ -107,7 +119,7 @@ async def _fetch(text: str, target: Path, sha256: str, kind: str, credentials: C
     seen = brought.format
     about = ", ".join(filter(None, (seen.kind, seen.architecture, seen.quantization)))
     how = "is there already" if brought.was_there else "fetched"
-    click.echo(f"{target}: {how}, {_size(brought.size)}, {about}, sha256 {brought.sha256}")
+    say(f"{target}: {how}, {_size(brought.size)}, {about}, sha256 {brought.sha256}")
 
 
 def _read(folder: Path | None) -> Credentials:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LISTEN = "127.0.0.1:8080"
 METRICS = "127.0.0.1:8083"
 PORT_MAX = 65535
+MEMORY_MIB_MIN = 128
 
 
 def _address(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, int] | None:
@@ -33,6 +34,27 @@ def _address(_: click.Context, parameter: click.Parameter, text: str) -> tuple[s
     except ValueError:
         raise click.BadParameter(f"{host!r} is no IP address, and Envoy takes no names.") from None
     return host, int(port)
+
+
+def _names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    from pilotage.gateway.hostnames import is_name
+
+    for each in given:
+        if not is_name(each.lower()):
+            raise click.BadParameter(f"{each!r} is no name, such as models.example.com.")
+    return tuple(each.lower() for each in given)
+
+
+def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    from pilotage.gateway.hostnames import HostRules
+
+    found = []
+    for each in given:
+        namespace, _sign, host = each.lower().partition("=")
+        if not namespace or HostRules().refusal(host, namespace):
+            raise click.BadParameter(f"{each!r} is not NAMESPACE=HOST, such as team-a=*.a.example.com.")
+        found.append((namespace, host))
+    return tuple(found)
 
 
 @click.command()
@@ -78,6 +100,33 @@ def _address(_: click.Context, parameter: click.Parameter, text: str) -> tuple[s
     help="A line of JSON for each request goes there; empty for nowhere. [default: access.log in --run]",
 )
 @click.option(
+    "--name",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    envvar="PILOTAGE_GATEWAY_NAME",
+    callback=_names,
+    help="A name by which clients reach the gateway: no route gets it as its host. May be given several times.",
+)
+@click.option(
+    "--hosts",
+    metavar="NAMESPACE=HOST",
+    multiple=True,
+    envvar="PILOTAGE_GATEWAY_HOSTS",
+    callback=_hosts,
+    help="A host that routes of the namespace may have, such as team-a=*.a.example.com. May be given several times; "
+    "from the first one on, no other hosts are taken. [default: any]",
+)
+@click.option(
+    "--memory",
+    "memory_mib",
+    metavar="MIB",
+    envvar="PILOTAGE_GATEWAY_MEMORY",
+    type=click.IntRange(min=MEMORY_MIB_MIN),
+    help="Memory that Envoy may take, in MiB; as it runs out, new requests get 503. "
+    "[default: an eighth of the machine's, 256 to 2048]",
+)
+@click.option(
     "--drain",
     "drain_seconds",
     metavar="SECONDS",
@@ -102,6 +151,7 @@ def gateway(
     metrics: tuple[str, int] | None,
     run_folder: Path | None,
     access_log: str | None,
+    memory_mib: int | None,
     **given: object,
 ) -> None:
     """Serve requests for models with a real Envoy, until SIGTERM.
@@ -111,8 +161,11 @@ def gateway(
     \b
     POST /v1/chat/completions …     by the "model" in the body
     GET  /v1/models                 what is served; one of them: /v1/models/NAME
-    ANY  /endpoints/NAME/…          by the name of an endpoint; also /endpoints/NAMESPACE/NAME/…
+    ANY  /endpoints/NAMESPACE/NAME/…  by the name of an endpoint
     and by host, where a route has one.
+
+    A name stays with the route that has it. Whoever can reach the gateway can use all that it serves: it asks nobody
+    who they are, and speaks no TLS.
 
     At SIGTERM no new connection is taken, and requests under way may end (--drain); a second one does not wait. The
     exit code is 1 if requests had to be cut.
@@ -137,6 +190,7 @@ def gateway(
         metrics_host=metrics[0] if metrics else "",
         metrics_port=metrics[1] if metrics else None,
         access_log=str(folder.access_log if access_log is None else access_log and Path(access_log).absolute()),
+        memory_bytes=(memory_mib or 0) * 1024 * 1024,
         kubeconfig=kubeconfig,
         context=context,
         **given,  # type: ignore[arg-type]

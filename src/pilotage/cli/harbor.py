@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     help="The port on 127.0.0.1. [default: the one of the last time, else a free one]",
 )
 @click.option("--memory", is_flag=True, help="Keep objects in memory only: they are gone when it ends.")
-def harbor(data: Path, port: int, memory: bool) -> None:
+@click.option(
+    "--set-damaged-aside",
+    is_flag=True,
+    help="Start although objects cannot be read: what was written last about them is set aside, and said.",
+)
+def harbor(data: Path, port: int, memory: bool, set_damaged_aside: bool) -> None:
     """Serve the Kubernetes API on this machine until SIGTERM.
 
     Prints where it is as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` gets in as the administrator.
@@ -36,13 +41,13 @@ def harbor(data: Path, port: int, memory: bool) -> None:
     gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start
     import asyncio
 
-    from pilotage.harbor.journal import InUse
+    from pilotage.harbor.journal import Damaged, InUse
     from pilotage.harbor.server.credentials import CredentialsError
     from pilotage.harbor.server.run import run
 
     try:
-        asyncio.run(run(data.absolute(), port, memory=memory, on_ready=_announce))
-    except (CredentialsError, InUse) as error:
+        asyncio.run(run(data.absolute(), port, memory=memory, set_aside=set_damaged_aside, on_ready=_announce))
+    except (CredentialsError, Damaged, InUse) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --data or --port.") from error

@@ -9,6 +9,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, output_option, run_briefly
 from pilotage.cli.endpoints import endpoint_errors, get, name_argument, namespace_option
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -41,7 +42,7 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
     if output == "json":
         click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
     else:
-        click.echo("\n".join(lines(view(obj, Endpoint), dt.datetime.now(dt.UTC))))
+        say(*lines(view(obj, Endpoint), dt.datetime.now(dt.UTC)))
 
 
 async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:

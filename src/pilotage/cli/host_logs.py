@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.cli.printing import say
+from pilotage.terminal import printable
+
 if TYPE_CHECKING:
     from typing import BinaryIO
 
@@ -35,17 +38,17 @@ async def _print(process: Object, tail: int | None, *, follow: bool, prefix: boo
     host, file = process.get("spec", "host"), Path(process.get("status", "logFile") or "")
     if not host or not file.name:
         why = f"has not started yet on host/{host}" if host else "is not placed on a Host yet"
-        click.echo(f"{name} {why}.", err=True)
+        say(f"{name} {why}.", err=True)
         return False
-    click.echo(f"{name} on host/{host}: {file}", err=True)
+    say(f"{name} on host/{host}: {file}", err=True)
     try:
         if not _is_here(file, process):
-            click.echo(f"That file is not on this machine: read it on {host}.", err=True)
+            say(f"That file is not on this machine: read it on {host}.", err=True)
             return False
         with file.open("rb") as log:  # noqa: ASYNC230 - nobody else waits
             return await _copy(log, tail, follow=follow, start=f"[{process.meta.name}] " if prefix else "")
     except OSError as error:
-        click.echo(f"{file} cannot be read: {error.strerror}.", err=True)
+        say(f"{file} cannot be read: {error.strerror}.", err=True)
         return False
 
 
@@ -57,7 +60,7 @@ async def _copy(log: BinaryIO, tail: int | None, *, follow: bool, start: str) ->
         if rest and not follow:
             lines.append(rest)
         for line in lines:
-            click.echo(start + line.decode(errors="replace"))
+            click.echo(start + printable(line.decode(errors="replace"), but="\t"))
             printed = True
         if not follow or not os.fstat(log.fileno()).st_nlink:  # it goes with its process
             return printed

@@ -21,8 +21,9 @@ from pilotage.cli.connecting import (
     run_briefly,
 )
 from pilotage.cli.errors import NoAnswer
-from pilotage.cli.looking import look_around, paint, place, progress
+from pilotage.cli.looking import look_around, place, progress
 from pilotage.cli.preparing import check_namespace
+from pilotage.cli.printing import paint, say
 from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def leaks(
     if output == "json":
         click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
     else:
-        click.echo("\n".join(_lines(found)))
+        say(*_lines(found))
     sys.exit(1 if found.leaks else 3 if found.unread else 0)
 
 

@@ -9,6 +9,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, namespace_options, run_briefly
 from pilotage.cli.endpoints import endpoint_errors
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -47,10 +48,10 @@ def listing(
         return
     endpoints = [view(obj, Endpoint) for obj in found]
     if not endpoints:
-        click.echo("No endpoints found.", err=True)
+        say("No endpoints found.", err=True)
         return
     now = dt.datetime.now(dt.UTC)
-    click.echo("\n".join(lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces)))
+    say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces))
 
 
 async def list_objects(

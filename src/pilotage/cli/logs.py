@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, run_briefly
 from pilotage.cli.endpoints import endpoint_errors, get, name_argument, namespace_option
+from pilotage.cli.printing import say
+from pilotage.terminal import printable
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Object
@@ -73,14 +76,14 @@ async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
         number = asked.revision if asked.revision is not None else serving_revision(endpoint)
         if number is None:
-            raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: pilotage status {name}")
+            raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: pilotage status {quote(name)}")
         labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
         pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
         if not pods:
             processes = (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
             if processes:
                 return await _of_hosts(processes, asked)
-            click.echo(f"There are no pods of {name}-{number}. Look with: pilotage status {name}", err=True)
+            say(f"There are no pods of {name}-{number}. Look with: pilotage status {quote(name)}", err=True)
             return 1
         pods.sort(key=lambda pod: pod.meta.name)
         printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(pods) > 1) for pod in pods))
@@ -120,10 +123,10 @@ async def _print(client: Client, pod: Object, asked: _Asked, *, prefix: bool) ->
         async for line in client.log_lines(
             pod.key, container=container, tail_lines=asked.tail, previous=asked.previous, follow=asked.follow
         ):
-            click.echo(start + line.decode(errors="replace"))
+            click.echo(start + printable(line.decode(errors="replace"), but="\t"))
             printed = True
     except ApiError as error:
-        click.echo(f"{pod.ref}: {error.message}", err=True)
+        say(f"{pod.ref}: {error.message}", err=True)
     return printed
 
 

@@ -1,14 +1,13 @@
-"""What commands that explain have in common: a world, the objects that are meant, colours."""
+"""Common parts of the commands that explain: a world, and the objects that are meant."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from pilotage.cli.printing import say
 from pilotage.cli.relating import kinds_in_full
 
 if TYPE_CHECKING:
@@ -100,16 +99,6 @@ def need_words(words: Sequence[str]) -> None:
         raise click.UsageError("Say which object is meant: KIND/NAME, such as deployment/web.")
 
 
-def in_colour() -> bool:
-    """Whether results are coloured: on a terminal, unless NO_COLOR is set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def paint(text: str, **style: object) -> str:
-    """The text in colour, where colours are wanted."""
-    return click.style(text, **style) if in_colour() else text  # type: ignore[arg-type]
-
-
 def progress(text: str) -> None:
     """A line about what is going on: to stderr, because stdout has results only."""
-    click.echo(text, err=True)
+    say(text, err=True)

@@ -9,6 +9,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, namespace_options, output_option, run_briefly
 from pilotage.cli.endpoints import endpoint_errors, get
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -56,15 +57,15 @@ def models(
         if output == "json":
             click.echo(json.dumps(plain(obj), indent=2))
         else:
-            click.echo("\n".join(page(view(obj, Model), [view(each, Endpoint) for each in users], now)))
+            say(*page(view(obj, Model), [view(each, Endpoint) for each in users], now))
         return
     found = run_briefly(list_objects(MODELS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":
         click.echo(as_json(found))
     elif not found:
-        click.echo("No models found.", err=True)
+        say("No models found.", err=True)
     else:
-        click.echo("\n".join(lines([view(obj, Model) for obj in found], now, namespaces=all_namespaces)))
+        say(*lines([view(obj, Model) for obj in found], now, namespaces=all_namespaces))
 
 
 async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:
@@ -102,7 +103,7 @@ def lines(found: Iterable[Model], now: dt.datetime, *, namespaces: bool) -> list
 
 def page(model: Model, users: list[Endpoint], now: dt.datetime) -> list[str]:
     """One Model, as a person reads it."""
-    from pilotage.cli.looking import paint
+    from pilotage.cli.printing import paint
     from pilotage.cli.wording import age, coloured, condition_lines, facts
     from pilotage.teardown.fields import text
 

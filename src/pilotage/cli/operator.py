@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 )
 @click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
 @click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option(
+    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
+)
 @click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
 @click.option(
     "--ambient-credentials/--no-ambient-credentials",

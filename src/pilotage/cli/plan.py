@@ -10,8 +10,10 @@ import click
 from pilotage.cli.connecting import cluster_options, connected, output_option, plain_errors, run_briefly
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare, target_options
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Literal
 
@@ -56,7 +58,7 @@ def plan(
 
         click.echo(json.dumps(plan_to_json(prepared), indent=2))
     elif not unclear:
-        click.echo("\n".join(plan_lines(prepared)))
+        say(*plan_lines(prepared))
     if unclear:
         raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
     sys.exit(exit_code(prepared))
@@ -98,10 +100,7 @@ def plan_lines(prepared: Prepared) -> list[str]:
     for phase in Phase:
         entries = [entry for entry in ledger.going if entry.phase is phase]
         if entries:
-            lines += ["", str(phase)]
-            lines += (f"  {_row(entry)}" for entry in entries[:STEP_ROWS_MAX])
-            if len(entries) > STEP_ROWS_MAX:
-                lines.append(f"  … and {len(entries) - STEP_ROWS_MAX} more")
+            lines += ["", str(phase), *rows(entries)]
     if ledger.kept:
         lines += ["", "kept"]
         lines += (f"  {entry}  ({entry.reason})" for entry in ledger.kept[:STEP_ROWS_MAX])
@@ -158,6 +157,12 @@ def plan_to_json(prepared: Prepared) -> dict[str, Any]:
         "unread": list(ledger.unread),
         "hazards": [hazard.to_json() for hazard in prepared.hazards],
     }
+
+
+def rows(entries: Sequence[Entry]) -> list[str]:
+    """A line for each, and how many more there are."""
+    more = len(entries) - STEP_ROWS_MAX
+    return [f"  {_row(entry)}" for entry in entries[:STEP_ROWS_MAX]] + ([f"  … and {more} more"] if more > 0 else [])
 
 
 def _row(entry: Entry) -> str:

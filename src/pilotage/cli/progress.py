@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from pilotage.cli.printing import redraw
 from pilotage.kube.wire import format_time
 from pilotage.teardown.ledger import Disposition
 from pilotage.teardown.phases import Phase
+from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -97,7 +99,7 @@ class Lines:
         """Nothing to put back."""
 
     def _say(self, line: str) -> None:
-        self._out.write(line.rstrip() + "\n")
+        self._out.write(one_line(line.rstrip()) + "\n")
         self._out.flush()
 
 
@@ -148,12 +150,10 @@ class Block:
             lines.append(f"    … and {rows - ROWS_MAX} more")
         assert self._started is not None
         lines.append(f"  {(now - self._started).total_seconds():.1f} s; {self._hint}")
-        return [line[: self._width - 1] for line in lines]
+        return [one_line(line)[: self._width - 1] for line in lines]
 
     def _draw(self, lines: list[str]) -> None:
-        up = f"\x1b[{self._height}F" if self._height else ""
-        self._out.write(up + "".join(f"\x1b[2K{line}\n" for line in lines) + "\x1b[J")
-        self._out.flush()
+        redraw(self._out, self._height, lines)
         self._height = len(lines)
 
 

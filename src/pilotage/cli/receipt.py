@@ -6,12 +6,13 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, output_option, plain_errors
-from pilotage.cli.looking import paint
+from pilotage.cli.printing import paint, say
 
 if TYPE_CHECKING:
     from pilotage.teardown.ledger import Entry
@@ -52,7 +53,7 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
     if output == "json":
         click.echo(json.dumps(verification.to_json(), indent=2))
     else:
-        click.echo("\n".join(_lines(file, loaded, verification)))
+        say(*_lines(file, loaded, verification))
     sys.exit(EXIT_CODES[verification.verdict])
 
 
@@ -74,7 +75,7 @@ def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
     }[found.verdict]
     lines = [f"{paint(verdict, fg=colour, bold=True)}: {counts}."]
     if found.incomplete:
-        lines.append(f"It is incomplete: {found.incomplete}. Go on with: pilotage delete --resume {file}")
+        lines.append(f"It is incomplete: {found.incomplete}. Go on with: pilotage delete --resume {quote(str(file))}")
     if found.elsewhere:
         lines.append(f"Is this the right cluster? It says that {found.elsewhere}. Choose with --context.")
     lines += _listed("There again, or still", found.back)

@@ -9,6 +9,7 @@ import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, files_option, output_option, run_briefly
 from pilotage.cli.endpoints import change, endpoint_errors, namespace_option
+from pilotage.cli.printing import say
 from pilotage.cli.spec_flags import Flags, spec_options, with_flags
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ async def carry_out(connection: Connection, key: ObjectKey, alter: Callable[[Obj
 
     changed = await change(connection.client, key, alter)
     if not changed.anything:
-        click.echo(f"{changed.after.ref} is so already: nothing to change", err=patience.json)
+        say(f"{changed.after.ref} is so already: nothing to change", err=patience.json)
         return 0
-    click.echo(f"{changed.after.ref} is changed", err=patience.json)
+    say(f"{changed.after.ref} is changed", err=patience.json)
     before = changed.before.get("status", "revision", default="")
     return await follow_rollout(connection, changed.after, before, patience)
 

@@ -32,6 +32,8 @@ SHOWN_MAX = 20
 class Resumed(NamedTuple):
     """A teardown that goes on."""
 
+    origin: str
+    """Which receipt it goes on from, and at which server, for the person who is asked."""
     prepared: Prepared
     """With the whole ledger: what the receipt has, and what was added."""
     added: tuple[Entry, ...]
@@ -44,17 +46,27 @@ class Resumed(NamedTuple):
 
 async def resume(connection: Connection, path: Path, timeout: float) -> Resumed:
     """Look at the cluster again and make the plan anew. Nothing of the saved one is lost. Changes nothing."""
+    from pilotage.teardown.saved import LedgerRefused, as_served, check_seen
+
     surface = await connection.discovery.surface()
     saved = await _saved(connection, path, timeout)
-    world = await read_world(connection, surface, _places(saved))
-    await see_keepers(connection, world)
+    try:
+        saved = as_served(saved, (each.resource for each in surface.resources))
+        world = await read_world(connection, surface, _places(saved))
+        await see_keepers(connection, world)
+        check_seen(saved, world)
+    except LedgerRefused as error:
+        raise BadTarget(
+            f"{path}: this receipt cannot be used: {error}. Nothing was done; name what is to go instead."
+        ) from error
 
     def plan(world: World, graph: Graph) -> Ledger:
         from pilotage.teardown.plan import plan_again
 
         return plan_again(saved, world, graph, keeper_of=workload_of, who_keeps=who_keeps, is_abandoned=is_abandoned)
 
-    return _told(await foresee(connection, world, plan, _unread(saved, world), []), saved)
+    prepared = await foresee(connection, world, plan, _unread(saved, world), [])
+    return _told(f"{path} at {connection.server}", prepared, saved)
 
 
 async def _saved(connection: Connection, path: Path, timeout: float) -> Ledger:
@@ -100,12 +112,13 @@ def _unread(saved: Ledger, world: World) -> tuple[str, ...]:
     return tuple(sorted(kinds) + sorted(world.unreadable_groups))
 
 
-def _told(prepared: Prepared, saved: Ledger) -> Resumed:
+def _told(origin: str, prepared: Prepared, saved: Ledger) -> Resumed:
     from pilotage.teardown.world import State
 
     known = saved.by_uid()
     states = {entry: prepared.world.state(entry.full_name, entry.uid) for entry in saved.going}
     return Resumed(
+        origin,
         prepared,
         tuple(entry for entry in prepared.ledger.going if entry.uid not in known),
         tuple(entry for entry, state in states.items() if state in (State.GONE, State.FOREIGN)),
@@ -114,15 +127,25 @@ def _told(prepared: Prepared, saved: Ledger) -> Resumed:
 
 
 def resumed_lines(resumed: Resumed) -> list[str]:
-    """What is gone, what was added, and what only has the name of something that is gone."""
+    """Where it goes on, what is gone, what was added, and what only has the name of something that is gone."""
     total = len(resumed.prepared.ledger.going) - len(resumed.added)
     number = len(resumed.added)
     count = "nothing was" if not number else f"{number} {'was' if number == 1 else 'were'}"
-    lines = [f"Of {total} objects {len(resumed.gone)} are gone already; {count} added since."]
+    lines = [f"Resumes {resumed.origin}: {_where(left_of(resumed).ledger)}."]
+    lines += [f"Of {total} objects {len(resumed.gone)} are gone already; {count} added since."]
     lines += (f"added    {entry}  ({entry.reason})" for entry in resumed.added[:SHOWN_MAX])
     lines += [f"added    … and {number - SHOWN_MAX} more"] if number > SHOWN_MAX else []
     lines += (f"note     {name} is another object by now, and stays" for name in resumed.replaced[:SHOWN_MAX])
     return lines
+
+
+def _where(left: Ledger) -> str:
+    """How much is left to delete, and in which namespaces: all of them, however long the plan is."""
+    places = sorted({entry.namespace for entry in left.going} - {""})
+    without = sum(not entry.namespace for entry in left.going)
+    words = [f"namespace {place}" for place in places] + ([f"{without} without a namespace"] if without else [])
+    number = len(left.going)
+    return f"deletes {number} object{'s' * (number != 1)}" + (f" ({', '.join(words)})" if words else "")
 
 
 def left_of(resumed: Resumed) -> Prepared:
@@ -136,6 +159,7 @@ def left_of(resumed: Resumed) -> Prepared:
 def resumed_to_json(resumed: Resumed) -> dict[str, Any]:
     """What scripts want to know besides the plan."""
     return {
+        "resumes": resumed.origin,
         "added": [entry.uid for entry in resumed.added],
         "gone": [entry.uid for entry in resumed.gone],
         "replaced": list(resumed.replaced),

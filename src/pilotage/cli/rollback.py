@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -87,7 +88,7 @@ def choose(endpoint: Endpoint, number: int | None) -> PastRevision:
     else:
         served = (each for each in history if each.state in ("Current", "Previous"))
         found = next((each for each in served if not _is_so(endpoint.spec, each.spec)), None)
-        problem = f"{name} has no earlier revision to go back to. See: pilotage history {name}"
+        problem = f"{name} has no earlier revision to go back to. See: pilotage history {quote(name)}"
     if found is None:
         raise BadTarget(problem)
     return found

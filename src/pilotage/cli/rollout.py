@@ -6,18 +6,18 @@ import asyncio
 import contextlib
 import datetime as dt
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
-
-import click
 
 from pilotage.cli.following import Following, Interrupted, interruptible
 from pilotage.cli.looking import progress
 from pilotage.cli.operators import find_operator
+from pilotage.cli.printing import say
 from pilotage.cli.steps import Goal, Verdict, look
 from pilotage.cli.telling import Events, teller
 from pilotage.cli.views import Endpoint, view
 from pilotage.kinds.names import ENDPOINTS
-from pilotage.runtime.clock import utc_now
+from pilotage.runtime.clock import SteadyClock
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
@@ -51,20 +51,19 @@ async def follow_rollout(connection: Connection, obj: Object, before: str, patie
         with interruptible():
             return await _follow(connection.client, obj, goal, patience, tell)
     except Interrupted:
-        click.echo(
-            f"Stopped looking; the operator goes on by itself. Look with: pilotage status {_words(obj)}", err=True
-        )
+        say(f"Stopped looking; the operator goes on by itself. Look with: pilotage status {_words(obj)}", err=True)
         return INTERRUPTED
 
 
 async def _follow(client: Client, obj: Object, goal: Goal, patience: Patience, tell: Teller) -> int:
-    deadline = utc_now() + dt.timedelta(seconds=patience.timeout)
+    clock = SteadyClock()
+    deadline = clock.now() + dt.timedelta(seconds=patience.timeout)
     degraded: dt.datetime | None = None
     asking = asyncio.create_task(_mention_operator(client, obj))
     try:
         async with Following(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
             while True:
-                now = utc_now()
+                now = clock.now()
                 current = seen.objects.get(obj.meta.name)
                 found = look(view(current, Endpoint) if current else None, goal)
                 tell.tell(found, now)
@@ -89,12 +88,13 @@ def _end(obj: Object, found: Look, result: str, tell: Teller, current: Object | 
     tell.end(found, str(result), url=url)
     if result == Verdict.SERVING:
         if not isinstance(tell, Events):
-            click.echo(f"{obj.ref} {found.text}")
+            say(f"{obj.ref} {found.text}")
         return 0
-    advice = "" if result == Verdict.DELETED else f"\nLook with: pilotage status {_words(obj)}"
-    if result == "timeout":
-        advice += "; the operator goes on by itself"
-    click.echo(f"{obj.ref} does not serve as asked. {prefix}{found.text}{advice}", err=True)
+    lines = [f"{obj.ref} does not serve as asked. {prefix}{found.text}"]
+    if result != Verdict.DELETED:
+        more = "; the operator goes on by itself" if result == "timeout" else ""
+        lines.append(f"Look with: pilotage status {_words(obj)}{more}")
+    say(*lines, err=True)
     return 1
 
 
@@ -103,7 +103,7 @@ def _unseen(found: Look) -> bool:
 
 
 def _words(obj: Object) -> str:
-    return f"{obj.meta.name} -n {obj.meta.namespace}"
+    return f"{quote(obj.meta.name)} -n {quote(obj.meta.namespace)}"
 
 
 async def _mention_operator(client: Client, obj: Object) -> None:

@@ -6,6 +6,7 @@ import click
 
 from pilotage.cli.connecting import BadTarget, cluster_options, connected, run_briefly
 from pilotage.cli.endpoints import checking, endpoint_errors, get, name_argument, namespace_option
+from pilotage.cli.printing import say
 
 
 @click.command()
@@ -24,7 +25,7 @@ def scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, cont
 
     Exit codes: 0 set, 2 bad usage, no such endpoint or refused, 3 the API could not be reached.
     """
-    click.echo(run_briefly(_scale(name, replicas, namespace, kubeconfig, context)))
+    say(run_briefly(_scale(name, replicas, namespace, kubeconfig, context)))
 
 
 async def _scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, context: str | None) -> str:

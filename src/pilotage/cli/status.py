@@ -9,6 +9,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, output_option, run_briefly
 from pilotage.cli.endpoints import endpoint_errors, get, name_argument, namespace_option
+from pilotage.cli.printing import say
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -54,7 +55,7 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
     if output == "json":
         click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
     else:
-        click.echo("\n".join(page(view(obj, Endpoint), notes, dt.datetime.now(dt.UTC))))
+        say(*page(view(obj, Endpoint), notes, dt.datetime.now(dt.UTC)))
 
 
 async def _read(
@@ -89,7 +90,7 @@ async def _notes(client: Client, obj: Object) -> list[Note]:
 
 def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list[str]:
     """What a person reads. `notes`: None where they may not be read."""
-    from pilotage.cli.looking import paint
+    from pilotage.cli.printing import paint
     from pilotage.cli.wording import (
         age,
         coloured,
@@ -169,7 +170,7 @@ def _teardown(teardown: TeardownState, now: dt.datetime) -> list[str]:
 
 
 def _events(notes: list[Note] | None, now: dt.datetime) -> list[str]:
-    from pilotage.cli.looking import paint
+    from pilotage.cli.printing import paint
     from pilotage.cli.wording import age, table
 
     if notes is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from pilotage.cli.looking import paint
+from pilotage.cli.printing import paint, redraw
 from pilotage.cli.progress import QUIET_SECONDS, use_block
 from pilotage.cli.steps import State
 from pilotage.kube.wire import format_time
+from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -60,7 +61,7 @@ class Lines:
             self._said[step.name] = (step.state, step.text)
             self._last_news = now
             seconds = (now - self._started).total_seconds()
-            self._out.write(f"{step.name:<9}{_said(step):<70} {seconds:>6.1f} s\n")
+            self._out.write(f"{step.name:<9}{one_line(_said(step)):<70} {seconds:>6.1f} s\n")
         self._out.flush()
 
     def end(self, look: Look, result: str, **more: Any) -> None:  # noqa: ANN401
@@ -82,16 +83,14 @@ class Block:
         lines = [self._line(step) for step in look.steps]
         hint = f"  {(now - self._started).total_seconds():.1f} s; Ctrl-C leaves it to the operator"
         lines.append(hint[: self._width - 1])
-        up = f"\x1b[{self._height}F" if self._height else ""
-        self._out.write(up + "".join(f"\x1b[2K{line}\n" for line in lines) + "\x1b[J")
-        self._out.flush()
+        redraw(self._out, self._height, lines)
         self._height = len(lines)
 
     def end(self, look: Look, result: str, **more: Any) -> None:  # noqa: ANN401
         """The block stays as it is."""
 
     def _line(self, step: Step) -> str:
-        text = f"{step.name:<9}{step.text}"[: self._width - 3]
+        text = one_line(f"{step.name:<9}{step.text}")[: self._width - 3]
         mark, colour = _MARKS[step.state], _COLOURS.get(step.state)
         return f"{paint(mark, fg=colour) if colour else mark} {text}"
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
 import msgspec
 
 from pilotage.cli.carrying_out import BLOCKERS_MAX, INTERRUPTED, default_receipt, identity
 from pilotage.cli.connecting import BadTarget
 from pilotage.cli.following import Following, Interrupted, interruptible
 from pilotage.cli.preparing import Prepared
+from pilotage.cli.printing import say
 from pilotage.cli.progress import Block, Events, Lines, describe, use_block, wait_to_json
 from pilotage.cli.teardown_record import DONE, Recorded, is_of_deletion, planned, receipt_of
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
-from pilotage.runtime.clock import utc_now
+from pilotage.runtime.clock import SteadyClock, utc_now
 from pilotage.teardown.ledger import Ledger
 from pilotage.teardown.policy import Policy
 from pilotage.teardown.receipt import ReceiptError, save
@@ -72,6 +73,7 @@ class Operated:
         self._client = connection.client
         self._operator = operator
         self._timeout = timeout
+        self._clock = SteadyClock()
         self._ledgers = {obj.meta.uid: planned(view(obj, Endpoint), now) for obj in found}
         self._ledgers |= {obj.meta.uid: planned(view(obj, Endpoint), now, gone=True) for obj in gone}
         self._found = [*found, *gone]
@@ -81,7 +83,7 @@ class Operated:
         """Ask for the deletion, and show how it goes; returns the exit code."""
         if receipt is not None and len(self._found) > 1:
             raise BadTarget("--receipt names one file, and each endpoint has a receipt of its own: name one endpoint.")
-        deadline = utc_now() + dt.timedelta(seconds=self._timeout)
+        deadline = self._clock.now() + dt.timedelta(seconds=self._timeout)
         for place in {obj.meta.namespace for obj in self._found}:
             await self._client.list(TEARDOWNS, place, metadata_only=True)  # who may not follow is told before it begins
         try:
@@ -90,10 +92,10 @@ class Operated:
                     await self._ask(obj)
                 return max([await self._see_off(obj, deadline, receipt, as_json=as_json) for obj in self._found])
         except Interrupted:
-            names = " ".join(f"servingendpoint/{obj.meta.name}" for obj in self._found)
-            click.echo(
+            names = " ".join(quote(f"servingendpoint/{obj.meta.name}") for obj in self._found)
+            say(
                 "Stopped looking; the operator goes on by itself. "
-                f"Look again with: pilotage delete {names} -n {self._found[0].meta.namespace}",
+                f"Look again with: pilotage delete {names} -n {quote(self._found[0].meta.namespace)}",
                 err=True,
             )
             return INTERRUPTED
@@ -119,7 +121,7 @@ class Operated:
         async with contextlib.AsyncExitStack() as stack:
             places = await self._places(stack, obj)
             while True:
-                now = utc_now()
+                now = self._clock.now()
                 record = _newest(places, uid)
                 recorded.problem = places[0].problem
                 if record is not None:
@@ -175,7 +177,7 @@ class Operated:
         try:
             save(receipt, path)
         except ReceiptError as error:
-            click.echo(f"Error: {error}. It is in the status of teardown/{record.metadata.name}, too.", err=True)
+            say(f"Error: {error}. It is in the status of teardown/{record.metadata.name}, too.", err=True)
             return 1
         _tell_receipt(receipt, path, as_json=as_json)
         return 0 if receipt.result == "complete" else 1
@@ -191,23 +193,23 @@ class Operated:
         if as_json:
             blockers = [wait_to_json(wait) for wait in waits]
             name = record.metadata.name if record is not None else None
-            _say(True, {"result": "incomplete", "left": left, "blockers": blockers, "teardown": name}, "")
+            _say(True, {"result": "incomplete", "left": left, "blockers": blockers, "teardown": name})
             return 1
         now = utc_now()
         if ended.gone and record is None:
             lines = [f"{obj.ref} is gone, but there is no record of what was made for it. Look for what is left with:"]
-            lines.append(f"  pilotage leaks -n {obj.meta.namespace}")
+            lines.append(f"  pilotage leaks -n {quote(obj.meta.namespace)}")
         elif record is not None and record.status.phase == DONE:
             lines = [
                 f"Not finished: the parts of {obj.ref} are proven gone, but it is itself still there. Ask why with:"
             ]
-            lines.append(f"  pilotage why servingendpoint/{obj.meta.name} -n {obj.meta.namespace}")
+            lines.append(f"  pilotage why {_named(obj)}")
         else:
             lines = [f"Not finished: {left} of {len(going)} are not known to be gone."]
             lines += (f"  {describe(wait, now)}" for wait in waits[:BLOCKERS_MAX])
             lines += [] if record is not None else ["  The operator has not begun."]
             lines.append("The operator goes on by itself. Look again with: " + _again(obj))
-        click.echo("\n".join(lines), err=True)
+        say(*lines, err=True)
         return 1
 
 
@@ -246,15 +248,20 @@ def _tell_receipt(receipt: Receipt, path: Path, *, as_json: bool) -> None:
     lines += (f"note     {note}" for note in receipt.notes)
     lines.append(f"Receipt: {path} ({gone} gone, {kept} kept)")
     event = {"result": receipt.result, "gone": gone, "kept": kept, "notes": list(receipt.notes), "receipt": str(path)}
-    _say(as_json, event, "\n".join(lines))
+    _say(as_json, event, *lines)
 
 
-def _say(as_json: bool, event: dict[str, object], text: str) -> None:
+def _say(as_json: bool, event: dict[str, object], *lines: str) -> None:
     if as_json:
         Events(sys.stdout).say({"event": "end"} | event)
     else:
-        click.echo(text)
+        say(*lines)
 
 
 def _again(obj: Object) -> str:
-    return f"pilotage delete servingendpoint/{obj.meta.name} -n {obj.meta.namespace}"
+    return f"pilotage delete {_named(obj)}"
+
+
+def _named(obj: Object) -> str:
+    """An endpoint as a person types it."""
+    return f"{quote(f'servingendpoint/{obj.meta.name}')} -n {quote(obj.meta.namespace)}"

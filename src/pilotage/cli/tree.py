@@ -8,7 +8,8 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, files_option, output_option, plain_errors, run_briefly
 from pilotage.cli.importing import import_meanwhile
-from pilotage.cli.looking import look, look_into, need_words, paint
+from pilotage.cli.looking import look, look_into, need_words
+from pilotage.cli.printing import paint, say
 from pilotage.cli.relating import edges_nearby, related_graph
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def tree(
         return
     for i, each in enumerate(trees):
         first, *rest = render(each)
-        click.echo("\n".join([*([""] if i else []), paint(first, bold=True), *map(_coloured, rest)]))
+        say(*([""] if i else []), paint(first, bold=True), *map(_coloured, rest))
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:

@@ -53,6 +53,9 @@ def _default() -> Path:
 )
 @click.option("--llama-server", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
 @click.option("--envoy", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
+@click.option(
+    "--allow-commands", is_flag=True, help="Run any command that an endpoint names; else presets with safe arguments."
+)
 @click.option("-d", "--detach", is_flag=True, help="Come back when everything is ready, and leave it running.")
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 @one_sentence
@@ -65,6 +68,7 @@ def up(
     file_roots: tuple[Path, ...],
     llama_server: Path | None,
     envoy: Path | None,
+    allow_commands: bool,
     detach: bool,
     ready_fd: int | None,
 ) -> None:
@@ -75,7 +79,8 @@ def up(
     """
     from pilotage.up.parts import Wishes
 
-    wishes = Wishes(data, port, api_port, host_name, tuple(root.absolute() for root in file_roots), llama_server, envoy)
+    roots = tuple(root.absolute() for root in file_roots)
+    wishes = Wishes(data, port, api_port, host_name, roots, llama_server, envoy, allow_commands=allow_commands)
     if detach:
         _in_background(wishes)
     else:
@@ -86,7 +91,7 @@ def _in_foreground(wishes: Wishes, ready_fd: int | None) -> None:
     """Until it is told to end. `ready_fd` is where `_in_background` listens."""
     import asyncio
 
-    from pilotage.up.supervisor import UpError
+    from pilotage.up.proof import UpError
 
     try:
         asyncio.run(_run(wishes, ready_fd))
@@ -100,7 +105,11 @@ async def _run(wishes: Wishes, ready_fd: int | None) -> None:
     import asyncio
 
     from pilotage.runtime.process import on_signals
+    from pilotage.up.parts import unreachable
     from pilotage.up.supervisor import Supervisor
+
+    if closed := unreachable(wishes):
+        click.echo(f"Servers run as root: {closed} is closed to other users, and llama-server is below it.")
 
     def ready(note: Note) -> None:
         _announce(supervisor.layout, note, wishes.host)

@@ -9,6 +9,7 @@ import click
 
 from pilotage import __version__
 from pilotage.cli.errors import one_sentence
+from pilotage.cli.printing import say
 
 
 @click.command()
@@ -29,7 +30,7 @@ def version(kubeconfig: str | None, context: str | None, client_only: bool, outp
         click.echo(json.dumps(versions, indent=2))
     else:
         for name, value in versions.items():
-            click.echo(f"{name}: {value}")
+            say(f"{name}: {value}")
 
 
 async def _ask(kubeconfig: str | None, context: str | None) -> dict[str, str]:

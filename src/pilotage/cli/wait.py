@@ -11,6 +11,7 @@ import click
 
 from pilotage.cli.connecting import cluster_options, connected, plain_errors
 from pilotage.cli.looking import look_around, need_words, place, progress
+from pilotage.cli.printing import say
 from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
@@ -63,13 +64,13 @@ async def _wait(
     async with connected(kubeconfig, context) as connection:
         targets = await resolve(connection.client, connection.discovery, words, namespace=namespace, absent_ok=True)
         for name in targets.absent:
-            click.echo(f"{name} is not there")
+            say(f"{name} is not there")
         pending = {item.uid: item for item in targets.found}
 
         def on_gone(gone: Gone) -> None:
             pending.pop(gone.item.uid, None)
             other = f"; another one has its name by now (uid {gone.successor})" if gone.successor else ""
-            click.echo(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")
+            say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")
 
         teller = asyncio.create_task(_tell(connection, pending))
         try:
@@ -124,13 +125,13 @@ async def _give_up(connection: Connection, left: list[Item], timeout: float) -> 
     from pilotage.kube import ApiError
     from pilotage.teardown.why.render import render
 
-    click.echo(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
+    say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
     shown = left[:5]
     try:
         for explanation in await _explain(connection, shown):
-            click.echo("\n".join(["", *render(explanation)]))
+            say("", *render(explanation))
     except ApiError as error:
-        click.echo(f"{', '.join(map(str, shown))}: why could not be read: {error}")
+        say(f"{', '.join(map(str, shown))}: why could not be read: {error}")
     for item in left[len(shown) :]:
-        click.echo(f"{item}")
+        say(f"{item}")
     return 1

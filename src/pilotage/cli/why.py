@@ -17,7 +17,8 @@ from pilotage.cli.connecting import (
     run_briefly,
 )
 from pilotage.cli.importing import import_meanwhile
-from pilotage.cli.looking import look, look_into, need_words, paint
+from pilotage.cli.looking import look, look_into, need_words
+from pilotage.cli.printing import paint, say
 from pilotage.cli.relating import edges_nearby, related_graph
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def why(
         told = [to_json(each) for each in explanations]
         click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
     else:
-        click.echo("\n\n".join("\n".join(_lines(each)) for each in explanations))
+        say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each))))
     codes = {exit_code(each) for each in explanations}
     sys.exit(1 if 1 in codes else max(codes))
 
@@ -161,7 +162,7 @@ async def _fix(
         try:
             proposal = propose(seen.world, explanation, code, finalizer=finalizer)
             if not _agreed(proposal, yes):
-                click.echo("Nothing was done.", err=True)
+                say("Nothing was done.", err=True)
                 return 1
             result = await fix(connection.client, seen.world, explanation, code, finalizer=finalizer)
         except FixRefused as error:
@@ -172,7 +173,7 @@ async def _fix(
 
 def _agreed(proposal: Proposal, yes: bool) -> bool:
     """Show what would be done, and ask."""
-    click.echo("\n".join(proposal.describe()), err=True)
+    say(*proposal.describe(), err=True)
     if yes:
         return True
     if not sys.stdin.isatty():
@@ -195,9 +196,9 @@ def _tell(result: FixResult, as_json: bool) -> None:
         }
         click.echo(json.dumps(told, indent=2))
         return
-    click.echo(result.said)
+    say(result.said)
     for change in result.changes:
         if change not in result.said:
-            click.echo(f"  {change}")
+            say(f"  {change}")
     if result.advice:
-        click.echo(result.advice)
+        say(result.advice)

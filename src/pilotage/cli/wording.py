@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from pilotage.cli.looking import paint
+from pilotage.cli.printing import paint
 from pilotage.teardown.fields import dig, seconds_since, span, text
+from pilotage.terminal import one_line, width
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pilotage.cli.views import Condition, Endpoint, Waiting
 
 NOTHING = "-"
+CELL_WIDTH_MAX = 200
 _COLOURS = {
     "Serving": "green",
     "Ready": "green",
@@ -28,7 +29,6 @@ _COLOURS = {
     "Fetching": "yellow",
     "Deleting": "yellow",
 }
-_PAINT = re.compile(r"\x1b\[[0-9;]*m")
 _GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"})
 
 
@@ -45,24 +45,19 @@ def age(now: dt.datetime, when: str | None) -> str:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns as kubectl prints them, three blanks apart."""
-    lines = [list(titles), *(list(row) for row in rows)]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(titles))]
+    """Columns as kubectl prints them, three blanks apart. A cell that is very long does not widen those of others."""
+    lines = [[one_line(cell) for cell in row] for row in (titles, *rows)]
+    widths = [min(CELL_WIDTH_MAX, max(width(line[column]) for line in lines)) for column in range(len(titles))]
     return [
-        "   ".join(cell + " " * (widths[i] - _width(cell)) for i, cell in enumerate(line)).rstrip() for line in lines
+        "   ".join(cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(line)).rstrip() for line in lines
     ]
-
-
-def _width(cell: str) -> int:
-    """How wide it is on a terminal, colours aside."""
-    return len(_PAINT.sub("", cell))
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
     """A title and a value on each line; what has no value is left out."""
     kept = [(title, value) for title, value in rows if value]
-    width = max((len(title) for title, _ in kept), default=0)
-    return [f"{title:<{width}}  {value}" for title, value in kept]
+    longest = max((len(title) for title, _ in kept), default=0)
+    return [f"{title:<{longest}}  {value}" for title, value in kept]
 
 
 def size(number: int) -> str:

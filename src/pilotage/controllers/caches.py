@@ -2,6 +2,9 @@
 
 Of what others make from our parts (ReplicaSets, pods, slices) the metadata is enough. Kinds that a cluster may not
 have (Gateway API, Contour, KServe, KEDA; our own that came later, after an upgrade) are empty until it has them.
+
+A label proves nothing. An object counts as a part of an endpoint in the endpoint's namespace only, and only if it is
+sealed, or stands in the endpoint's ledger, or is owned by one that counts.
 """
 
 from __future__ import annotations
@@ -28,8 +31,10 @@ from pilotage.serving.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pilotage.controllers.seals import Identity, Seals
+    from pilotage.kube.wire import OwnerReference
     from pilotage.runtime import Informer, Manager
 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
@@ -50,6 +55,8 @@ MADE_BY_US_WHERE_SERVED = (
 MADE_FROM_OURS = (REPLICA_SETS, PODS, SLICES)
 
 SELECTOR = f"{LABEL_MANAGED_BY}={MANAGED_BY},{LABEL_ENDPOINT_UID}"
+OWNERS_MAX = 3
+"""Controllers give an object one owner, rarely two. Thousands would be looked up one by one, while others wait."""
 _BY_UID = "endpoint uid"
 _BY_ENDPOINT = "endpoint"
 _BY_OWNER = "owner"
@@ -67,9 +74,11 @@ class Seen(NamedTuple):
 class Caches:
     """See the module."""
 
-    def __init__(self, manager: Manager, namespace: str = "") -> None:
+    def __init__(self, manager: Manager, seals: Seals, namespace: str = "") -> None:
         """`namespace`: look at one only."""
+        self.seals = seals
         self.informers: dict[Resource, Informer] = {}
+        self._kinds: dict[tuple[str, str], Resource] = {}
         for resource in (*MADE_BY_US, *MADE_BY_US_WHERE_SERVED, *MADE_FROM_OURS):
             informer = manager.informer(
                 resource,
@@ -82,6 +91,7 @@ class Caches:
             informer.add_index(_BY_ENDPOINT, _endpoint)
             informer.add_index(_BY_OWNER, _owners)
             self.informers[resource] = informer
+            self._kinds[resource.group, resource.kind] = resource
 
     def get(self, resource: Resource, key: ObjectKey) -> Object | None:
         """One object, if it is labelled as a part."""
@@ -101,17 +111,65 @@ class Caches:
         informer = self.informers.get(resource)
         return informer is not None and not informer.absent
 
-    def parts_of(self, uid: str) -> list[Seen]:
-        """Everything that carries an endpoint's uid."""
-        return self._indexed(_BY_UID, uid)
+    def kind(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of a kind that parts can be of, in whatever version."""
+        return self._kinds.get((api_version.rpartition("/")[0], kind))
 
-    def parts_named(self, key: ObjectKey) -> list[Seen]:
-        """Everything that was made for endpoints of a name, whatever their uid."""
-        return self._indexed(_BY_ENDPOINT, f"{key.namespace}/{key.name}")
+    def part(self, whose: Identity, resource: Resource, name: str) -> Object | None:
+        """The part of an endpoint that has this name, as far as the cache knows."""
+        found = self.get(resource, ObjectKey(whose.namespace, name))
+        return found if found is not None and self.counts(whose, resource, found) else None
 
-    def owned_by(self, uid: str) -> list[Seen]:
-        """Everything that names an object as its owner."""
-        return self._indexed(_BY_OWNER, uid)
+    def counts(self, whose: Identity, resource: Resource, obj: Object) -> bool:
+        """Whether an object is a part of an endpoint, or was made from one that the caches have."""
+        return self._counts(whose, resource, obj, {})
+
+    def parts_of(self, whose: Identity) -> list[Seen]:
+        """Everything that is proven to be a part of an endpoint, or made from one."""
+        known: dict[str, bool] = {}
+        labelled = self.labelled(whose.namespace, whose.uid)
+        return [seen for seen in labelled if self._counts(whose, seen.resource, seen.object, known)]
+
+    def labelled(self, namespace: str, uid: str) -> list[Seen]:
+        """Everything that carries the label with an endpoint's uid, whoever put it there."""
+        return self._indexed(_BY_UID, _placed(namespace, uid))
+
+    def named_for(self, key: ObjectKey) -> list[Seen]:
+        """Everything that is labelled with the name of an endpoint, whoever put the label there."""
+        return self._indexed(_BY_ENDPOINT, _placed(key.namespace, key.name))
+
+    def owned_by(self, namespace: str, uid: str) -> list[Seen]:
+        """Everything in a namespace that names an object there as its owner."""
+        return self._indexed(_BY_OWNER, _placed(namespace, uid))
+
+    def _counts(self, whose: Identity, resource: Resource, obj: Object, known: dict[str, bool]) -> bool:
+        """Look for a proven one among it, its owners, theirs and so on: a loop, as a forged chain may be long."""
+        if obj.meta.namespace != whose.namespace:
+            return False
+        owned: dict[str, str] = {obj.meta.uid: ""}
+        """By the uid of an owner: whom it was found by."""
+        open_ = [(resource, obj)]
+        while open_:
+            kind, each = open_.pop()
+            uid = each.meta.uid
+            if known.get(uid, False) or self.seals.is_part(whose, kind, each):
+                while uid:
+                    known[uid] = True
+                    uid = owned[uid]
+                return True
+            for owner in () if uid in known else owners_of(each):
+                found = self._owner(whose, owner)
+                if found is not None and owner.uid not in owned:
+                    owned[owner.uid] = uid
+                    open_.append(found)
+        known |= dict.fromkeys(owned, False)
+        return False
+
+    def _owner(self, whose: Identity, owner: OwnerReference) -> tuple[Resource, Object] | None:
+        """The owner that is meant, if the caches have it; one is always in the namespace of what it owns."""
+        resource = self.kind(owner.api_version, owner.kind)
+        found = self.get(resource, ObjectKey(whose.namespace, owner.name)) if resource is not None else None
+        return (resource, found) if resource is not None and found is not None and found.meta.uid == owner.uid else None
 
     def _indexed(self, index: str, value: str) -> list[Seen]:
         return [
@@ -130,13 +188,24 @@ def endpoint_of(obj: Object) -> ObjectKey:
     return ObjectKey(obj.meta.namespace, obj.meta.labels.get(LABEL_ENDPOINT, ""))
 
 
+def owners_of(obj: Object) -> Sequence[OwnerReference]:
+    """The owners of an object that are looked at: none where somebody has given it more than any controller does."""
+    found = obj.meta.owner_references
+    return found if len(found) <= OWNERS_MAX else ()
+
+
 def _endpoint_uid(obj: Object) -> Iterable[str]:
-    return (obj.meta.labels.get(LABEL_ENDPOINT_UID, ""),)
+    return (_placed(obj.meta.namespace, obj.meta.labels.get(LABEL_ENDPOINT_UID, "")),)
 
 
 def _endpoint(obj: Object) -> Iterable[str]:
-    return (f"{obj.meta.namespace}/{obj.meta.labels.get(LABEL_ENDPOINT, '')}",)
+    return (_placed(obj.meta.namespace, obj.meta.labels.get(LABEL_ENDPOINT, "")),)
 
 
 def _owners(obj: Object) -> Iterable[str]:
-    return (owner.uid for owner in obj.meta.owner_references)
+    return (_placed(obj.meta.namespace, owner.uid) for owner in owners_of(obj))
+
+
+def _placed(namespace: str, value: str) -> str:
+    """Of one namespace: what stands in another is never found by it."""
+    return f"{namespace}/{value}"

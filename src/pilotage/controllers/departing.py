@@ -6,6 +6,7 @@ then the record is kept in the operator's.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ import structlog
 
 from pilotage.controllers.caches import MADE_FROM_OURS, PODS
 from pilotage.controllers.endpoint_status import leaving_status
-from pilotage.controllers.teardown import BY_TARGET, DONE
+from pilotage.controllers.proof import Known, uids_of
+from pilotage.controllers.records import BY_TARGET, about, target_of
+from pilotage.controllers.teardown import DONE
 from pilotage.kinds.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.controllers.caches import Caches, Seen
+    from pilotage.controllers.seals import Identity
     from pilotage.kube import ApiError, Client, Json, Object
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.store import Store
@@ -76,13 +80,16 @@ class Departures:
         caches: Caches,
         records: Store,
         namespace: str,
+        watched: str,
         ttl_seconds: int,
     ) -> None:
+        """`namespace`: the operator's own. `watched`: where endpoints are looked for; empty: everywhere."""
         self._client = client
         self._events = events
         self._caches = caches
         self._records = records
         self._namespace = namespace
+        self._watched = watched
         self._ttl_seconds = ttl_seconds
 
     # The endpoint itself
@@ -91,7 +98,7 @@ class Departures:
         """Take an endpoint down that somebody deletes; let go of it when everything is proven gone."""
         if ENDPOINT_FINALIZER not in obj.meta.finalizers:
             return None
-        record = self.find(obj.meta.uid, "Deleted")
+        record = self.find(identity(obj), "Deleted")
         if record is None:
             body = obj.to_dict()
             parts = body.get("status", {}).get("ledger", [])
@@ -128,7 +135,7 @@ class Departures:
         old: Json = obj.get("status", default={})
         running = sum(
             seen.resource in (PODS, PROCESSES) and not seen.object.meta.terminating
-            for seen in self._caches.parts_of(obj.meta.uid)
+            for seen in self._caches.parts_of(identity(obj))
         )
         wanted = leaving_status(obj, old, record, teardown, running, utc_now())
         if any(old.get(name) != value for name, value in wanted.items()):
@@ -139,18 +146,24 @@ class Departures:
 
     async def replace(self, obj: Object, reason: str, parts: Sequence[Seen], deletion: Json) -> bool:
         """Take some parts of an endpoint down; returns whether all are proven gone. Nothing is begun twice."""
-        waiting = [seen for seen in parts if not self._takes(obj.meta.uid, seen.object.meta.uid)]
+        whose = identity(obj)
+        waiting = [seen for seen in parts if not self._takes(whose, seen.object.meta.uid)]
         if waiting:
             await self.begin(_target(obj), reason, [_doomed(seen) for seen in waiting], deletion=deletion)
-        return not parts and not self.under_way(obj.meta.uid)
+        return not parts and not self.under_way(whose)
 
     async def sweep(self, key: ObjectKey, live: str) -> None:
-        """Take down what endpoints of this name have left that are not there any more. `live`: the one that is."""
-        for uid in sorted({_owner(seen) for seen in self._caches.parts_named(key)} - {live, ""}):
-            parts = [seen for seen in self._caches.parts_of(uid) if seen.resource not in MADE_FROM_OURS]
-            if not parts or self.find(uid, "Deleted", unfinished=True) or self.find(uid, "Vanished", unfinished=True):
+        """Take down what endpoints of this name have left that are not there any more. `live`: the one that is.
+
+        Only what is sealed for such an endpoint: a uid in a label is no proof that there ever was one.
+        """
+        for uid in sorted({_owner(seen) for seen in self._caches.named_for(key)} - {live, ""}):
+            await asyncio.sleep(0)  # somebody may have labelled thousands of objects, each with another uid
+            whose = Known(key.namespace, uid)
+            parts = [seen for seen in self._caches.parts_of(whose) if seen.resource not in MADE_FROM_OURS]
+            if not parts or any(self.find(whose, reason, unfinished=True) for reason in ("Deleted", "Vanished")):
                 continue
-            if await self._exists(key.namespace, uid):
+            if await self._exists(uid):
                 continue
             _log.warning("an endpoint has vanished; what it left is taken down", endpoint=str(key), parts=len(parts))
             target = {
@@ -164,42 +177,46 @@ class Departures:
                 target, "Vanished", [_doomed(seen) for seen in parts], deletion=_NOTHING_LOST, all_parts=True
             )
 
-    async def _exists(self, namespace: str, uid: str) -> bool:
-        """Whether an endpoint is there after all, under whatever name: labels lie, and only a fresh read counts."""
-        found = await self._client.list(ENDPOINTS, namespace, metadata_only=True)
+    async def _exists(self, uid: str) -> bool:
+        """Whether an endpoint is there after all, wherever and under whatever name: only a fresh read counts."""
+        found = await self._client.list(ENDPOINTS, self._watched, metadata_only=True)
         return any(each.meta.uid == uid for each in found.items)
 
     # Records
 
-    def find(self, uid: str, reason: str, *, unfinished: bool = False) -> Object | None:
+    def find(self, whose: Identity, reason: str, *, unfinished: bool = False) -> Object | None:
         """The newest record of a teardown of an endpoint's parts."""
         found = [
             record
-            for record in self._records.indexed(BY_TARGET, uid)
+            for record in self._about(whose)
             if (brief := record.decode_as(_Brief)).spec.reason == reason
             and not (unfinished and brief.status.phase == DONE)
         ]
         return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
 
-    def under_way(self, uid: str) -> int:
+    def under_way(self, whose: Identity) -> int:
         """How many teardowns of an endpoint's parts are not finished."""
-        return sum(record.decode_as(_Brief).status.phase != DONE for record in self._records.indexed(BY_TARGET, uid))
+        return sum(record.decode_as(_Brief).status.phase != DONE for record in self._about(whose))
 
-    def proven_gone(self, uid: str) -> set[str]:
+    def proven_gone(self, whose: Identity) -> set[str]:
         """The uids of those parts of an endpoint that finished teardowns have proven gone."""
         return {
-            each["uid"]
-            for record in self._records.indexed(BY_TARGET, uid)
+            each.get("uid", "")
+            for record in self._about(whose)
             for each in record.get("status", "receipt", "objects", default=[])
             if each.get("state") == "gone"
         }
 
-    def _takes(self, uid: str, part: str) -> bool:
+    def _takes(self, whose: Identity, part: str) -> bool:
         return any(
             part in {each.get("uid") for each in record.get("spec", "parts", default=[])}
-            for record in self._records.indexed(BY_TARGET, uid)
+            for record in self._about(whose)
             if record.get("status", "phase") != DONE
         )
+
+    def _about(self, whose: Identity) -> Sequence[Object]:
+        """The records of an endpoint's teardowns: those in its namespace, or in the operator's own."""
+        return self._records.indexed(BY_TARGET, about(whose.namespace, whose.uid))
 
     async def begin(
         self, target: Json, reason: str, parts: Iterable[Json], *, deletion: Json, all_parts: bool = False
@@ -233,8 +250,15 @@ class Departures:
     async def _create(self, body: Json, namespace: str) -> Object:
         try:
             return await self._client.create(TEARDOWNS, body, namespace=namespace)
-        except AlreadyExists:
-            return await self._client.get(TEARDOWNS, ObjectKey(namespace, body["metadata"]["name"]))
+        except AlreadyExists as error:
+            found = await self._client.get(TEARDOWNS, ObjectKey(namespace, body["metadata"]["name"]))
+            target, wanted = target_of(found, self._namespace), body["spec"]
+            same = target is not None and target.uid == wanted["target"]["uid"]
+            if not same or found.get("spec", "reason") != wanted["reason"]:
+                raise Forbidden(
+                    f"teardown/{found.meta.name} -n {namespace} exists and is about something else: delete it"
+                ) from error
+            return found
 
 
 def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
@@ -244,6 +268,11 @@ def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
         return f"{target['name']}-{target['uid'][:8]}"
     mark = hashlib.sha256(f"{target['uid']}\n{reason}\n{what}".encode()).hexdigest()
     return f"{target['name']}-{reason.lower()}-{mark[:8]}"
+
+
+def identity(obj: Object) -> Known:
+    """An endpoint that is there, with its ledger."""
+    return Known(obj.meta.namespace, obj.meta.uid, uids_of(obj.get("status", "ledger", default=[])))
 
 
 def _target(obj: Object) -> Json:

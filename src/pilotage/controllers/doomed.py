@@ -1,7 +1,8 @@
 """From what a Teardown names to the engine's ledger: the parts, as they are, and what was made of them.
 
-A part that is named without a uid is the object of that name that carries the target's label: it was written down
-before it was made, and the answer never came. Any other object of that name is somebody else's.
+A part that is named without a uid is the object of that name that is sealed for the target: it was written down before
+it was made, and the answer never came. One that is named with a uid has to be a proven part, too: whoever may create a
+Teardown can name anything. What is not proven stays, and the receipt says so.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.controllers.caches import Seen
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
-from pilotage.kube import Absent, KindNotServed, ObjectKey, Resource
+from pilotage.controllers.proof import is_proven
+from pilotage.kube import Absent, KindNotServed, ObjectKey
 from pilotage.teardown.keepers import keeper
 from pilotage.teardown.ledger import merge
 from pilotage.teardown.plan import make_ledger
@@ -26,29 +27,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.controllers.caches import Caches
+    from pilotage.controllers.seals import Identity
     from pilotage.controllers.strangers import Look
     from pilotage.kinds.endpoint import Deletion
     from pilotage.kinds.teardown import Doomed, TeardownSpec
     from pilotage.kube import Client
     from pilotage.teardown.ledger import Ledger
 
+NAMED_MAX = 5
+"""So many objects are named in a remark."""
 UNPROVEN_SECONDS = 5.0
 """How long a router that nobody can look into is given to let go of a route."""
 
 
-async def find_parts(client: Client, caches: Caches, spec: TeardownSpec) -> list[Seen]:
-    """Everything that a Teardown takes, and what was made of it. An ApiError if something could not be read."""
+async def find_parts(
+    client: Client, caches: Caches, whose: Identity, spec: TeardownSpec
+) -> tuple[list[Seen], tuple[str, ...]]:
+    """Everything that a Teardown takes, and what was made of it; and remarks on what was named and stays.
+
+    An ApiError if something could not be read.
+    """
     found: dict[str, Seen] = {}
     if spec.all_parts:
-        found = {seen.object.meta.uid: seen for seen in caches.parts_of(spec.target.uid)}
-    named = await asyncio.gather(*(_part(client, caches, spec, doomed) for doomed in spec.parts))
-    found |= {seen.object.meta.uid: seen for seen in named if seen is not None}
-    return with_owned(caches, found.values())
+        found = {seen.object.meta.uid: seen for seen in caches.parts_of(whose)}
+    named = await asyncio.gather(*(_part(client, caches, whose, doomed) for doomed in spec.parts))
+    found |= {seen.object.meta.uid: seen for seen in named if isinstance(seen, Seen)}
+    return with_owned(caches, found.values()), tuple(remark for remark in named if isinstance(remark, str))
 
 
-def parts_now(caches: Caches, spec: TeardownSpec, ledger: Ledger) -> list[Seen]:
+def parts_now(caches: Caches, whose: Identity, spec: TeardownSpec, ledger: Ledger) -> list[Seen]:
     """What the caches have of all that a Teardown takes: what has appeared since it began is among it."""
-    found = {seen.object.meta.uid: seen for seen in caches.parts_of(spec.target.uid) if spec.all_parts}
+    found = {seen.object.meta.uid: seen for seen in (caches.parts_of(whose) if spec.all_parts else ())}
     for entry in ledger.going:
         obj = caches.get(entry.resource, entry.key)
         if obj is not None and obj.meta.uid == entry.uid and entry.uid not in found:
@@ -57,24 +66,27 @@ def parts_now(caches: Caches, spec: TeardownSpec, ledger: Ledger) -> list[Seen]:
 
 
 def with_owned(caches: Caches, parts: Iterable[Seen]) -> list[Seen]:
-    """These, and all that is owned by them."""
+    """These, and all that is owned by them, each in its own namespace."""
     found = {seen.object.meta.uid: seen for seen in parts}
-    open_ = [*found]
+    open_ = [*found.values()]
     while open_:
-        for seen in caches.owned_by(open_.pop()):
+        owner = open_.pop().object.meta
+        for seen in caches.owned_by(owner.namespace, owner.uid):
             uid = seen.object.meta.uid
             if uid not in found:
                 found[uid] = seen
-                open_.append(uid)
+                open_.append(seen)
     return [*found.values()]
 
 
-async def _part(client: Client, caches: Caches, spec: TeardownSpec, doomed: Doomed) -> Seen | None:
-    """One that is named, from the cache or from the API; None if it is gone, or is somebody else's."""
-    group, _, version = doomed.api_version.rpartition("/")
-    resource = Resource(group, version, doomed.resource, doomed.kind)
-    key = ObjectKey(spec.target.namespace, doomed.name)
-    obj, full = caches.get(resource, key), True
+async def _part(client: Client, caches: Caches, whose: Identity, doomed: Doomed) -> Seen | str | None:
+    """One that is named, from the cache or from the API; None if it is gone; a remark if it is not the target's."""
+    resource = caches.kind(doomed.api_version, doomed.kind)
+    said = f"{doomed.kind.lower()}/{doomed.name}"
+    if resource is None or resource.plural != doomed.resource:
+        return f"{said} stays: endpoints are not made of this kind"
+    key = ObjectKey(whose.namespace, doomed.name)
+    obj = caches.get(resource, key)
     if obj is None:
         try:
             obj = await client.get(resource, key)
@@ -84,17 +96,42 @@ async def _part(client: Client, caches: Caches, spec: TeardownSpec, doomed: Doom
             if caches.serves(resource):
                 raise
             return None  # nothing of a kind that the cluster does not have can be there
-    ours = obj.meta.uid == doomed.uid if doomed.uid else obj.meta.labels.get(LABEL_ENDPOINT_UID) == spec.target.uid
-    return Seen(resource, obj, full) if ours else None
+    if doomed.uid and obj.meta.uid != doomed.uid:
+        return None
+    if await is_proven(client, caches, whose, resource, obj):
+        return Seen(resource, obj, caches.is_full(resource))
+    if not doomed.uid:
+        return None
+    return f"{said} stays: it is not proven to be a part of the endpoint, and carries no seal of the operator for it"
+
+
+def unproven(caches: Caches, whose: Identity, parts: Iterable[Seen]) -> list[Seen]:
+    """Objects that carry the label of an endpoint and are not among its parts: somebody else has labelled them so."""
+    known = {seen.object.meta.uid for seen in parts}
+    return [seen for seen in caches.labelled(whose.namespace, whose.uid) if seen.object.meta.uid not in known]
 
 
 def first_ledger(
-    spec: TeardownSpec, parts: list[Seen], beside: Look, now: dt.datetime, *, remarks: tuple[str, ...] = ()
+    spec: TeardownSpec,
+    parts: list[Seen],
+    labelled: list[Seen],
+    beside: Look,
+    now: dt.datetime,
+    *,
+    remarks: tuple[str, ...] = (),
 ) -> Ledger:
-    """The ledger of a teardown that begins. What is `beside` the parts and points at one stays, and is named."""
+    """The ledger of a teardown that begins. What is `beside` the parts and points at one stays, and is named.
+
+    `labelled`: what `unproven` gives, which stays, too.
+    """
     world = _world(parts, now, spec.target.namespace)
     named = _named(world)  # what is owned by something else here goes with it
-    _add(world, beside.found)
+    _add(world, [*beside.found, *labelled])
+    if labelled:
+        names = sorted(f"{seen.resource.kind.lower()}/{seen.object.meta.name}" for seen in labelled)
+        more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+        said = f"{', '.join(names[:NAMED_MAX])}{more} stay, labelled as parts of the endpoint, but not proven to be"
+        remarks = (*remarks, said)
     ledger = make_ledger(world, relate(world), named, _policy(spec.deletion), who_keeps=_who_keeps)
     return msgspec.structs.replace(ledger, remarks=(*ledger.remarks, *remarks, *beside.problems))
 

@@ -15,22 +15,25 @@ from pilotage.controllers.caches import endpoint_of
 from pilotage.controllers.departing import Departures
 from pilotage.controllers.endpoint_pass import Pass, Tools
 from pilotage.controllers.making import Maker, Trouble
+from pilotage.controllers.records import target_of
 from pilotage.controllers.routing import Routing
 from pilotage.kinds.endpoint import EndpointSpec
 from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.kube import ObjectKey
+from pilotage.runtime import TerminalError, clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.takedown import Lookout
-    from pilotage.kube import Object
+    from pilotage.kube import Json, Object
     from pilotage.runtime import Context, Reconcile, Result
     from pilotage.runtime.store import Store
     from pilotage.serving.parts import Capabilities
 
 BY_MODEL = "model"
+ERROR_CHARS_MAX = 1000
 
 
 class _Model(msgspec.Struct):
@@ -47,23 +50,8 @@ class _Serves(msgspec.Struct):
     spec: _ServesWhat = msgspec.field(default_factory=_ServesWhat)
 
 
-class _Target(msgspec.Struct):
-    namespace: str = ""
-    name: str = ""
-
-
-class _TakesWhat(msgspec.Struct):
-    target: _Target = msgspec.field(default_factory=_Target)
-
-
-class _Takes(msgspec.Struct):
-    """Of a Teardown, likewise."""
-
-    spec: _TakesWhat = msgspec.field(default_factory=_TakesWhat)
-
-
 class Surroundings(NamedTuple):
-    """What the controller is given."""
+    """The inputs of the controller."""
 
     caches: Caches
     lookout: Lookout
@@ -71,6 +59,8 @@ class Surroundings(NamedTuple):
     teardowns: Store
     namespace: str
     """The operator's own: records of endpoints whose namespace goes are kept there."""
+    watched: str
+    """Where endpoints are; empty: in all namespaces."""
     capabilities: Callable[[], Capabilities]
     ttl_seconds: int
     """For how long the record of a teardown stays."""
@@ -105,10 +95,10 @@ def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
     return [] if own and endpoint is not None and endpoint.meta.terminating else [key]
 
 
-def keys_for_teardown(obj: Object) -> list[ObjectKey]:
-    """A mapper: the endpoint whose parts go."""
-    target = obj.decode_as(_Takes).spec.target
-    return [ObjectKey(target.namespace, target.name)]
+def keys_for_teardown(home: str, obj: Object) -> list[ObjectKey]:
+    """A mapper: the endpoint whose parts go. `home`: the operator's own namespace."""
+    target = target_of(obj, home)
+    return [ObjectKey(target.namespace, target.name)] if target is not None else []
 
 
 class EndpointController:
@@ -116,6 +106,8 @@ class EndpointController:
 
     def __init__(self, context: Context, around: Surroundings) -> None:
         self._store = context.store
+        self._client = context.client
+        self._seals = around.caches.seals
         maker = Maker(context.client.named(MANAGED_BY), around.caches)
         self._tools = Tools(
             context.client,
@@ -130,6 +122,7 @@ class EndpointController:
                 around.caches,
                 around.teardowns,
                 around.namespace,
+                around.watched,
                 around.ttl_seconds,
             ),
             around.capabilities,
@@ -138,6 +131,7 @@ class EndpointController:
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
+        await self._seals.unlock(self._client)
         obj = self._store.get(key)
         await self._tools.departures.sweep(key, obj.meta.uid if obj is not None else "")
         if obj is None:
@@ -153,5 +147,15 @@ class EndpointController:
             place = ".".join(map(str, ("spec", *first["loc"])))
             nothing = EndpointSpec.read({"model": {}})
             trouble = Trouble("InvalidSpec", f"{place}: {first['msg']}")
-            return await Pass(self._tools, obj, nothing, status).refuse(trouble)
-        return await Pass(self._tools, obj, spec, status).run()
+            return await self._pass(obj, nothing, status).refuse(trouble)
+        return await self._pass(obj, spec, status).run()
+
+    def _pass(self, obj: Object, spec: EndpointSpec, status: Json) -> Pass:
+        try:
+            return Pass(self._tools, obj, spec, status)
+        except ValueError as error:  # pydantic's are among them
+            raise TerminalError(
+                "UnreadableHistory",
+                f"status.history cannot be read, so nothing is changed: {clipped(str(error), ERROR_CHARS_MAX)}. "
+                "Restore the status, or delete the endpoint and create it again.",
+            ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,16 +10,18 @@ import structlog
 
 from pilotage.controllers import revisions
 from pilotage.controllers.caches import MADE_FROM_OURS, PODS, Seen
+from pilotage.controllers.endpoint_model import resolve
 from pilotage.controllers.endpoint_status import Findings, next_status
 from pilotage.controllers.making import Trouble, ledger_entry
+from pilotage.controllers.proof import uids_of
 from pilotage.kinds.endpoint import PastRevision
 from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.kube import ObjectKey, merge_patch
+from pilotage.kube import merge_patch
 from pilotage.kube.wire import parse_time
 from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.serving import backend, fingerprint, problems, readiness, wanted_parts
-from pilotage.serving.parts import ResolvedModel, Subject
+from pilotage.serving.parts import Subject
 from pilotage.serving.pods import explained
 from pilotage.serving.resources import SERVICES
 from pilotage.traffic.contract import Backend
@@ -42,6 +45,8 @@ _log = structlog.get_logger(__name__)
 PODS_AFTER = dt.timedelta(seconds=15)
 """A revision that is not available by then has its pods looked at: they say why."""
 PODS_SECONDS = 30.0
+BREATH_PARTS = 50
+"""So many parts are looked at in one go: others wait for the loop meanwhile, and an endpoint may have a thousand."""
 
 
 class Tools(NamedTuple):
@@ -67,7 +72,8 @@ class Pass:
         self.obj = obj
         self.spec = spec
         self.status = status
-        self.subject = Subject(obj.meta.namespace, obj.meta.name, obj.meta.uid, spec)
+        made = uids_of(status.get("ledger", []))
+        self.subject = Subject(obj.meta.namespace, obj.meta.name, obj.meta.uid, spec, made)
         self.capabilities = tools.capabilities()
         self.ledger: dict[tuple[str, str], Json] = {
             (each["kind"], each["name"]): each for each in status.get("ledger", [])
@@ -106,9 +112,12 @@ class Pass:
             await self._make(wanted)
         except Trouble as error:
             trouble = trouble or error
+        await _breathe()
         await self._look_at_pods(wanted)
         routed = await self._route()
+        await _breathe()
         replacing = await self._clear_away(routed)
+        await _breathe()
         return self._findings(trouble, routed)._replace(replacing=replacing)
 
     async def _hold(self) -> None:
@@ -176,7 +185,9 @@ class Pass:
         parts = self._parts_of(revision)
         await self._note(parts)
         troubles = []
-        for part in parts:
+        for number, part in enumerate(parts, 1):
+            if not number % BREATH_PARTS:
+                await _breathe()
             try:
                 made = await self.tools.maker.make(self.subject, part)
             except Trouble as trouble:
@@ -215,9 +226,7 @@ class Pass:
         self._ready[wanted.number] = explained(ready, pods.items)
 
     def _find(self, resource: Resource, name: str) -> Object | None:
-        found = self.tools.caches.get(resource, ObjectKey(self.subject.namespace, name))
-        ours = found is not None and found.meta.labels.get(LABEL_ENDPOINT_UID) == self.subject.uid
-        return found if ours else None
+        return self.tools.caches.part(self.subject, resource, name)
 
     # Traffic
 
@@ -278,7 +287,7 @@ class Pass:
         wanted, serving = self.wanted, self.serving
         assert wanted is not None
         if self.spec.route.kind != "None" and (routed is None or not routed.done):
-            return self.tools.departures.under_way(self.subject.uid)
+            return self.tools.departures.under_way(self.subject)
         keep = (
             {wanted.number} if serving is None or serving.number == wanted.number else {wanted.number, serving.number}
         )
@@ -301,16 +310,17 @@ class Pass:
             self.again.append(0.0)
             return len(by_revision)
         for revision, parts in by_revision.items():
-            superseded = revision and int(revision) not in keep
+            superseded = revision and revision not in map(str, keep)
             await self._replace("Superseded" if superseded else "Replaced", parts)
-        return max(len(by_revision), self.tools.departures.under_way(self.subject.uid))
+        return max(len(by_revision), self.tools.departures.under_way(self.subject))
 
     def _parts(self) -> list[Seen]:
-        """All that was made for it by us, and not from it by others."""
+        """All that was made for it by us, and not from it by others, whatever owners somebody has written on it."""
+        caches = self.tools.caches
         return [
             seen
-            for seen in self.tools.caches.parts_of(self.subject.uid)
-            if seen.resource not in MADE_FROM_OURS and not seen.object.meta.owner_references
+            for seen in caches.labelled(self.subject.namespace, self.subject.uid)
+            if seen.resource not in MADE_FROM_OURS and caches.seals.is_part(self.subject, seen.resource, seen.object)
         ]
 
     async def _replace(self, reason: str, parts: list[Seen]) -> bool:
@@ -352,7 +362,7 @@ class Pass:
 
     def _present_ledger(self) -> list[Json]:
         """What was made, or may have been, and is not proven gone."""
-        gone = self.tools.departures.proven_gone(self.subject.uid)
+        gone = self.tools.departures.proven_gone(self.subject)
         kept = {each.number for each in (self.wanted, self.serving) if each is not None}
         there = {(seen.resource.kind, seen.object.meta.name) for seen in self._parts()}
         return [
@@ -366,30 +376,10 @@ class Pass:
         return await self.tools.client.patch(ENDPOINTS, self.obj.key, patch, subresource="status")
 
 
+async def _breathe() -> None:
+    """Let others have the event loop for a moment."""
+    await asyncio.sleep(0)
+
+
 def _is_of(seen: Seen, number: int) -> bool:
     return seen.object.meta.labels.get(LABEL_REVISION) == str(number) or seen.resource.kind == "PersistentVolumeClaim"
-
-
-def resolve(models: Store, obj: Object, spec: EndpointSpec) -> ResolvedModel:
-    """What is to be served. Trouble where that is not known yet."""
-    choice = spec.model
-    if choice.source is not None:
-        secret = choice.secret_ref.name if choice.secret_ref is not None else ""
-        return ResolvedModel(obj.meta.name, choice.source, choice.sha256 or "", secret)
-    key = ObjectKey(obj.meta.namespace, choice.name or "")
-    found = models.get(key)
-    if found is None:
-        raise Trouble("ModelMissing", f"model/{key.name} -n {key.namespace} does not exist: create it.")
-    if found.meta.terminating:
-        raise Trouble("ModelDeleting", f"model/{key.name} is being deleted: choose another one.")
-    body = found.to_dict()
-    status = body.get("status", {})
-    if status.get("phase") == "Failed":
-        conditions = status.get("conditions", [])
-        why = next((each.get("message", "") for each in conditions if each.get("type") == "Degraded"), "")
-        raise Trouble("ModelFailed", f"model/{key.name} cannot be had: {why}")
-    if status.get("phase") != "Ready":
-        raise Trouble("ModelNotReady", f"model/{key.name} is being fetched.", waits=True)
-    wanted = body["spec"]
-    secret = (wanted.get("secretRef") or {}).get("name", "")
-    return ResolvedModel(key.name, wanted["source"], wanted.get("sha256") or "", secret)

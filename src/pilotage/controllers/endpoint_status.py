@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pilotage.kinds.names import LABEL_ENDPOINT_UID
-from pilotage.runtime import set_condition
+from pilotage.runtime import clipped, set_condition
 from pilotage.serving import backend
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ ATTACHED = ("cordon", "detach")
 """The phases of a teardown in which requests may still come."""
 RUNNING = (*ATTACHED, "drain", "quiesce")
 """Those in which everything still runs."""
+
+
+CONFLICT_ADVICE = (
+    "Clients that use such a name do not reach this endpoint: give it a name and a host that nobody has, or wait until "
+    "they are free. status.url leads here."
+)
 
 
 class Findings(NamedTuple):
@@ -69,13 +75,13 @@ def next_status(
         "phase": phase(findings),
         "observedGeneration": obj.meta.generation,
         "conditions": conditions,
-        "url": url(spec, obj, serving, findings.gateway_url) if serving is not None else None,
+        "url": url(spec, obj, serving, findings) if serving is not None else None,
         "revision": f"{obj.meta.name}-{serving.number}" if serving is not None else None,
         "routeKind": spec.route.kind,
         "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
         "replicas": {"ready": shown.ready if shown else 0, "desired": shown.desired if shown else 0},
         "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
-        "waitingFor": findings.waiting_for or None,
+        "waitingFor": clipped(findings.waiting_for) or None,
         "ledger": list(ledger),
         "history": [past.written() for past in history],
         "teardown": None,
@@ -88,7 +94,7 @@ def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running:
 
     `running`: how many pods it has that are not on their way out.
     """
-    waiting = teardown.get("waitingFor") or ""
+    waiting = clipped(teardown.get("waitingFor") or "")
     conditions: list[Json] = list(old.get("conditions", []))
     for type_, holds, reason, message in _leaving(conditions, teardown, waiting):
         changed = set_condition(
@@ -157,7 +163,7 @@ def phase(findings: Findings) -> str:
         return "Redeploying"
     if findings.trouble is not None and not findings.trouble.waits:
         return "Degraded"
-    return "Serving"
+    return "Degraded" if _conflict(findings) else "Serving"
 
 
 def _conditions(obj: Object, findings: Findings) -> list[tuple[str, bool | None, str, str]]:
@@ -199,7 +205,13 @@ def _degraded(findings: Findings) -> tuple[str, bool | None, str, str]:
     serving = findings.serving_is
     if findings.serving is not None and serving is not None and not serving.available and serving.desired:
         return "Degraded", True, serving.reason, serving.message
+    if conflict := _conflict(findings):
+        return "Degraded", True, "NameConflict", f"{conflict}. {CONFLICT_ADVICE}"
     return "Degraded", False, "AsExpected", ""
+
+
+def _conflict(findings: Findings) -> str:
+    return findings.routed.conflict if findings.routed is not None else ""
 
 
 def _still(findings: Findings) -> str:
@@ -219,11 +231,11 @@ def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
     return [("RouteProgrammed", False, routed.reason, routed.text)]
 
 
-def url(spec: EndpointSpec, obj: Object, serving: Revision, gateway_url: str = "") -> str | None:
+def url(spec: EndpointSpec, obj: Object, serving: Revision, findings: Findings) -> str | None:
     """Where clients find it."""
     route = spec.route
     if route.kind == "Gateway":
-        return _behind(gateway_url, route, obj) if gateway_url else None
+        return _behind(findings, route, obj) if findings.gateway_url else None
     if route.kind == "None":
         service, port = backend(serving.subject, serving.number)
         return f"http://{service}.{obj.meta.namespace}.svc{'' if port == HTTP_PORT else f':{port}'}/v1"
@@ -233,10 +245,10 @@ def url(spec: EndpointSpec, obj: Object, serving: Revision, gateway_url: str = "
     return f"{scheme}://{route.host}{route.path.rstrip('/')}/v1"
 
 
-def _behind(gateway_url: str, route: Route, obj: Object) -> str:
-    """By its host, or by the path that leads to no other endpoint: its name alone may be that of several."""
-    gateway = urlsplit(gateway_url)
-    if not route.host or route.host.startswith("*"):
-        return f"{gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
+def _behind(findings: Findings, route: Route, obj: Object) -> str:
+    """By its host, or by the path, which leads to no other endpoint; its host may, if it has a conflict."""
+    gateway = urlsplit(findings.gateway_url)
+    if not route.host or route.host.startswith("*") or _conflict(findings):
+        return f"{findings.gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
     port = f":{gateway.port}" if gateway.port else ""
     return f"{gateway.scheme}://{route.host}{port}{route.path.rstrip('/')}/v1"

@@ -1,18 +1,19 @@
 """The controller of `HostProcess`: where it runs, and its end where no agent can see to that.
 
-A process is placed once, in one write that says its Host in the spec and as the label by which the agent finds it. It
-is let go of without an agent in two cases only: it was never placed, or its Host is not there.
+A process is placed once, in one write that says its Host in the spec and as the label by which the agent finds it;
+before that, its Service is granted to that Host (`hosts_grants`). It is let go of without an agent in two cases only:
+it was never placed, or its Host is not there.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from pilotage.controllers import hosts_objects as objects
+from pilotage.controllers.hosts_grants import Grants, needed, service_of
 from pilotage.controllers.hosts_pulse import Life
 from pilotage.controllers.placing import Candidate, Need, Unplaced, place
 from pilotage.kinds.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
@@ -50,11 +51,11 @@ def by_host(process: Object) -> Iterable[str]:
     return (process.decode_as(_Placed).spec.host or "",)
 
 
-def processes(hosts: Store, pulses: Pulses) -> Callable[[Context], Reconcile]:
+def processes(hosts: Store, pulses: Pulses, watched: str = "") -> Callable[[Context], Reconcile]:
     """What `Manager.add` makes the controller from."""
 
     def make(context: Context) -> Reconcile:
-        return ProcessController(context, hosts, pulses).reconcile
+        return ProcessController(context, hosts, pulses, Grants(context.client, watched)).reconcile
 
     return make
 
@@ -72,17 +73,22 @@ def host_of_process(process: Object) -> list[ObjectKey]:
 class ProcessController:
     """See the module. One worker: two at a time would promise the same memory twice."""
 
-    def __init__(self, context: Context, hosts: Store, pulses: Pulses) -> None:
+    def __init__(self, context: Context, hosts: Store, pulses: Pulses, grants: Grants) -> None:
         self._client = context.client
         self._store = context.store
         self._events = context.events
         self._hosts = hosts
         self._pulses = pulses
+        self._grants = grants
+        self._placed: dict[ObjectKey, tuple[str, str]] = {}
+        """The Host and the Service of what was placed and is not seen to be yet."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
         process = self._store.get(key)
         if process is None:
+            self._placed.pop(key, None)
+            await self._settle()
             return None
         (host,) = by_host(process)
         if not host:
@@ -90,9 +96,25 @@ class ProcessController:
                 return await self._place(process)
             await objects.release(self._client, process)
             return None
-        if self._hosts.get(ObjectKey("", host)) is None and await self._is_absent(host):
+        self._placed.pop(key, None)
+        if self._hosts.get(ObjectKey("", host)) is not None:
+            await self._grant(process, host)
+        elif await self._is_absent(host):
             await self._orphaned(process, host)
         return None
+
+    async def _grant(self, process: Object, host: str) -> None:
+        if self._grants.are_known:
+            await self._grants.add(host, service_of(process))
+        else:
+            await self._settle()  # once: processes may have gone while nobody looked
+
+    async def _settle(self) -> None:
+        """Take back what is granted for processes that are gone."""
+        wanted = needed(self._store.list(), self._hosts)
+        for host, service in self._placed.values():
+            wanted[host] = wanted.get(host, frozenset()) | {service}
+        await self._grants.settle(wanted)
 
     async def _is_absent(self, host: str) -> bool:
         try:
@@ -120,6 +142,8 @@ class ProcessController:
         if isinstance(found, Unplaced):
             await self._explain(process, found.text)
             return Result(requeue_after=UNPLACED_SECONDS)
+        self._placed[process.key] = found.host, service_of(process)
+        await self._grant(process, found.host)
         metadata = {"uid": process.meta.uid, "labels": {LABEL_HOST: found.host}}
         patch = merge_patch(
             {"metadata": metadata, "spec": {"host": found.host}}, resource_version=process.meta.resource_version
@@ -136,18 +160,17 @@ class ProcessController:
             await self._client.patch(PROCESSES, process.key, patch, subresource="status")
 
     def _candidates(self) -> list[Candidate]:
-        promised: Counter[str] = Counter()
-        number: Counter[str] = Counter()
-        for each in self._store.list():
-            (host,) = by_host(each)
-            if host:
-                number[host] += 1
-                if each.get("status", "memoryBytes", default=None) is None:  # its agent does not reckon with it yet
-                    promised[host] += each.get("spec", "memoryBytes", default=None) or 0
-        return [self._candidate(host, promised[host.meta.name], number[host.meta.name]) for host in self._hosts.list()]
+        """All Hosts. What waits for a place is not looked at: each of a thousand would look at all others for it."""
+        return [self._candidate(host) for host in self._hosts.list()]
 
-    def _candidate(self, host: Object, promised: int, number: int) -> Candidate:
+    def _candidate(self, host: Object) -> Candidate:
         name = host.meta.name
+        placed = self._store.indexed(BY_HOST, name)
+        promised = sum(
+            each.get("spec", "memoryBytes", default=None) or 0
+            for each in placed
+            if each.get("status", "memoryBytes", default=None) is None  # its agent does not reckon with it yet
+        )
         phase = host.get("status", "phase", default="") or ""
         alive = self._pulses.of(name).life is Life.ALIVE
         return Candidate(
@@ -159,7 +182,9 @@ class ProcessController:
             host.meta.terminating,
             host.get("status", "freeBytes", default=None),
             promised,
-            number,
+            len(placed),
+            host.get("spec", "allowedNamespaces", default=None) or (),
+            host.get("status", "namespaces", default=None) or (),
         )
 
 
@@ -167,4 +192,4 @@ def need_of(process: Object) -> Need:
     """What a process asks for."""
     spec: Json = process.get("spec", default={})
     labels = (spec.get("hostSelector") or {}).get("matchLabels") or {}
-    return Need(spec.get("hostName") or "", labels, spec.get("memoryBytes"))
+    return Need(spec.get("hostName") or "", labels, spec.get("memoryBytes"), process.meta.namespace)

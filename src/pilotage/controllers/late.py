@@ -1,4 +1,4 @@
-"""What was made of our parts and no cache has shown.
+"""Pods, and the ReplicaSets that make them, that were made from parts and that no cache has shown.
 
 A watch can lag behind: a pod that it has not told of would be missed, and what the pod needs would go before it. So
 once nothing that runs is known to be left, pods are asked for afresh, before anything goes that they may need.
@@ -10,11 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pilotage.controllers.caches import PODS, REPLICA_SETS, Seen
+from pilotage.controllers.proof import is_proven
 from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from pilotage.controllers.caches import Caches
+    from pilotage.controllers.seals import Identity
     from pilotage.kinds.teardown import TeardownSpec
     from pilotage.kube import Client
     from pilotage.teardown.ledger import Ledger
@@ -30,13 +33,24 @@ def selector_of(spec: TeardownSpec, ledger: Ledger) -> str:
     return f"{selector},{LABEL_REVISION} in ({','.join(revisions)})" if revisions else ""
 
 
-async def late_parts(client: Client, namespace: str, selector: str, known: Container[str]) -> list[Seen]:
-    """Pods, and what makes them, of which nothing is known yet. An ApiError if they cannot be read."""
+async def late_parts(
+    client: Client, caches: Caches, whose: Identity, selector: str, known: Container[str]
+) -> list[Seen]:
+    """Pods, and what makes them, of which nothing is known yet. An ApiError if they cannot be read.
+
+    `known`: the uids of what goes already; what one of these owns counts, too.
+    """
     kinds = (REPLICA_SETS, PODS)
-    pages = await asyncio.gather(*(client.list(each, namespace, labels=selector, metadata_only=True) for each in kinds))
+    pages = await asyncio.gather(
+        *(client.list(each, whose.namespace, labels=selector, metadata_only=True) for each in kinds)
+    )
     return [
         Seen(resource, obj, False)
         for resource, page in zip(kinds, pages, strict=True)
         for obj in page.items
         if obj.meta.uid not in known
+        and (
+            any(owner.uid in known for owner in obj.meta.owner_references)
+            or await is_proven(client, caches, whose, resource, obj)
+        )
     ]

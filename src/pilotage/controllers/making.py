@@ -1,15 +1,16 @@
 """How parts come to be: written down first, created only where nothing is, changed only where they are ours.
 
-A part is created with POST, which never changes what is there already: an object of the same name that does not carry
-the endpoint's uid is somebody else's, and is left alone. A part that is there is brought to what it should be with
-server-side apply under our name, and with its uid as a precondition.
+A part is created with POST, which never changes what is there already: an object of the same name that is not proven
+to be this endpoint's is somebody else's, and is left alone. A part that is there is brought to what it should be with
+server-side apply under our name, and with its uid as a precondition. Every part is sealed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_KEPT, LABEL_MANAGED_BY, MANAGED_BY
+from pilotage.controllers.seals import kept_for
+from pilotage.kinds.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
 from pilotage.kube import (
     AlreadyExists,
     ApiError,
@@ -20,6 +21,7 @@ from pilotage.kube import (
     Terminating,
     merge_patch,
 )
+from pilotage.serving.resources import CLAIMS
 from pilotage.serving.sameness import apply_body, same
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ class Maker:
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
         self._caches = caches
+        self._seals = caches.seals
+
+    def sealed(self, subject: Subject, wanted: Wanted) -> Wanted:
+        """A part as it is sent."""
+        return self._seals.sealed(subject, wanted)
 
     async def check(self, subject: Subject, wanted: Wanted) -> None:
         """Ask the server whether it would take a part that does not exist yet. Trouble if not."""
@@ -61,8 +68,9 @@ class Maker:
 
     async def make(self, subject: Subject, wanted: Wanted) -> Object:
         """See to it that a part is there, and as it should be; returns it. Trouble if that cannot be had now."""
+        wanted = self.sealed(subject, wanted)
         found = self._caches.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
-        if found is not None and not _is_ours(subject, found):
+        if found is not None and not self._seals.is_part(subject, wanted.resource, found):
             found = None  # of an endpoint of the same name that went: its name is not free yet, or never will be
         try:
             if found is None:
@@ -88,22 +96,24 @@ class Maker:
     async def _ours(self, subject: Subject, wanted: Wanted) -> Object:
         """What has the name already, if we made it: and never heard of it, or kept it. Trouble if somebody else did."""
         found = await self._client.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
-        if _is_ours(subject, found):
+        if self._seals.is_part(subject, wanted.resource, found):
             return found
-        if found.meta.labels.get(LABEL_KEPT) == subject.name and found.meta.labels.get(LABEL_MANAGED_BY) == MANAGED_BY:
-            labels = {LABEL_ENDPOINT_UID: subject.uid, LABEL_KEPT: None}
-            version = found.meta.resource_version
-            patch = merge_patch({"metadata": {"uid": found.meta.uid, "labels": labels}}, resource_version=version)
+        if self._seals.fits(wanted.resource, found, kept_for(subject.name)):
+            metadata = {
+                "uid": found.meta.uid,
+                "labels": {LABEL_ENDPOINT_UID: subject.uid, LABEL_KEPT: None},
+                "annotations": {ANNOTATION_SEAL: self._seals.seal(wanted.resource, found.key, subject.uid)},
+            }
+            patch = merge_patch({"metadata": metadata}, resource_version=found.meta.resource_version)
             return await self._client.patch(wanted.resource, found.key, patch)
+        whose, way_out = "was not made for this endpoint", "Delete it or rename it, or rename the endpoint."
+        if LABEL_ENDPOINT_UID in found.meta.labels or LABEL_KEPT in found.meta.labels:
+            whose = "carries Pilotage's labels, but not the operator's seal for this endpoint"
+        if wanted.resource == CLAIMS:
+            way_out = f"Serve what is on it (pvc://{wanted.name}/PATH), or delete it, or rename the endpoint."
         raise Trouble(
-            "NameTaken",
-            f"{name(wanted)} -n {subject.namespace} exists and was not made for this endpoint, so it is not touched. "
-            "Delete it or rename it, or rename the endpoint.",
+            "NameTaken", f"{name(wanted)} -n {subject.namespace} exists and {whose}, so it is not touched. {way_out}"
         )
-
-
-def _is_ours(subject: Subject, found: Object) -> bool:
-    return found.meta.labels.get(LABEL_ENDPOINT_UID) == subject.uid
 
 
 def name(wanted: Wanted) -> str:

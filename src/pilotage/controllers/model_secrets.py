@@ -1,4 +1,9 @@
-"""The credentials of a Model: one Secret of its own namespace, read when it is needed and kept nowhere."""
+"""The credentials of a Model: one Secret of its own namespace, read when it is needed and kept nowhere.
+
+A Model may be written by somebody who may not read Secrets. So only a Secret that is made for such a use is taken:
+never the token of a service account, a certificate or what another program keeps in a type of its own. Where it may be
+sent is decided by the kind of source.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
     from pilotage.kube import Client
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
+TYPES = ("Opaque", "kubernetes.io/basic-auth")
+"""The types of Secrets that hold credentials of a source."""
 
 
 async def read_credentials(client: Client, namespace: str, name: str) -> Credentials:
@@ -34,6 +41,12 @@ async def read_credentials(client: Client, namespace: str, name: str) -> Credent
         ) from None
     except ApiError:
         raise Passing(Reason.CONNECTION, f"{shown} could not be read from the API server") from None
+    if secret.get("type", default="Opaque") not in TYPES:
+        raise Standing(
+            Reason.SECRET_UNUSABLE,
+            f"{shown} is not of the type {' or '.join(TYPES)}, and is not sent to any source",
+            "Put the credentials of the source into a Secret of their own, and name it in spec.secretRef",
+        )
     data = secret.get("data", default={})
     try:
         return Credentials({key: base64.b64decode(value, validate=True).decode() for key, value in data.items()})

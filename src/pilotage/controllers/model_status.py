@@ -74,7 +74,8 @@ def status_of(state: State, progress: Fetching | None = None) -> Status:
     match state:
         case Kept():
             where = "It is used where it lies." if state.in_place else "It is fetched and checked."
-            said = Said(True, "InPlace" if state.in_place else "Fetched", where)
+            words = " ".join(filter(None, (where, state.format.remark)))
+            said = Said(True, "InPlace" if state.in_place else "Fetched", words)
             done: Json = {"done": state.size, "total": state.size}
             return Status(READY, said, fine, _format(state), done, state.path)
         case ByPods(reason, why):

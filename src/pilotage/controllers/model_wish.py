@@ -37,7 +37,9 @@ def read_wish(model: Object) -> Wish | Standing:
         return problem
     secret = spec.secret_ref.name if spec.secret_ref is not None else ""
     audience = f"{model.meta.namespace}/{secret}" if secret else ""
-    order = Order(source, spec.sha256 or "", spec.format or "", audience, spec.cache.policy == "Retain")
+    order = Order(
+        source, spec.sha256 or "", spec.format or "", audience, spec.cache.policy == "Retain", model.meta.namespace
+    )
     return Wish(model.key, model.meta.uid, order, secret)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 LABEL_MAX = 63
 """The name of a Host becomes a label."""
@@ -32,6 +32,10 @@ class Candidate(NamedTuple):
     promised_bytes: int = 0
     """For processes that were placed there and that its agent does not reckon with yet."""
     processes: int = 0
+    namespaces: Collection[str] = ()
+    """Of its spec: whose processes may run there; empty for all."""
+    agent_namespaces: Collection[str] = ()
+    """Those that its agent was started for; empty for all."""
 
     @property
     def left_bytes(self) -> int | None:
@@ -46,6 +50,8 @@ class Need(NamedTuple):
     """The only one that it may run on; empty: any with these labels."""
     labels: Mapping[str, str] = {}
     memory_bytes: int | None = None
+    namespace: str = ""
+    """Its own."""
 
 
 class Placed(NamedTuple):
@@ -66,13 +72,13 @@ def place(need: Need, hosts: Sequence[Candidate]) -> Placed | Unplaced:
         named = next((each for each in hosts if each.name == need.host), None)
         if named is None:
             return Unplaced(f"there is no host/{need.host}; is its agent installed?")
-        lacks = _unable(named)
+        lacks = _unable(named, need)
         return Unplaced(f"host/{named.name} {lacks}") if lacks else Placed(named.name)
     matching = [each for each in hosts if need.labels.items() <= dict(each.labels).items()]
     if not matching:
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(need.labels.items())) or "any"
         return Unplaced(f"none of {len(hosts)} Hosts has the labels {wanted}" if hosts else "there are no Hosts")
-    lacking = {each.name: _unable(each) or _too_small(each, need) for each in matching}
+    lacking = {each.name: _unable(each, need) or _too_small(each, need) for each in matching}
     fitting = [each for each in matching if not lacking[each.name]]
     if not fitting:
         return Unplaced(_listed(f"host/{name} {lacks}" for name, lacks in sorted(lacking.items())))
@@ -85,12 +91,18 @@ def _rank(host: Candidate) -> tuple[bool, int, int, str]:
     return left is None, -(left or 0), host.processes, host.name
 
 
-def _unable(host: Candidate) -> str:
-    """Why nothing new can run there, or nothing."""
+def _unable(host: Candidate, need: Need) -> str:
+    """Why nothing new of this namespace can run there, or nothing."""
     if len(host.name) > LABEL_MAX:
         return f"has a name of more than {LABEL_MAX} characters"
     if host.deleting:
         return "is being deleted"
+    for allowed, where in (
+        (host.namespaces, "spec.allowedNamespaces"),
+        (host.agent_namespaces, "agent's --namespaces"),
+    ):
+        if allowed and need.namespace not in allowed:
+            return f"runs nothing of namespace {need.namespace}, which its {where} does not name"
     if host.unschedulable:
         return "is unschedulable"
     if not host.alive:

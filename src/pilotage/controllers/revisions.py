@@ -33,14 +33,23 @@ class Revision(NamedTuple):
 
 
 def of_history(history: Sequence[PastRevision], subject: Subject) -> list[Revision]:
-    """The revisions that are remembered, oldest first; what changes in place is as the endpoint wants it now."""
+    """The revisions that are remembered, oldest first; what changes in place is as the endpoint wants it now.
+
+    Raises ValueError for a history that no operator has written, or one that allowed more.
+    """
     return [_revision(past, subject) for past in history]
 
 
 def _revision(past: PastRevision, subject: Subject) -> Revision:
     now = {name: getattr(subject.spec, name) for name in IN_PLACE}
-    spec = EndpointSpec.read(past.spec).model_copy(update=now)
-    return Revision(past.number, subject._replace(spec=spec), ResolvedModel(**past.model), past.fingerprint, past.state)
+    pods = {name: value for name, value in past.spec.items() if name not in IN_PLACE}
+    spec = EndpointSpec.read(pods).model_copy(update=now)
+    known = {name: value for name, value in past.model.items() if name in ResolvedModel._fields}
+    try:
+        model = ResolvedModel(**known)
+    except TypeError as error:
+        raise ValueError(f"revision {past.number}: {error}") from error
+    return Revision(past.number, subject._replace(spec=spec), model, past.fingerprint, past.state)
 
 
 def wanted(history: Sequence[Revision]) -> Revision | None:

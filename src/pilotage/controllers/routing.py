@@ -41,6 +41,8 @@ class Routed(NamedTuple):
     """After how many seconds to look again."""
     services: frozenset[str] = frozenset()
     """The Services that the route names."""
+    conflict: str = ""
+    """Names of the route that lead elsewhere, in the router's own words."""
 
 
 class Routing:
@@ -69,15 +71,13 @@ class Routing:
         body = router.body(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
         if router.kind in self._old_kinds:
             body = router.plain(body)
-        return Wanted(router.resource, subject.name, body, None)
+        return self._maker.sealed(subject, Wanted(router.resource, subject.name, body, None))
 
     def current(self, subject: Subject) -> Object | None:
         """The route as it is, if there is one and it is this endpoint's."""
         router = _router(subject)
         assert router.resource is not None
-        found = self._caches.get(router.resource, ObjectKey(subject.namespace, subject.name))
-        ours = found is not None and found.meta.labels.get("pilotage.dev/endpoint-uid") == subject.uid
-        return found if ours else None
+        return self._caches.part(subject, router.resource, subject.name)
 
     async def move(
         self, subject: Subject, target: Backend, running: Collection[str], models: Sequence[str] = (), *, ready: bool
@@ -114,7 +114,7 @@ class Routing:
                 reason = "Rejected" if passage.proof is Proof.REJECTED else "Waiting"
                 return Routed(False, False, reason, text, seconds, services)
             case Done(verified=verified):
-                return Routed(True, verified, "Done", passage.text, None, services)
+                return Routed(True, verified, "Done", passage.text, None, services, passage.conflict)
 
     def _is_another(self, subject: Subject, backends: list[Backend], models: Sequence[str], found: Object) -> bool:
         """Whether it differs in more than its backends: the host was changed, or somebody has edited it."""

@@ -16,7 +16,7 @@ from pilotage.controllers.late import late_parts
 from pilotage.controllers.letting_go import Held, LettingGo
 from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
-from pilotage.runtime.clock import utc_now
+from pilotage.runtime.clock import SteadyClock
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.decide import decide, is_over
 from pilotage.teardown.decision import Act, Cause, Wait
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.controllers.caches import Caches, Seen
+    from pilotage.controllers.seals import Identity
     from pilotage.kube import Client, Resource
     from pilotage.teardown.decision import Action, Decision, Refusal, Sight
     from pilotage.teardown.ledger import Entry, Ledger
@@ -62,10 +63,12 @@ class Takedown:
     """See the module."""
 
     def __init__(
-        self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout, *, pods: tuple[str, str] = ("", "")
+        self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout, whose: Identity, *, pods: str
     ) -> None:
-        """`pods`: the namespace and the labels of all that runs for it; without labels nothing does."""
+        """`pods`: the labels of all that runs for it; without labels nothing does."""
         self.ledger = ledger
+        self.clock = SteadyClock()
+        """So that no step of the clock shortens the time that requests are given to end."""
         self.late: list[Seen] = []
         """What has to be in the ledger before it goes on."""
         self.asked_at: dict[str, dt.datetime] = {}
@@ -84,8 +87,9 @@ class Takedown:
         self._passage: Passage | None = None
         self._letting_go = LettingGo(client, caches)
         self._drained = False
+        self._whose = whose
         self._pods = pods
-        self._none_late = not pods[1]
+        self._none_late = not pods
         self.awaits_proxies = False
         """Whether it waits for what only a look at the proxies will show."""
 
@@ -112,7 +116,7 @@ class Takedown:
             decision = await self._decide()
             if not self._none_late and self._leaves_what_runs(decision):
                 known = {entry.uid for entry in self.ledger.entries}
-                self.late = await late_parts(self._client, *self._pods, known)
+                self.late = await late_parts(self._client, self._caches, self._whose, self._pods, known)
                 self._none_late = not self.late
                 if self.late:
                     break
@@ -208,13 +212,13 @@ class Takedown:
         try:
             await self._client.get(DEFINITIONS, key, metadata_only=True)
         except Absent:
-            return Read(f"GET {DEFINITIONS.path('', key.name)}", utc_now())
+            return Read(f"GET {DEFINITIONS.path('', key.name)}", self.clock.now())
         except ApiError as error:
             return error.message
         return ""
 
     def _is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
-        now = utc_now()
+        now = self.clock.now()
         if self._sights.gone(entry.uid, now, foreign=foreign):
             self.gone_at.setdefault(entry.uid, now)
             self._refusals.pop(entry.uid, None)
@@ -225,14 +229,14 @@ class Takedown:
 
     async def _decide(self) -> Decision:
         sights = await self._with_passage(self._sights.all)
-        decision = decide(self._frame, sights, self._refusals, utc_now(), collected=self._collected)
+        decision = decide(self._frame, sights, self._refusals, self.clock.now(), collected=self._collected)
         decision = await self._held_back(decision)
         self.notes += (note for note in decision.notes if note not in self.notes)
         return decision
 
     async def _held_back(self, decision: Decision) -> Decision:
         """The same without the deletes of GatewayRoutes that the gateway has not let go of: those are waited for."""
-        now = utc_now()
+        now = self.clock.now()
         waits: dict[str, Wait] = {}
         draining = True
         services = [entry.name for entry in self.ledger.going if entry.resource.kind == "Service"]
@@ -303,7 +307,7 @@ class Takedown:
         if passage.proof is not RouteProof.PROGRAMMED:
             self._detached_at = None
             return False, passage.text
-        now = utc_now()
+        now = self.clock.now()
         self._detached_at = self._detached_at or now
         since = (now - self._detached_at).total_seconds()
         left = self.ledger.policy.drain_seconds - since
@@ -319,14 +323,14 @@ class Takedown:
     # Acting
 
     async def _perform(self, action: Action) -> None:
-        entry, now = action.entry, utc_now()
+        entry, now = action.entry, self.clock.now()
         try:
             self.asked_at.setdefault(entry.uid, now)
             answer = await perform(self._client, action)
         except Gone as gone:
             self._is_gone(entry, foreign=gone.foreign)
         except ApiError as error:
-            self._refusals[entry.uid] = refusal(action, error, self._refusals.get(entry.uid), utc_now())
+            self._refusals[entry.uid] = refusal(action, error, self._refusals.get(entry.uid), self.clock.now())
         else:
             last = self._refusals.pop(entry.uid, None)
             if answer is None:
@@ -334,4 +338,4 @@ class Takedown:
             elif not self._sights.see(answer):
                 # Somebody undoes it, or it has no effect: not again at once.
                 idle = Conflict(f"the API server accepted it, and {entry} is as it was")
-                self._refusals[entry.uid] = refusal(action, idle, last, utc_now())
+                self._refusals[entry.uid] = refusal(action, idle, last, self.clock.now())

@@ -2,33 +2,39 @@
 
 Its ledger is written into the status before anything is deleted, and the receipt after everything is proven gone. A
 finished record stays for a while and then removes itself.
+
+A record acts in its own namespace alone, and on proven parts of its target: who may create one, or write its status,
+can do no more with it than that. Only the operator's own namespace has records about others.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import structlog
 
-from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now
+from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now, unproven
 from pilotage.controllers.late import selector_of
+from pilotage.controllers.proof import of_target, refused
+from pilotage.controllers.seals import kept_for
 from pilotage.controllers.strangers import Strangers
 from pilotage.controllers.takedown import Takedown
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
+from pilotage.kinds.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
 from pilotage.kinds.teardown import Teardown
 from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
-from pilotage.runtime import Result, set_condition
-from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.runtime import Result, TerminalError, clipped, set_condition
+from pilotage.runtime.clock import Ages, monotonic, utc_now
 from pilotage.teardown import receipt
 from pilotage.teardown.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import datetime as dt
+    from collections.abc import Callable
 
     from pilotage.controllers.caches import Caches, Seen
+    from pilotage.controllers.proof import Known
     from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Json, Object, ObjectKey
     from pilotage.runtime import Context, Reconcile
@@ -37,32 +43,36 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-BY_TARGET = "target uid"
 DONE = "done"
+REFUSED_SECONDS = 30.0
+"""How often a ledger is checked again that was refused: what it names may be gone by then."""
 SHOW_SECONDS = 2.0
 """How often progress is written at most."""
 LOOK_SECONDS = 0.25
 """How often a proxy is asked that has not let go yet."""
 READ_SECONDS_MAX = 30.0
 WAITS_MAX = 20
+WAIT_CHARS_MAX = 1000
+"""Of what is waited for: finalizers are named in it, and an object may have thousands."""
 POINTERS_MAX = 5
 
 
-def by_target(obj: Object) -> Iterable[str]:
-    """An indexer: whose parts go."""
-    return (obj.meta.labels.get(LABEL_ENDPOINT_UID, ""),)
+class Surroundings(NamedTuple):
+    """The inputs of the controller."""
+
+    caches: Caches
+    lookout: Lookout
+    endpoints: Store
+    namespace: str
+    """The operator's own: records there may be about any namespace."""
+    server: str
 
 
-def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
-    """A mapper: the Teardowns that a part, or what was made of it, may belong to."""
-    return [each.key for each in store.indexed(BY_TARGET, obj.meta.labels.get(LABEL_ENDPOINT_UID, ""))]
-
-
-def teardowns(caches: Caches, lookout: Lookout, server: str) -> Any:  # noqa: ANN401
+def teardowns(around: Surroundings) -> Callable[[Context], Reconcile]:
     """What `Manager.add` makes the controller from."""
 
     def make(context: Context) -> Reconcile:
-        return TeardownController(context, caches, lookout, server).reconcile
+        return TeardownController(context, around).reconcile
 
     return make
 
@@ -70,16 +80,21 @@ def teardowns(caches: Caches, lookout: Lookout, server: str) -> Any:  # noqa: AN
 class TeardownController:
     """See the module."""
 
-    def __init__(self, context: Context, caches: Caches, lookout: Lookout, server: str) -> None:
+    def __init__(self, context: Context, around: Surroundings) -> None:
+        caches = around.caches
         self._client = context.client
         self._store = context.store
         self._events = context.events
         self._caches = caches
-        self._lookout = lookout
-        self._server = server
+        self._lookout = around.lookout
+        self._endpoints = around.endpoints
+        self._home = around.namespace
+        self._server = around.server
         self._strangers = Strangers(context.client, caches)
         self._running: dict[str, Takedown] = {}
         self._shown: dict[str, float] = {}
+        self._ages = Ages()
+        """Of finished records: they do not go because the clock was set."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
@@ -87,42 +102,66 @@ class TeardownController:
         if record is None or record.meta.terminating:
             return None
         teardown = Teardown.read(record.to_dict())
+        target = teardown.spec.target
+        if record.meta.namespace not in (target.namespace, self._home):
+            raise TerminalError(
+                "ForeignTarget",
+                f"teardown/{record.meta.name} -n {record.meta.namespace} is about namespace {target.namespace}, and a "
+                "Teardown acts in its own namespace only: nothing is touched. Delete it; create one in "
+                f"{target.namespace}, or delete the endpoint there.",
+            )
         if teardown.status.phase == DONE:
             return await self._outlive(record, teardown)
         try:
-            return await self._drive(record, teardown)
+            await self._caches.seals.unlock(self._client)
+            return await self._drive(record, teardown, of_target(target, self._endpoints))
         except ApiError as error:
             await self._blocked(record, error)
             raise
 
-    async def _drive(self, record: Object, teardown: Teardown) -> Result | None:
+    async def _drive(self, record: Object, teardown: Teardown, whose: Known) -> Result | None:
         takedown = self._running.get(record.meta.uid)
         if takedown is None:
             saved = teardown.status.ledger
             if saved is None:
-                parts = await find_parts(self._client, self._caches, teardown.spec)
-                beside = await self._strangers.beside(teardown.spec.target.namespace)
-                ledger = first_ledger(teardown.spec, parts, beside, utc_now(), remarks=_remarks(record, teardown))
+                parts, stays = await find_parts(self._client, self._caches, whose, teardown.spec)
+                beside = await self._strangers.beside(whose.namespace)
+                labelled = unproven(self._caches, whose, parts) if teardown.spec.all_parts else []
+                remarks = (*_remarks(record, teardown), *stays)
+                ledger = first_ledger(teardown.spec, parts, labelled, beside, utc_now(), remarks=remarks)
                 record = await self._begin(record, teardown, ledger)
             else:
-                ledger = msgspec.convert(saved, Ledger)
-            pods = teardown.spec.target.namespace, selector_of(teardown.spec, ledger)
-            takedown = Takedown(ledger, self._client, self._caches, self._lookout, pods=pods)
+                ledger = _read_back(saved)
+                if cause := await self._refusal(whose, ledger):
+                    await self._refuse(record, cause)
+                    return Result(requeue_after=REFUSED_SECONDS)
+            pods = selector_of(teardown.spec, ledger)
+            takedown = Takedown(ledger, self._client, self._caches, self._lookout, whose, pods=pods)
             self._running[record.meta.uid] = takedown
-        record = await self._grow(record, teardown, takedown, [])
+        record = await self._grow(record, teardown, whose, takedown, [])
         decision = await takedown.advance()
         while takedown.late:
-            record = await self._grow(record, teardown, takedown, takedown.late)
+            record = await self._grow(record, teardown, whose, takedown, takedown.late)
             decision = await takedown.advance()
         if not decision.finished:
             await self._show(record, teardown, takedown, decision)
-            return Result(requeue_after=LOOK_SECONDS if takedown.awaits_proxies else _pause(decision))
+            pause = _pause(decision, takedown.clock.now())
+            return Result(requeue_after=LOOK_SECONDS if takedown.awaits_proxies else pause)
         return await self._finish(record, teardown, takedown, decision)
 
-    async def _grow(self, record: Object, teardown: Teardown, takedown: Takedown, late: list[Seen]) -> Object:
+    async def _refusal(self, whose: Known, ledger: Ledger) -> str:
+        """Why a ledger that somebody else may have written is not acted on; empty if it is."""
+        for entry in ledger.entries:
+            if cause := await refused(self._client, self._caches, whose, entry):
+                return cause
+        return ""
+
+    async def _grow(
+        self, record: Object, teardown: Teardown, whose: Known, takedown: Takedown, late: list[Seen]
+    ) -> Object:
         """Write down what has appeared since, and what no cache has shown."""
-        parts = [*parts_now(self._caches, teardown.spec, takedown.ledger), *late]
-        grown = grown_ledger(takedown.ledger, parts, utc_now(), teardown.spec.target.namespace)
+        parts = [*parts_now(self._caches, whose, teardown.spec, takedown.ledger), *late]
+        grown = grown_ledger(takedown.ledger, parts, utc_now(), whose.namespace)
         if grown is takedown.ledger:
             return record
         takedown.grow(grown)
@@ -190,8 +229,14 @@ class TeardownController:
         if not teardown.spec.all_parts:
             return  # it still belongs to an endpoint that is there
         for entry in takedown.ledger.kept:
-            labels = {LABEL_ENDPOINT_UID: None, LABEL_KEPT: target.name}
-            patch = merge_patch({"metadata": {"uid": entry.uid, "labels": labels}})
+            metadata = {
+                "uid": entry.uid,
+                "labels": {LABEL_ENDPOINT_UID: None, LABEL_KEPT: target.name},
+                "annotations": {
+                    ANNOTATION_SEAL: self._caches.seals.seal(entry.resource, entry.key, kept_for(target.name))
+                },
+            }
+            patch = merge_patch({"metadata": metadata})
             try:
                 await self._client.patch(entry.resource, entry.key, patch)
             except (Absent, Foreign):
@@ -201,9 +246,10 @@ class TeardownController:
         """A finished record goes when its time is over."""
         self._forget(record)
         ended = parse_time(teardown.status.finished) if teardown.status.finished else utc_now()
-        left = (ended + dt.timedelta(seconds=teardown.spec.ttl_seconds_after_finished) - utc_now()).total_seconds()
+        left = teardown.spec.ttl_seconds_after_finished - self._ages.age(record.meta.uid, ended)
         if left > 0:
             return Result(requeue_after=left)
+        self._ages.forget(record.meta.uid)
         await self._client.delete(TEARDOWNS, record.key, uid=record.meta.uid, propagation=Propagation.BACKGROUND)
         return None
 
@@ -238,20 +284,19 @@ class TeardownController:
             "phase": str(decision.phase),
             "left": takedown.left,
             "waits": waits,
-            "waitingFor": problem or (f"{first.entry}: {_said(first)}" if first else None),
+            "waitingFor": clipped(problem) or (f"{first.entry}: {_said(first)}" if first else None),
         }
-        conditions = self._overdue(record, teardown, decision)
+        conditions = self._overdue(record, teardown, decision, takedown.clock.now())
         if conditions is not None:
             status["conditions"] = conditions
         if any(record.get("status", name) != value for name, value in status.items()):
             await self._status(record, status)
             self._shown[record.meta.uid] = monotonic()
 
-    def _overdue(self, record: Object, teardown: Teardown, decision: Decision) -> list[Json] | None:
+    def _overdue(self, record: Object, teardown: Teardown, decision: Decision, now: dt.datetime) -> list[Json] | None:
         """The condition Blocked, once a phase takes longer than it may."""
         limits = teardown.spec.deletion.timeouts
         limit = getattr(limits, str(decision.phase), limits.remove)
-        now = utc_now()
         late = [wait for wait in decision.blockers if (now - wait.since).total_seconds() > limit]
         found = _conditions(record)
         if not late and not any(each.get("type") == "Blocked" for each in found):
@@ -263,26 +308,48 @@ class TeardownController:
             reason="Overdue" if late else "GoesOn",
             message=f"{late[0].entry} waits for {late[0].actor}: {late[0].text}" if late else "",
             generation=record.meta.generation,
-            now=now,
+            now=utc_now(),
         )
 
     async def _blocked(self, record: Object, error: ApiError) -> None:
+        """Say that the API server does not let it go on."""
+        await self._say_blocked(record, str(error.error_class).capitalize(), str(error))
+
+    async def _refuse(self, record: Object, cause: str) -> None:
+        """Say that its ledger is not acted on."""
+        text = (
+            f"{cause}. Nothing is deleted on the word of this ledger. If you did not write it, delete this Teardown: "
+            "what is left of the endpoint is taken down by another one."
+        )
+        await self._say_blocked(record, "LedgerRefused", text)
+
+    async def _say_blocked(self, record: Object, reason: str, message: str) -> None:
         """Say why it does not go on; once."""
         conditions = set_condition(
             _conditions(record),
             "Blocked",
             status=True,
-            reason=str(error.error_class).capitalize(),
-            message=str(error),
+            reason=reason,
+            message=message,
             generation=record.meta.generation,
             now=utc_now(),
         )
         if conditions is not None:
-            await self._status(record, {"conditions": conditions, "waitingFor": str(error)})
+            await self._status(record, {"conditions": conditions, "waitingFor": clipped(message)})
 
     async def _status(self, record: Object, changes: Json) -> Object:
         patch = merge_patch({"metadata": {"uid": record.meta.uid}, "status": changes})
         return await self._client.patch(TEARDOWNS, record.key, patch, subresource="status")
+
+
+def _read_back(saved: Json) -> Ledger:
+    """The ledger in a status. TerminalError for what no operator has written."""
+    try:
+        return msgspec.convert(saved, Ledger)
+    except msgspec.ValidationError as error:
+        raise TerminalError(
+            "LedgerUnreadable", f"status.ledger: {error}. Delete this Teardown: another one takes its place."
+        ) from error
 
 
 def _conditions(record: Object) -> list[Json]:
@@ -292,7 +359,7 @@ def _conditions(record: Object) -> list[Json]:
 
 def _said(wait: Wait) -> str:
     """What is waited for, and who has to do something about it."""
-    return f"{wait.text} ({wait.actor})"
+    return f"{clipped(wait.text, WAIT_CHARS_MAX)} ({clipped(wait.actor, WAIT_CHARS_MAX)})"
 
 
 def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
@@ -305,9 +372,8 @@ def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
     )
 
 
-def _pause(decision: Decision) -> float:
+def _pause(decision: Decision, now: dt.datetime) -> float:
     """When to look again, though nothing may have happened."""
-    now = utc_now()
     moments = [wait.again for wait in decision.waits if wait.again is not None]
     pause = min(((moment - now).total_seconds() for moment in moments), default=READ_SECONDS_MAX)
     return min(max(pause, LOOK_SECONDS), READ_SECONDS_MAX)

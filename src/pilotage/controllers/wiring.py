@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.controllers import endpoint, hosts, hosts_processes, teardown
+from pilotage.controllers import endpoint, hosts, hosts_processes, records, teardown
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.hosts_pulse import Pulses
+from pilotage.controllers.seals import Seals
 from pilotage.kinds.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kinds.teardown import TTL_SECONDS
 from pilotage.kube import LEASES
@@ -42,6 +43,8 @@ class Options(NamedTuple):
     """Look at this namespace only; empty: at all."""
     gateway_url: str = ""
     """Where clients find the gateway that Pilotage runs."""
+    key: bytes = b""
+    """Seals parts; empty: one in a Secret of the operator's namespace, which is made if need be."""
 
 
 class NobodyLooks:
@@ -54,12 +57,12 @@ class NobodyLooks:
 
 def add_endpoints(manager: Manager, options: Options) -> Caches:
     """The controllers of endpoints and teardowns."""
-    caches = Caches(manager, options.watched)
+    caches = Caches(manager, Seals(options.namespace, options.key), options.watched)
     endpoints = manager.informer(ENDPOINTS, namespace=options.watched)
     models = manager.informer(MODELS, namespace=options.watched)
     teardowns = manager.informer(TEARDOWNS)
     endpoints.add_index(endpoint.BY_MODEL, endpoint.by_model)
-    teardowns.add_index(teardown.BY_TARGET, teardown.by_target)
+    teardowns.add_index(records.BY_TARGET, records.by_target(options.namespace))
 
     def users(model: Object) -> Iterable[ObjectKey]:
         name = f"{model.meta.namespace}/{model.meta.name}"
@@ -79,6 +82,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         models.store,
         teardowns.store,
         options.namespace,
+        options.watched,
         capabilities,
         options.ttl_seconds,
         options.gateway_url,
@@ -91,22 +95,24 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         workers=WORKERS,
         watches=[
             *((each, partial(endpoint.keys_for_part, endpoints.store)) for each in parts),
-            (teardowns, endpoint.keys_for_teardown),
+            (teardowns, partial(endpoint.keys_for_teardown, options.namespace)),
             (models, users),
         ],
     )
     manager.add(
         "teardown",
         teardowns,
-        teardown.teardowns(caches, options.lookout, options.server),
+        teardown.teardowns(
+            teardown.Surroundings(caches, options.lookout, endpoints.store, options.namespace, options.server)
+        ),
         workers=WORKERS,
-        watches=[(each, partial(teardown.keys_for_part, teardowns.store)) for each in caches],
+        watches=[(each, partial(records.keys_for_part, teardowns.store)) for each in caches],
     )
-    _add_hosts(manager, caches)
+    _add_hosts(manager, caches, options.watched)
     return caches
 
 
-def _add_hosts(manager: Manager, caches: Caches) -> None:
+def _add_hosts(manager: Manager, caches: Caches, watched: str) -> None:
     """The controllers of Hosts and of what runs on them."""
     machines = manager.informer(HOSTS, optional=True)
     leases = manager.informer(LEASES, namespace=HOST_LEASES)
@@ -123,6 +129,6 @@ def _add_hosts(manager: Manager, caches: Caches) -> None:
     manager.add(
         "hostprocess",
         processes,
-        hosts_processes.processes(machines.store, pulses),
+        hosts_processes.processes(machines.store, pulses, watched),
         watches=[(machines, partial(hosts_processes.keys_for_host, processes.store))],
     )

@@ -33,14 +33,14 @@ UNKNOWN_MODEL = error(
 )
 NO_MODEL = error(
     'This request names no model. Send JSON with "model" in it and the header Content-Type: application/json, or use '
-    "the path /endpoints/NAME/v1/… of the endpoint, which takes any body.",
+    "the path /endpoints/NAMESPACE/NAME/v1/… of the endpoint, which takes any body.",
     INVALID,
     "model_required",
     "model",
 )
 UNKNOWN_PATH = error(
     "Nothing is served at this path. Models are served below /v1 (GET /v1/models lists them), endpoints below "
-    "/endpoints/NAME and /endpoints/NAMESPACE/NAME.",
+    "/endpoints/NAMESPACE/NAME. Of a server, /v1 and the other paths for inference are passed on, and no others.",
     INVALID,
     "not_found",
 )
@@ -105,11 +105,17 @@ def local_replies() -> Json:
                 f"The endpoint {_ENDPOINT} has too many requests under way. Try again in a while.",
                 "overloaded",
             ),
-            _on_flags(["SI"], 504, "Nothing moved for an hour, and the request was given up.", "idle_timeout"),
+            _on_details(
+                "overload",
+                503,
+                "The gateway has no memory left for this request. Nothing was delivered; try again in a while.",
+                "overloaded",
+            ),
+            _on_flags(["SI"], 504, "Nothing moved for too long, and the request was given up.", "idle_timeout"),
             _on_status(
                 413,
-                "The body is too large to look for its model. Send it to /endpoints/NAME/v1/… of the endpoint, which "
-                "takes bodies of any size.",
+                "The body is too large to look for its model. Send it to /endpoints/NAMESPACE/NAME/v1/… of the "
+                "endpoint, which takes bodies of any size.",
                 "body_too_large",
             ),
             _on_status(408, "The body took too long to arrive. Send it again, in less time.", "upload_timeout"),
@@ -121,6 +127,17 @@ def local_replies() -> Json:
 def _on_flags(flags: list[str], status: int, message: str, code: str) -> Json:
     return {
         "filter": {"response_flag_filter": {"flags": flags}},
+        "status_code": status,
+        "body_format_override": {"json_format": error(message, UNAVAILABLE, code)},
+    }
+
+
+def _on_details(details: str, status: int, message: str, code: str) -> Json:
+    """By Envoy's own word for what it did, where it has no flag."""
+    cel = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+    expression = {"@type": cel, "expression": f"response.code_details == '{details}'"}
+    return {
+        "filter": {"extension_filter": {"name": "cel", "typed_config": expression}},
         "status_code": status,
         "body_format_override": {"json_format": error(message, UNAVAILABLE, code)},
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 import tempfile
 from typing import IO, TYPE_CHECKING
 
 import structlog
 
 from pilotage.runtime.clock import monotonic
+from pilotage.system import unprivileged
+from pilotage.system.unprivileged import User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,41 +25,10 @@ STEADY_SECONDS = 10.0
 """Who has run for so long begins with the first again."""
 KILL_SECONDS = 2.0
 
-_LAUNCHER = """
-import ctypes, os, signal, sys
-parent, user, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-program = os.open(command[0], os.O_RDONLY) if user else -1
-if user:
-    os.setgroups([])
-    os.setgid(int(user))
-    os.setuid(int(user))
-libc = ctypes.CDLL(None)
-if hasattr(libc, "prctl"):
-    libc.prctl(1, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(38, 1, 0, 0, 0)
-if os.getppid() != parent:
-    sys.exit("the one that started this has ended")
-try:
-    os.execv(command[0], command)
-except PermissionError:
-    if program < 0:
-        raise
-    os.execve(program, command, os.environ)
-"""
-"""What a new process does before it becomes the program: it changes its user, asks to be killed when its parent ends
-(PR_SET_PDEATHSIG, which a change of user would undo), and gives up the way to more privileges (PR_SET_NO_NEW_PRIVS).
-
-Another user may not get to where the program is, below /root for instance. So it is opened before, and what is open is
-run where its path leads nowhere.
-
-A program of its own: code that runs between fork and exec may find the locks of other threads held for ever.
-"""
-
 
 def launched(command: Sequence[str], user: int | None) -> list[str]:
     """The command line that becomes this one, as a user (None: who we are), and that ends with this process."""
-    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
-    return [*launcher, "" if user is None else str(user), *command]
+    return unprivileged.launched(command, None if user is None else User(user, user), dies_with=os.getpid())
 
 
 @contextlib.contextmanager

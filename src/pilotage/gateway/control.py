@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,11 @@ from pilotage.gateway.ads import Ads
 from pilotage.gateway.counts import GAUGES, Counts, read
 from pilotage.gateway.envoy import NoEnvoy, find
 from pilotage.gateway.explain import explain
+from pilotage.gateway.hostnames import HostRules, is_name
 from pilotage.gateway.inputs import ENDPOINT_SLICES, Service, cluster_name, read_hosts, read_route, service_of
 from pilotage.gateway.metrics import Traffic
-from pilotage.gateway.program import GRACE_SECONDS, Program
+from pilotage.gateway.program import GRACE_SECONDS, RESERVE_SECONDS, Program
+from pilotage.gateway.records import read_records
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.gateway.snapshot import Address
 from pilotage.gateway.status import Status
@@ -39,14 +42,26 @@ _log = structlog.get_logger(__name__)
 class Control:
     """All of it, for one Envoy. `run` until `stop`."""
 
-    def __init__(self, settings: Settings, client: Client, *, grace_seconds: float = GRACE_SECONDS) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: Client,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        reserve_seconds: float = RESERVE_SECONDS,
+    ) -> None:
         self._settings = settings
         self._folder = Folder(settings.run)
         self.ads = Ads()
         self.admin = Admin(self._folder.admin)
         self.counts = Counts(self.admin)
-        address = Address(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log))
-        self.program = Program(address, self.ads, grace_seconds=grace_seconds)
+        machine = socket.gethostname().lower()
+        names = tuple(sorted({*settings.names, *([machine] if is_name(machine) else [])}))
+        address = Address(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log), names)
+        rules = HostRules(frozenset(names), settings.hosts)
+        self.program = Program(
+            address, self.ads, rules=rules, grace_seconds=grace_seconds, reserve_seconds=reserve_seconds
+        )
         self.manager = Manager(client, name="gateway")
         self.metrics_port = 0
         self._routes = self.manager.informer(GATEWAY_ROUTES)
@@ -81,6 +96,7 @@ class Control:
         await self._slices.synced.wait()
         with contextlib.suppress(Silent):
             self.program.learn(read(await self.admin.get(GAUGES)).under_way)
+        self.program.remember({each.meta.uid: read_records(each) for each in self._routes.store.list()})
         self.program.touch()
         async with self.ads.serving(self._folder.ads, self._settings.user):
             await self.program.run()

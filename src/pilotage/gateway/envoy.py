@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.gateway import overload
 from pilotage.gateway.admin import Admin, Silent, Slow
 from pilotage.gateway.child import Child
 from pilotage.gateway.counts import DOWNSTREAM
+from pilotage.gateway.server_paths import PATTERN_STEPS_MAX
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ ACTIVE = f"/stats?filter=%5E{DOWNSTREAM.replace('.', '%5C.')}%24"
 _LAST_ORDERS = ("/healthcheck/fail", "/drain_listeners")
 """From the first one on each answer says that its connection ends; after the second, nobody new gets in."""
 ADMIN_PATHS = ("/ready", *_LAST_ORDERS, "/reopen_logs")
-CONNECTIONS_MAX = 50_000
 DRAIN_TIME_SECONDS = 600
 POLL_SECONDS = 0.05
 
@@ -41,8 +42,11 @@ _STATS = (
     r"|http\.gateway\.(downstream_rq_(active|total|[1-5]xx)|downstream_cx_active|rds\.main\..*"
     r"|no_route|no_cluster)"
     r"|cluster_manager\.(cds\..*|active_clusters|warming_clusters)|listener_manager\.(lds\..*|listener_.*)"
-    r"|server\.(live|uptime|memory_allocated)|control_plane\..*"
+    r"|server\.(live|uptime|memory_allocated)|control_plane\..*|overload\..*"
 )
+
+
+_RUNTIME = {"re2.max_program_size.error_level": PATTERN_STEPS_MAX, "re2.max_program_size.warn_level": PATTERN_STEPS_MAX}
 
 
 class NoEnvoy(Exception):
@@ -82,8 +86,8 @@ def _is_script_of_wheel(path: str) -> bool:
         return False
 
 
-def bootstrap(folder: Folder) -> Json:
-    """What Envoy starts with: where its control plane is, and where it can be asked."""
+def bootstrap(folder: Folder, memory_bytes: int) -> Json:
+    """The bootstrap of Envoy: where its control plane is, where it can be asked, and how much memory it may take."""
     ads: Json = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
     return {
         "node": {"id": "gateway", "cluster": "pilotage"},
@@ -111,29 +115,26 @@ def bootstrap(folder: Folder) -> Json:
             "allow_paths": [*({"exact": each} for each in ADMIN_PATHS), {"prefix": "/stats"}],
         },
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": [{"safe_regex": {"regex": _STATS}}]}}},
-        "overload_manager": {
-            "resource_monitors": [
-                {
-                    "name": "envoy.resource_monitors.global_downstream_max_connections",
-                    "typed_config": {
-                        "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3"
-                        ".DownstreamConnectionsConfig",
-                        "max_active_downstream_connections": CONNECTIONS_MAX,
-                    },
-                }
-            ]
+        "layered_runtime": {"layers": [{"name": "ours", "static_layer": _RUNTIME}]},
+        "memory_allocator_manager": {
+            "bytes_to_release": overload.BYTES_GIVEN_BACK,
+            "memory_release_interval": f"{overload.GIVE_BACK_SECONDS}s",
         },
+        "overload_manager": overload.manager(memory_bytes, overload.connections_max(memory_bytes)),
     }
 
 
-def child(program: Path, folder: Folder, *, env: Mapping[str, str], user: int | None = None) -> Child:
+def child(
+    program: Path, folder: Folder, *, env: Mapping[str, str], memory_bytes: int, user: int | None = None
+) -> Child:
     """Envoy, to be kept running."""
-    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=written_bootstrap(folder))
+    started_with = written_bootstrap(folder, memory_bytes)
+    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=started_with)
 
 
-def written_bootstrap(folder: Folder) -> bytes:
+def written_bootstrap(folder: Folder, memory_bytes: int) -> bytes:
     """As Envoy reads it."""
-    return msgspec.json.encode(bootstrap(folder))
+    return msgspec.json.encode(bootstrap(folder, memory_bytes))
 
 
 def command(program: Path) -> list[str]:

@@ -52,11 +52,11 @@ async def explain(envoy: Path, route: Route, user: int | None = None) -> str:
 def _alone(route: Route) -> Json:
     """An Envoy with this route and nothing else."""
     shares = dict.fromkeys(route.clusters(), 1)
-    routes = resources.path_routes(route, f"/endpoints/{route.endpoint}", shares)
+    routes = resources.path_routes(route, f"/endpoints/{route.key.namespace}/{route.endpoint}", shares)
     routes += [resources.model_route(route, each, shares) for each in route.models]
     routes += [each for model in route.models for each in own_routes.model_info(model, route.key.namespace)]
     routes += [resources.host_route(route, shares)] if route.host else []
-    host = resources.virtual_host("alone", route.host or "*") | {"routes": routes}
+    host = resources.virtual_host("alone", [route.host or "*"]) | {"routes": routes}
     listener = resources.listener("127.0.0.1", 0, "")
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     del manager["rds"]

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
 
 NAME = "envoy.filters.http.json_to_metadata"
+HOLDER = "envoy.filters.http.buffer"
 _TYPES = "type.googleapis.com/"
 
 
 def with_finder() -> Json:
     """For a route: requests that match it are looked at, and then matched again."""
     on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
-    return {"typed_per_filter_config": {NAME: on}}
+    return {"typed_per_filter_config": {HOLDER: on, NAME: on}}
+
+
+def holder(bytes_max: int) -> Json:
+    """Holds a body until it is whole, up to so many bytes: more than a connection may have in its buffers."""
+    return {"@type": f"{_TYPES}envoy.extensions.filters.http.buffer.v3.Buffer", "max_request_bytes": bytes_max}
 
 
 def finder() -> Json:

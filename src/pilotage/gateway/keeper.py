@@ -28,8 +28,11 @@ from pilotage.gateway import envoy
 from pilotage.gateway.accesslog import LOOK_SECONDS, rotate
 from pilotage.gateway.admin import Admin, Silent
 from pilotage.gateway.child import Child, launched, readable
+from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder
 from pilotage.runtime.process import on_signals
+from pilotage.system.folders import NotPrivate, make_private
+from pilotage.system.unprivileged import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-NOBODY = 65534
 PRIVILEGED_PORTS = 1024
 POLL_SECONDS = 0.02
 VALIDATE_SECONDS_MAX = 20.0
@@ -71,7 +73,8 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
         settings = msgspec.structs.replace(settings, user=_unprivileged(program, folder, settings))
         admin = Admin(folder.admin)
         env = {name: os.environ[name] for name in _SECRET_FREE if name in os.environ}
-        proxy = envoy.child(program, folder, env=env, user=settings.user)
+        memory_bytes = settings.memory_bytes or machine_share()
+        proxy = envoy.child(program, folder, env=env, memory_bytes=memory_bytes, user=settings.user)
         control = Child("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
         tasks = [asyncio.create_task(each) for each in (control.run(), proxy.run())]
         tasks.append(asyncio.create_task(_announce(settings, proxy, on_ready)))
@@ -128,8 +131,11 @@ def _locked(folder: Folder) -> Iterator[Folder]:
     """The folder, made if need be. One gateway for each."""
     if folder.too_long():
         raise InUse(f"The path {folder.path} is too long for a socket. Choose a shorter one with --run.")
-    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _see_that_it_is_ours(folder.path)
+    try:
+        # Who can write there could put another socket in the place of ours, and tell Envoy what to do.
+        make_private(folder.path, besides={NOBODY} if os.geteuid() == 0 else ())
+    except NotPrivate as error:
+        raise InUse(f"{error}. Choose another --run.") from error
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -141,14 +147,6 @@ def _locked(folder: Folder) -> Iterator[Folder]:
         yield folder
     finally:
         os.close(lock)
-
-
-def _see_that_it_is_ours(path: Path) -> None:
-    """Who can write there could put another socket in the place of ours, and tell Envoy what to do."""
-    found = path.stat()
-    owners = {os.geteuid(), NOBODY} if os.geteuid() == 0 else {os.geteuid()}
-    if found.st_uid not in owners or found.st_mode & 0o022:
-        raise InUse(f"{path} belongs to somebody else, or others can write there. Choose another --run.")
 
 
 def _free_port(host: str, port: int, option: str) -> int:
@@ -216,7 +214,7 @@ def _give(folder: Folder, user: int) -> None:
 
 def _refusal(program: Path, folder: Folder, user: int) -> str | None:
     """Why Envoy cannot start as a user; None where it can."""
-    with readable(envoy.written_bootstrap(folder)) as stdin:
+    with readable(envoy.written_bootstrap(folder, machine_share())) as stdin:
         try:
             tried = subprocess.run(
                 launched([*envoy.command(program), "--mode", "validate"], user),

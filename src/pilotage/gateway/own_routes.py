@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 _MODELS = "/v1/models"
 _GET: Json = {"name": ":method", "string_match": {"exact": "GET"}}
-_LEFT_PLAIN = ("", "/", "!'()*", ":@!$&'()*+,;=", "/:@!$&'()*+,;=")
-"""What clients do not escape in a path, beside letters, digits and ``-._~``, which Envoy makes plain by itself."""
+_LEFT_PLAIN = ("/", "/!'()*", "/:@!$&'()*+,;=")
+"""Characters that clients do not escape in a path, beside letters, digits and ``-._~``, which Envoy makes plain by
+itself, as it does with slashes."""
 
 
 def model_list(served: Sequence[tuple[str, str]]) -> Json:
@@ -55,7 +56,7 @@ def last_routes() -> list[Json]:
     return [
         _unknown_model({"prefix": f"{_MODELS}/"}),
         _unknown_model({"prefix": "/v1/"}) | with_finder(),
-        unknown_path(),
+        unknown_path({"prefix": "/"}),
     ]
 
 
@@ -63,9 +64,9 @@ def _unknown_model(match: Json) -> Json:
     return answering(match, 404, encoded(answers.UNKNOWN_MODEL))
 
 
-def unknown_path() -> Json:
-    """What is said to all the rest."""
-    return answering({"prefix": "/"}, 404, encoded(answers.UNKNOWN_PATH))
+def unknown_path(match: Json) -> Json:
+    """The answer to paths that lead nowhere."""
+    return answering(match, 404, encoded(answers.UNKNOWN_PATH))
 
 
 def answering(match: Json, status: int, body: str) -> Json:

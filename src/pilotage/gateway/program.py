@@ -14,19 +14,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from pilotage.gateway.claims import ANY_HOST, Name, Record, Records, decide, names
 from pilotage.gateway.inputs import Hosts, Route, Service, parsed_name
 from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
 from pilotage.gateway.snapshot import CDS, LDS, Address, Snapshot, compiled
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from pilotage.gateway.ads import Ads
+    from pilotage.gateway.claims import Decision
+    from pilotage.gateway.hostnames import HostRules
 
 _log = structlog.get_logger(__name__)
 
 GRACE_SECONDS = UPLOAD_SECONDS_MAX + 5.0
+RESERVE_SECONDS = 3600.0
+"""How long a name that is let go is kept for its namespace: longer than most models take to be deployed anew."""
 TEXT_MAX = 1000
 RETRY_SECONDS = 1.0
 """Until a listener that was refused is tried again: its port may be free then."""
@@ -39,15 +44,32 @@ class Rejection(NamedTuple):
     text: str
 
 
+class Reservation(NamedTuple):
+    """A name that was let go: who may have it, and until when nobody else."""
+
+    namespace: str
+    until: float
+
+
 class Program:
     """`wanted` and `hosts` are set from outside, followed by `touch`. Run it once, as a task."""
 
-    def __init__(self, address: Address, ads: Ads, *, grace_seconds: float = GRACE_SECONDS) -> None:
+    def __init__(
+        self,
+        address: Address,
+        ads: Ads,
+        *,
+        rules: HostRules = ANY_HOST,
+        grace_seconds: float = GRACE_SECONDS,
+        reserve_seconds: float = RESERVE_SECONDS,
+    ) -> None:
         self.wanted: dict[str, Route] = {}
         """By uid, as are those below."""
         self.hosts: dict[Service, Hosts] = {}
         self.accepted: dict[str, Route] = {}
         self.rejected: dict[str, Rejection] = {}
+        self.records: Records = {}
+        """Holders of names, and those that wait for one: as Envoy has it, or as `remember` was told."""
         self.problem = ""
         """What keeps all of it from being served."""
         self.snapshot: Snapshot | None = None
@@ -62,6 +84,11 @@ class Program:
         """Clusters that have requests now; None: nobody knows."""
         self._address = address
         self._ads = ads
+        self._rules = rules
+        self._reserve_seconds = reserve_seconds
+        self._reserved: dict[Name, Reservation] = {}
+        self._namespaces: dict[str, str] = {}
+        """Of routes, also of those that have just gone, by uid."""
         self._grace_seconds = grace_seconds
         self._kept: dict[str, float] = {}
         """Clusters that no route leads to, and until when at least."""
@@ -77,6 +104,10 @@ class Program:
         """An Envoy that runs already has these; they may be in use."""
         until = monotonic() + self._grace_seconds
         self._kept |= {each: until for each in clusters if parsed_name(each) is not None}
+
+    def remember(self, records: Mapping[str, Mapping[Name, Record]]) -> None:
+        """Take up what a control plane before this one has written down of claims. Before `run`."""
+        self.records = {uid: dict(each) for uid, each in records.items()}
 
     def idle(self) -> set[str]:
         """The clusters that no route leads to any more."""
@@ -104,6 +135,9 @@ class Program:
         if self._kept:
             due = max(RETRY_SECONDS, min(self._kept.values()) - monotonic())
             seconds = min(due, seconds or due)
+        if self._reserved:
+            due = max(RETRY_SECONDS, min(each.until for each in self._reserved.values()) - monotonic())
+            seconds = due if seconds is None else min(due, seconds)
         try:
             async with asyncio.timeout(seconds):
                 await self._dirty.wait()
@@ -160,17 +194,38 @@ class Program:
         """None where Envoy has acknowledged it, else why not."""
         stay = {*self._kept, *(self.snapshot.referenced if self.snapshot else ())}
         kept = {each: _service(each) for each in stay}
-        snapshot = compiled(self._address, routes.values(), self.hosts, kept)
+        self._namespaces |= {uid: each.key.namespace for uid, each in {**self.wanted, **routes}.items()}
+        coming = [each for uid, each in self.wanted.items() if uid not in self.rejected and routes.get(uid) != each]
+        reserved = self._let_go([*routes.values(), *coming])
+        namespaces = {name: each.namespace for name, each in reserved.items()}
+        decision = decide(routes.values(), self.records, coming, self._rules, namespaces)
+        snapshot = compiled(self._address, decision.claims, self.hosts, kept)
         verdict = await self._ads.offer(snapshot)
         if verdict.taken:
-            self._accept(routes, snapshot)
+            held = {name for each in decision.records.values() for name, record in each.items() if record.held}
+            self._reserved = {name: each for name, each in reserved.items() if name not in held}
+            self._accept(routes, decision, snapshot)
+            self._namespaces = {uid: each for uid, each in self._namespaces.items() if uid in decision.records}
             return None
         if verdict.type_url == LDS:
             self._say(verdict.text)
             return None  # no route's fault; what it has of the rest cannot be known before it listens
         return verdict.text
 
-    def _accept(self, routes: dict[str, Route], snapshot: Snapshot) -> None:
+    def _let_go(self, claimants: Iterable[Route]) -> dict[Name, Reservation]:
+        """Reserved names: those that were held and that nobody who held them claims any more, each for its time."""
+        now = monotonic()
+        claimed = {(each.uid, name) for each in claimants for name in names(each)}
+        until = now + self._reserve_seconds
+        fresh = {
+            name: Reservation(self._namespaces[uid], until)
+            for uid, records in self.records.items()
+            for name, each in records.items()
+            if each.held and (uid, name) not in claimed and uid in self._namespaces
+        }
+        return {name: each for name, each in (self._reserved | fresh).items() if each.until > now}
+
+    def _accept(self, routes: dict[str, Route], decision: Decision, snapshot: Snapshot) -> None:
         before, self.accepted = self.accepted, dict(routes)
         until = monotonic() + self._grace_seconds
         for each in self.snapshot.referenced - snapshot.referenced if self.snapshot else ():
@@ -187,11 +242,24 @@ class Program:
                 self._left.pop(uid, None)
             elif old is not None:
                 self._left.setdefault(uid, {}).update(dict.fromkeys(old.clusters()))
+        records, self.records = self.records, decision.records
+        changed += [uid for uid in snapshot.claims if records.get(uid) != decision.records.get(uid)]
         if was is not None:
             claims, were = snapshot.claims, was.claims
             changed += [uid for uid in claims if uid in were and claims[uid].conflicts != were[uid].conflicts]
+        self._tell_of_conflicts(was, snapshot)
         self._say("")
         self.on_change(changed)
+
+    def _tell_of_conflicts(self, was: Snapshot | None, now: Snapshot) -> None:
+        """In the log, where the administrator reads whose a name is; a route says it of its own namespace only."""
+        for uid, claim in now.claims.items():
+            before = was.claims[uid].conflicts if was is not None and uid in was.claims else ()
+            for each in claim.conflicts:
+                if each not in before:
+                    holder = self.wanted.get(each.holder)
+                    key = "" if holder is None else str(holder.key)
+                    _log.warning("a route does not get a name", route=str(claim.route.key), why=each.text, holder=key)
 
     def _say(self, problem: str) -> None:
         changed, self.problem = self.problem != problem, problem

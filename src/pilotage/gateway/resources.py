@@ -10,6 +10,9 @@ Every setting that differs from Envoy's default is here because the default does
 - Hosts that are draining get nothing new, not even where no other is left (panic mode).
 - A direct answer of more than 4 KiB would have the whole route table refused.
 - Clients on this machine count as internal by default, and could set time-outs and retries by headers.
+- A connection's buffers of 1 MiB, and 1,024 requests of HTTP/2 on one with a window of 16 MiB each, are memory that any
+  client could take.
+- A slash that is escaped would be another one to us than to the server, which may take it for a plain one.
 - A route to a cluster that is not there would be acknowledged, and answer with 503.
 
 Servers are not asked for their health: EndpointSlices say it. So ``ignore_health_on_host_removal`` is not set, without
@@ -25,7 +28,7 @@ from pilotage.gateway.answers import METADATA, encoded, local_replies
 from pilotage.gateway.own_routes import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pilotage.gateway.inputs import Hosts, Route
     from pilotage.kube import Json
@@ -37,9 +40,17 @@ LISTENER = "gateway"
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """Of requests whose model has to be found in them. Longer ones would stall everybody while they are parsed."""
+CONNECTION_BUFFER_BYTES = 128 * 1024
+"""So much is read from a connection, or held for one that reads slowly, before anything else is looked at."""
+STREAMS_MAX = 100
+"""Requests at a time on one connection of HTTP/2."""
+STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES = 256 * 1024, 1024 * 1024
 UPLOAD_SECONDS_MAX = 600
 """For a whole request to arrive. So long may one go to where routes led when it began."""
 SILENCE_SECONDS_MAX = 3600
+"""Of a request that goes to a server: so long may one think."""
+HELD_SILENCE_SECONDS_MAX = 60
+"""Of a client that does not send the rest of its request. Until it has, its body takes memory here."""
 CONNECT_SECONDS_MAX = 2
 IDLE_SECONDS_MAX = 3
 """Of a connection to a server; below the 5 s after which many servers close it."""
@@ -60,17 +71,24 @@ def listener(address: str, port: int, access_log: str) -> Json:
         "rds": {"route_config_name": ROUTES, "config_source": _ADS},
         "normalize_path": True,
         "merge_slashes": True,
+        "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
         "use_remote_address": True,
         "internal_address_config": {"cidr_ranges": [_NOBODY]},
         "server_header_transformation": "PASS_THROUGH",
         "max_request_headers_kb": 60,
         "request_headers_timeout": "30s",
         "request_timeout": f"{UPLOAD_SECONDS_MAX}s",
-        "stream_idle_timeout": f"{SILENCE_SECONDS_MAX}s",
+        "stream_idle_timeout": f"{HELD_SILENCE_SECONDS_MAX}s",
+        "http2_protocol_options": {
+            "max_concurrent_streams": STREAMS_MAX,
+            "initial_stream_window_size": STREAM_WINDOW_BYTES,
+            "initial_connection_window_size": CONNECTION_WINDOW_BYTES,
+        },
         "local_reply_config": local_replies(),
         "access_log": [_access_log(access_log)] if access_log else [],
         "http_filters": [
             # Off, but where a route asks for it: it holds a whole body back, and those below a path are passed on.
+            {"name": finder.HOLDER, "typed_config": finder.holder(BODY_BYTES_MAX), "disabled": True},
             {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
             {
                 "name": "envoy.filters.http.router",
@@ -86,8 +104,7 @@ def listener(address: str, port: int, access_log: str) -> Json:
         "address": {"socket_address": {"address": address, "port_value": port}},
         # Else a second Envoy on the same port would get a part of the requests, and nobody would notice.
         "enable_reuse_port": False,
-        # The one limit that this filter minds: those of routes do not reach it.
-        "per_connection_buffer_limit_bytes": BODY_BYTES_MAX,
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         "filter_chains": [
             {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
         ],
@@ -160,11 +177,11 @@ def host_route(route: Route, shares: Mapping[str, int]) -> Json:
     return _leading_to(route, match, shares)
 
 
-def virtual_host(name: str, domain: str) -> Json:
+def virtual_host(name: str, domains: Sequence[str]) -> Json:
     """A host, without its routes."""
     return {
         "name": name,
-        "domains": [domain],
+        "domains": [*domains],
         "retry_policy": {
             "retry_on": "connect-failure,refused-stream,reset-before-request",
             "num_retries": 3,
@@ -204,6 +221,7 @@ def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: 
         "route": {
             "weighted_clusters": {"clusters": clusters},
             "timeout": "0s",
+            "idle_timeout": f"{SILENCE_SECONDS_MAX}s",
             **action,
         },
     }

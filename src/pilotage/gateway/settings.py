@@ -24,6 +24,12 @@ class Settings(msgspec.Struct, frozen=True):
     """The program; empty: found."""
     access_log: str = ""
     """Empty: none is written."""
+    names: tuple[str, ...] = ()
+    """The gateway's own, which no route gets as its host."""
+    hosts: tuple[tuple[str, str], ...] = ()
+    """A namespace and a host that it may have; empty: any may have any."""
+    memory_bytes: int = 0
+    """That Envoy may take; 0: by the memory of the machine."""
     drain_seconds: float = 30.0
     log_level: str = "info"
     kubeconfig: str | None = None

@@ -18,6 +18,8 @@ from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
 from envoy.config.route.v3 import route_components_pb2, route_pb2
 from envoy.extensions.access_loggers.file.v3 import file_pb2  # noqa: F401
+from envoy.extensions.access_loggers.filters.cel.v3 import cel_pb2  # noqa: F401
+from envoy.extensions.filters.http.buffer.v3 import buffer_pb2  # noqa: F401
 from envoy.extensions.filters.http.json_to_metadata.v3 import json_to_metadata_pb2  # noqa: F401
 from envoy.extensions.filters.http.router.v3 import router_pb2  # noqa: F401
 from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2  # noqa: F401
@@ -25,8 +27,7 @@ from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # 
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 from google.protobuf import any_pb2, json_format
 
-from pilotage.gateway import own_routes, resources
-from pilotage.gateway.claims import Claim, claims
+from pilotage.gateway import own_routes, resources, server_paths
 from pilotage.gateway.inputs import Hosts, Route, Service, shares
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from pilotage.gateway.claims import Claim
     from pilotage.kube import Json
 
 CDS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -67,18 +69,19 @@ class Snapshot(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where the listener listens, and where it logs."""
+    """Where the listener listens, where it logs, and the gateway's own names."""
 
     host: str
     port: int
     access_log: str = ""
+    names: tuple[str, ...] = ()
 
 
 def compiled(
-    address: Address, routes: Iterable[Route], hosts: Mapping[Service, Hosts], kept: Mapping[str, Service]
+    address: Address, claims: Iterable[Claim], hosts: Mapping[Service, Hosts], kept: Mapping[str, Service]
 ) -> Snapshot:
-    """What these routes and addresses come to. `kept` are clusters that stay though no route leads to them."""
-    made = claims(routes)
+    """The resources for these claims and addresses. `kept` are clusters that stay though no route leads to them."""
+    made = [*claims]
     clusters = {name: service for each in made for name, service in each.route.clusters().items()}
     referenced = frozenset(clusters)
     clusters = dict(sorted({**kept, **clusters}.items()))
@@ -86,8 +89,8 @@ def compiled(
         {
             CDS: _resources({name: _cluster(name) for name in clusters}),
             EDS: _resources({name: _assignment(name, hosts.get(service, ())) for name, service in clusters.items()}),
-            LDS: _resources({resources.LISTENER: _listener(*address)}),
-            RDS: _resources({resources.ROUTES: _routes(made, hosts)}),
+            LDS: _resources({resources.LISTENER: _listener(address.host, address.port, address.access_log)}),
+            RDS: _resources({resources.ROUTES: _routes(address, made, hosts)}),
         },
         {each.route.uid: each for each in made},
         referenced,
@@ -102,32 +105,36 @@ def _resources(packed: dict[str, any_pb2.Any]) -> Resources:
     return Resources(digest.hexdigest(), packed)
 
 
-def _routes(made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
-    """The route table. The first route that matches is taken, so longer paths come before shorter ones.
+def _routes(address: Address, made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
+    """The route table. The first route that matches is taken, so longer paths of a host come before shorter ones.
 
     Put together from packed routes: most of them are those of the last time, and Envoy gets all of them each time.
     """
     by_host: dict[str, list[tuple[int, str, bytes]]] = {}
-    by_path: list[tuple[int, str, bytes]] = []
+    by_path: list[tuple[str, bytes]] = []
     by_model: list[bytes] = []
     served: list[tuple[str, str]] = []
     for each in made:
         route = each.route
         weights = tuple(shares(route, hosts).items())
         if each.host:
-            by_host.setdefault(each.host, []).append((-len(route.path), route.path, _host_route(route, weights)))
-        by_path += [(-prefix.count("/"), prefix, _path_routes(route, prefix, weights)) for prefix in each.prefixes]
+            leading = (b"" if route.path.strip("/") else _below_hosts()) + _host_route(route, weights)
+            by_host.setdefault(each.host, []).append((-len(route.path), route.path, leading))
+        if each.path:
+            by_path.append((each.path, _path_routes(route, each.path, weights)))
         by_model += [_model_route(route, model, weights) for model in each.models]
         served += [(model, route.key.namespace) for model in each.models]
     virtual_hosts = [
-        _virtual_host(host, host) + b"".join(packed for *_, packed in sorted(by_host[host])) + _last_routes()[-1]
+        _virtual_host(host, (host,)) + b"".join(packed for *_, packed in sorted(by_host[host])) + _last_routes()[-1]
         for host in sorted(by_host)
     ]
     everything = (
-        _virtual_host("any", "*"),
+        # Its own names, too: a name goes before a wildcard that covers it.
+        _virtual_host("any", ("*", *address.names)),
         _model_list(tuple(sorted(served))),
+        _below_endpoints(),
         *by_model,
-        *(packed for *_, packed in sorted(by_path)),
+        *(packed for _, packed in sorted(by_path)),
         *_body_routes(),
         *(_model_info(*each) for each in sorted(served)),
         *_last_routes(),
@@ -216,6 +223,16 @@ def _model_info(model: str, namespace: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
+def _below_endpoints() -> bytes:
+    return b"".join(map(_route, server_paths.below_endpoints()))
+
+
+@lru_cache(maxsize=1)
+def _below_hosts() -> bytes:
+    return b"".join(map(_route, server_paths.below_hosts()))
+
+
+@lru_cache(maxsize=1)
 def _body_routes() -> tuple[bytes, ...]:
     return tuple(map(_route, own_routes.body_routes()))
 
@@ -226,8 +243,8 @@ def _last_routes() -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=1_000)
-def _virtual_host(name: str, domain: str) -> bytes:
-    return _bytes(_parsed(resources.virtual_host(name, domain), route_components_pb2.VirtualHost()))
+def _virtual_host(name: str, domains: tuple[str, ...]) -> bytes:
+    return _bytes(_parsed(resources.virtual_host(name, domains), route_components_pb2.VirtualHost()))
 
 
 @lru_cache(maxsize=1)

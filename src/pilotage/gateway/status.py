@@ -7,25 +7,27 @@ out of date is too high. The version is that of the moment; other routes make ne
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.gateway.admin import Silent
 from pilotage.gateway.inputs import Route, cluster_name, read_route
-from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.gateway.records import read_records, written_records
+from pilotage.kinds.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.kube import Absent, merge_patch
 from pilotage.runtime import Result, find_condition, set_condition, utc_now
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from pilotage.gateway.claims import Conflict, Name, Record
     from pilotage.gateway.counts import Counts
     from pilotage.gateway.program import Program
     from pilotage.kube import Client, Json, Object, ObjectKey
     from pilotage.runtime import Context
 
-CONFLICTED = "Conflicted"
 PENDING_SECONDS = 1.0
 """How long a change may take before it is worth a word."""
 POLL_SECONDS = 0.2
@@ -42,7 +44,9 @@ class State(NamedTuple):
     message: str | None = None
     counts: dict[str, int] | None = None
     """By Service. None: not known, what was said last stays."""
-    conflicts: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    claims: Mapping[Name, Record] | None = None
+    """None: not known yet, what was said last stays."""
 
 
 def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
@@ -57,14 +61,17 @@ def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
     counts = old.get("counts") if state.counts is None else _written(state.counts)
     if counts:
         status["counts"] = counts
+    claims = old.get("claims") if state.claims is None else written_records(state.claims)
+    if claims:
+        status["claims"] = claims
     conditions = old.get("conditions") or []
     if state.conflicts or find_condition(conditions, CONFLICTED):
         found = set_condition(
             conditions,
             CONFLICTED,
             status=bool(state.conflicts),
-            reason="TakenByAnOlderRoute" if state.conflicts else "NoConflict",
-            message="; ".join(state.conflicts),
+            reason=_reason(state.conflicts),
+            message="; ".join(each.text for each in state.conflicts),
             generation=route.generation,
             now=now,
         )
@@ -72,6 +79,12 @@ def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
     if conditions:
         status["conditions"] = conditions
     return status
+
+
+def _reason(conflicts: tuple[Conflict, ...]) -> str:
+    if not conflicts:
+        return "NoConflict"
+    return "HostRefused" if all(each.refused for each in conflicts) else "HeldByAnother"
 
 
 def _written(counts: dict[str, int]) -> list[Json]:
@@ -99,8 +112,7 @@ class Status:
         old: Json = obj.get("status", default={}) or {}
         rejection = self._program.rejected.get(route.uid)
         if rejection is not None and rejection.route == route:
-            await self._write(obj, status_of(old, route, State("Rejected", message=rejection.text), utc_now()), old)
-            return None
+            return await self._write(obj, route, old, State("Rejected", message=rejection.text))
         if self._program.accepted.get(route.uid) != route:
             return await self._pending(obj, route, old)
         self._since.pop((route.uid, route.generation), None)
@@ -114,8 +126,7 @@ class Status:
         why = self._program.problem or (
             "Envoy has not acknowledged it yet" if self._connected() else "there is no Envoy that could take it"
         )
-        await self._write(obj, status_of(old, route, State("Pending", message=why), utc_now()), old)
-        return None
+        return await self._write(obj, route, old, State("Pending", message=why))
 
     async def _programmed(self, obj: Object, route: Route, old: Json) -> Result | None:
         snapshot = self._program.snapshot
@@ -131,7 +142,7 @@ class Status:
                 await self._counts.refresh()
             except Silent:
                 if not current:
-                    await self._write_programmed(obj, route, old, None)
+                    await self._write(obj, route, old, State("Programmed", snapshot.version))
                 return Result(requeue_after=POLL_SECONDS)
         counts: dict[str, int] = {}
         unknown = False
@@ -144,13 +155,14 @@ class Status:
         open_ones = any(counts.values())
         zero_is_news = any(number == 0 and told.get(service) != 0 for service, number in counts.items())
         due = monotonic() - self._counted_at.get(route.uid, float("-inf")) >= COUNT_SECONDS
+        again = None
         if not current or not open_ones or zero_is_news or due:
-            await self._write_programmed(obj, route, old, counts)
+            again = await self._write(obj, route, old, State("Programmed", snapshot.version, counts=counts))
             self._counted_at[route.uid] = monotonic()
         if open_ones:
             return Result(requeue_after=POLL_SECONDS)
         self._counted_at.pop(route.uid, None)
-        return None
+        return again
 
     def _counted(self, route: Route, told: dict[str, int]) -> dict[str, list[str]]:
         """The clusters of the Services of a route that get nothing any more, by Service."""
@@ -168,19 +180,36 @@ class Status:
                 found[service] = kept
         return found
 
-    async def _write_programmed(self, obj: Object, route: Route, old: Json, counts: dict[str, int] | None) -> None:
+    async def _write(self, obj: Object, route: Route, old: Json, state: State) -> Result | None:
+        """Say it, with the names that the route has and those that it waits for; again soon where that is not all."""
         snapshot = self._program.snapshot
-        assert snapshot is not None
-        claim = snapshot.claims.get(route.uid)
-        state = State("Programmed", snapshot.version, None, counts, claim.conflicts if claim else ())
-        await self._write(obj, status_of(old, route, state, utc_now()), old)
+        claim = snapshot.claims.get(route.uid) if snapshot is not None else None
+        waits_for = {each.name: each.holder for each in claim.conflicts} if claim is not None else {}
+        records = self._program.records.get(route.uid, {})
+        # After that of the holder: see `claims`.
+        claims = {name: each for name, each in records.items() if each.held or self._recorded(waits_for.get(name))}
+        status = status_of(
+            old,
+            route,
+            state._replace(
+                conflicts=claim.conflicts if claim is not None else (), claims=None if snapshot is None else claims
+            ),
+            utc_now(),
+        )
+        if status != old:
+            changes = {name: None for name in old if name not in status} | status
+            patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": changes})
+            with contextlib.suppress(Absent):
+                await self._client.patch(GATEWAY_ROUTES, obj.key, patch, subresource="status")
+        return Result(requeue_after=POLL_SECONDS) if snapshot is not None and len(claims) < len(records) else None
 
-    async def _write(self, obj: Object, status: Json, old: Json) -> None:
-        if status == old:
-            return
-        changes = {name: None for name in old if name not in status} | status
-        patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": changes})
-        try:
-            await self._client.patch(GATEWAY_ROUTES, obj.key, patch, subresource="status")
-        except Absent:
-            return
+    def _recorded(self, uid: str | None) -> bool:
+        """Whether the status of a holder says what it holds. Empty: there is none; None: it is not known who it is."""
+        if not uid:
+            return uid is not None
+        route = self._program.wanted.get(uid)
+        obj = None if route is None else self._store.get(route.key)
+        if obj is None or obj.meta.uid != uid:
+            return False
+        said = read_records(obj)
+        return all(said.get(name) == each for name, each in self._program.records.get(uid, {}).items() if each.held)

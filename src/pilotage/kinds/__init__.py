@@ -14,6 +14,7 @@ from pilotage.kinds.names import (
     GROUP,
     HOST_FINALIZER,
     HOST_LEASES,
+    HOST_SERVICES,
     HOSTS,
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
@@ -33,7 +34,7 @@ from pilotage.kinds.names import (
 if TYPE_CHECKING:
     from pilotage.kinds.endpoint import Endpoint, EndpointSpec, EndpointStatus
     from pilotage.kinds.gateway import GatewayRoute
-    from pilotage.kinds.host import Host, HostProcess
+    from pilotage.kinds.host import Host, HostProcess, HostServices
     from pilotage.kinds.model import Model, ModelSpec, ModelStatus
     from pilotage.kinds.teardown import Teardown, TeardownSpec, TeardownStatus
 
@@ -44,6 +45,7 @@ _LATER = {
     "GatewayRoute": "pilotage.kinds.gateway",
     "Host": "pilotage.kinds.host",
     "HostProcess": "pilotage.kinds.host",
+    "HostServices": "pilotage.kinds.host",
     "Model": "pilotage.kinds.model",
     "ModelSpec": "pilotage.kinds.model",
     "ModelStatus": "pilotage.kinds.model",
@@ -67,6 +69,7 @@ __all__ = [
     "HOSTS",
     "HOST_FINALIZER",
     "HOST_LEASES",
+    "HOST_SERVICES",
     "LABEL_ENDPOINT",
     "LABEL_ENDPOINT_UID",
     "LABEL_HOST",
@@ -86,6 +89,7 @@ __all__ = [
     "GatewayRoute",
     "Host",
     "HostProcess",
+    "HostServices",
     "Model",
     "ModelSpec",
     "ModelStatus",

@@ -42,7 +42,14 @@ Conditions = Annotated[
 ]
 
 
+ObjectName = Annotated[
+    str,
+    Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+]
+"""The name of an object; nothing in it leads into another namespace."""
+
+
 class SecretRef(Part):
     """A Secret in the same namespace."""
 
-    name: Annotated[str, Field(min_length=1, max_length=253)]
+    name: ObjectName

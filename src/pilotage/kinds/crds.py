@@ -18,9 +18,9 @@ from pilotage.kinds.crds_rules import RULES
 from pilotage.kinds.crds_schema import structural
 from pilotage.kinds.endpoint import Endpoint
 from pilotage.kinds.gateway import GatewayRoute
-from pilotage.kinds.host import Host, HostProcess
+from pilotage.kinds.host import Host, HostProcess, HostServices
 from pilotage.kinds.model import Model
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kinds.teardown import Teardown
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ DEFINITIONS = (
             Column("Message", ".status.message", wide=True),
         ),
     ),
+    Definition(HOST_SERVICES, HostServices, "hs", (AGE,)),
     Definition(
         GATEWAY_ROUTES,
         GatewayRoute,
@@ -167,7 +168,8 @@ def _encoded() -> bytes:
 
 def _crd(definition: Definition) -> Json:
     resource = definition.resource
-    subresources: Json = {"status": {}}
+    schema = _schema(definition.type)
+    subresources: Json = {"status": {}} if "status" in schema["properties"] else {}
     if definition.scale:
         subresources["scale"] = definition.scale
     return {
@@ -191,7 +193,7 @@ def _crd(definition: Definition) -> Json:
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": _schema(definition.type)},
+                    "schema": {"openAPIV3Schema": schema},
                     "subresources": subresources,
                     "additionalPrinterColumns": [column.written() for column in definition.columns],
                 }
@@ -207,9 +209,10 @@ def _schema(kind: type[Part]) -> Json:
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
-        "spec": made["properties"]["spec"],
-        "status": _without_defaults(made["properties"]["status"]),
+        **made["properties"],
     }
+    if "status" in made["properties"]:
+        made["properties"]["status"] = _without_defaults(made["properties"]["status"])
     return made
 
 

@@ -18,6 +18,7 @@ from pilotage.kinds.endpoint import (
     Route,
     Runtime,
 )
+from pilotage.kinds.gateway import GatewayRouteSpec
 from pilotage.kinds.host import ProcessSpec
 from pilotage.kinds.teardown import TeardownSpec
 
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 ENDPOINT_NAME_MAX = 52
 """A revision's parts are called NAME-N, and what they are called is a label of at most 63 characters on pods."""
+
+
+GATEWAY_HOST = "(self.host.matches('[^*.][.]') && !self.host.endsWith('.localhost'))"
+GATEWAY_HOST_MESSAGE = (
+    "the host of a route of the gateway is a name with a dot in it, such as chat.example.com, that is not localhost: "
+    "all others are names of machines, and by these clients reach the gateway itself"
+)
 
 
 class Rule(NamedTuple):
@@ -41,6 +49,13 @@ class Rule(NamedTuple):
         if self.on_create:
             return {"rule": f"oldSelf.hasValue() || ({self.rule})", "message": self.message, "optionalOldSelf": True}
         return {"rule": self.rule, "message": self.message}
+
+
+def _unchanged_but(kind: type[Part], name: str) -> str:
+    """That every field but one is as it was."""
+    others = [field.alias or each for each, field in kind.model_fields.items() if each != name]
+    same = "has(self.{0}) == has(oldSelf.{0}) && (!has(self.{0}) || self.{0} == oldSelf.{0})"
+    return " && ".join(same.format(each) for each in others)
 
 
 RULES: dict[type[Part], tuple[Rule, ...]] = {
@@ -85,7 +100,9 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
             "self.kind in ['Ingress', 'HTTPProxy'] || !has(self.tls)",
             "tls is for route.kind Ingress and HTTPProxy; the listener of a Gateway has its own",
         ),
+        Rule(f"self.kind != 'Gateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
     ),
+    GatewayRouteSpec: (Rule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
     EndpointSpec: (
         Rule(
             "self.placement.kind != 'Host' || self.route.kind in ['None', 'Gateway']",
@@ -96,6 +113,10 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
         Rule(
             "!has(oldSelf.host) || has(self.host) && self.host == oldSelf.host",
             "a HostProcess stays on its Host: delete it, and another one takes its place",
+        ),
+        Rule(
+            _unchanged_but(ProcessSpec, "host"),
+            "the spec of a HostProcess cannot be changed: another spec is another process",
         ),
     ),
     TeardownSpec: (

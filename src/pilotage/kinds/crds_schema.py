@@ -2,6 +2,9 @@
 
 Structural means: no references, every value has one type, and alternatives are an exception that has a name of its own
 (`x-kubernetes-int-or-string`). A keyword that is not known here is an error and not a constraint that is lost.
+
+Nothing is without a bound: where a type has none, a text, a list and a map get one here that is larger than anything
+that makes sense, so that the API server refuses what could stall those who read it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ _KEPT = (
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 )
+TEXT_MAX = 32768
+ITEMS_MAX = 10_000
+"""A ledger of an endpoint with a thousand replicas has some thousand entries while one revision follows another."""
+ENTRIES_MAX = 1000
 _HANDLED = ("$defs", "$ref", "anyOf", "title", "default", "required", "properties", "items", "additionalProperties")
 
 
@@ -61,6 +68,7 @@ class _Maker:
             made["default"] = schema["default"]
         if "x-kubernetes-int-or-string" in schema:
             return made | {"x-kubernetes-int-or-string": True}
+        made |= _bound(schema)
         if schema.get("type") == "object":
             made |= self._object(schema)
         elif schema.get("type") == "array":
@@ -84,8 +92,8 @@ class _Maker:
             return {**choices[0], **beside, "title": title}
         if {each.get("type") for each in choices} == {"integer", "string"} and len(choices) == 2:
             text = next(each for each in choices if each["type"] == "string")
-            pattern = {"pattern": text["pattern"]} if "pattern" in text else {}
-            return {**beside, **pattern, "x-kubernetes-int-or-string": True}
+            checks: Json = {name: text[name] for name in ("pattern", "maxLength") if name in text}
+            return {**beside, **checks, "x-kubernetes-int-or-string": True}
         raise NotStructural(f"{schema} is one of several things")
 
     def _object(self, schema: Json) -> Json:
@@ -111,3 +119,14 @@ class _Maker:
         if not required and not optional and within:
             made.setdefault("default", within)
         return made
+
+
+def _bound(schema: Json) -> Json:
+    """The bound of a value that has none of its own."""
+    if schema.get("type") == "string" and "enum" not in schema:
+        return {} if "maxLength" in schema else {"maxLength": TEXT_MAX}
+    if schema.get("type") == "array":
+        return {} if "maxItems" in schema else {"maxItems": ITEMS_MAX}
+    if schema.get("type") == "object" and schema.get("additionalProperties"):
+        return {} if "maxProperties" in schema else {"maxProperties": ENTRIES_MAX}
+    return {}

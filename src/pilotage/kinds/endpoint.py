@@ -6,20 +6,31 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, Part, SecretRef
+from pilotage.kinds.base import Conditions, ObjectName, Part, SecretRef
 from pilotage.kinds.model import Sha256, Source
 
+REPLICAS_MAX = 1000
+"""Of a revision. Each costs memory and requests in the operator, on a Host also an object."""
+PRIORITY_MAX = 1_000_000_000
+"""As Kubernetes has it for pods."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[int, Field(ge=0, le=86400)]
 Kept = Literal["Volumes", "ModelCache", "Secrets"]
-Size = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", description="Such as 20Gi.")]
-Quantity = int | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$")]
+Priority = Annotated[int, Field(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
+Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)]
+Size = Annotated[
+    str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", description="Such as 20Gi.")
+]
+Quantity = int | Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$")]
+Quantities = Annotated[dict[str, Quantity], Field(max_length=64)]
+Argument = Annotated[str, Field(max_length=16384)]
+"""Of a command line: a chat template or a JSON schema may be one."""
 HostName = Annotated[
     str,
     Field(
         max_length=253,
-        pattern=r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        description="The name that requests are for, such as assistant.example.com.",
+        pattern=r"^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z]([-a-z0-9]*[a-z0-9])?$",
+        description="The name that requests are for, such as assistant.example.com; not an address.",
     ),
 ]
 RuntimeName = Literal["llama.cpp", "vllm", "sglang", "tgi", "custom"]
@@ -39,34 +50,42 @@ class ModelChoice(Part):
 class EnvVar(Part):
     """A variable for the server."""
 
-    name: Annotated[str, Field(min_length=1)]
-    value: str = ""
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    value: Annotated[str, Field(max_length=32768)] = ""
 
 
 class Runtime(Part):
     """The program that serves."""
 
     name: Annotated[RuntimeName, Field(description="A preset, or custom.")] = "llama.cpp"
-    image: Annotated[str | None, Field(description="Instead of the preset's; a custom runtime needs one.")] = None
-    command: Annotated[list[str], Field(description="Instead of the image's.")] = Field(default_factory=list)
-    args: Annotated[list[str], Field(description="After those that the preset gives.")] = Field(default_factory=list)
+    image: Annotated[
+        str | None, Field(max_length=1024, description="Instead of the preset's; a custom runtime needs one.")
+    ] = None
+    command: Annotated[list[Argument], Field(max_length=64, description="Instead of the image's.")] = Field(
+        default_factory=list
+    )
+    args: Annotated[list[Argument], Field(max_length=512, description="After those that the preset gives.")] = Field(
+        default_factory=list
+    )
     env: Annotated[
         list[EnvVar],
         Field(
+            max_length=256,
             description="For the server.",
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
     port: Annotated[Port | None, Field(description="Where it listens, instead of the preset's.")] = None
     health_path: Annotated[
-        str | None, Field(pattern="^/", description="Answers 200 when it can serve; empty for the preset's.")
+        str | None,
+        Field(pattern="^/", max_length=1024, description="Answers 200 when it can serve; empty for the preset's."),
     ] = None
 
 
 class HostSelector(Part):
     """Hosts by label."""
 
-    match_labels: Annotated[dict[str, str], Field(description="All of them.")] = Field(default_factory=dict)
+    match_labels: Annotated[Labels, Field(description="All of them.")] = Field(default_factory=dict)
 
 
 class Placement(Part):
@@ -77,17 +96,18 @@ class Placement(Part):
     )
     host: Annotated[str | None, Field(min_length=1, max_length=253, description="The name of a Host.")] = None
     host_selector: HostSelector | None = None
-    priority: Annotated[int, Field(description="On a Host under memory pressure, the lowest goes first.")] = 0
+    priority: Annotated[Priority, Field(description="On a Host under memory pressure, the lowest goes first.")] = 0
     protected: Annotated[bool, Field(description="Never stopped because of memory pressure.")] = False
 
 
 class Autoscaling(Part):
     """Instead of a fixed number of replicas."""
 
-    min: Annotated[int, Field(ge=0, description="The fewest replicas. 0 needs KEDA.")] = 1
-    max: Annotated[int, Field(ge=1, description="The most replicas.")]
+    min: Annotated[int, Field(ge=0, le=REPLICAS_MAX, description="The fewest replicas. 0 needs KEDA.")] = 1
+    max: Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="The most replicas.")]
     target_concurrency: Annotated[
-        int | None, Field(ge=1, description="Requests at a time for each replica. Needs KEDA; else CPU is used.")
+        int | None,
+        Field(ge=1, le=1_000_000, description="Requests at a time for each replica. Needs KEDA; else CPU is used."),
     ] = None
     target_cpu_percent: Annotated[
         int, Field(alias="targetCPUPercent", ge=1, le=1000, description="Of what is requested, for each replica.")
@@ -97,18 +117,31 @@ class Autoscaling(Part):
 class Resources(Part):
     """As in a container."""
 
-    limits: Annotated[dict[str, Quantity], Field(description="The most it may use.")] = Field(default_factory=dict)
-    requests: Annotated[dict[str, Quantity], Field(description="What a node must have for it.")] = Field(
-        default_factory=dict
-    )
+    limits: Annotated[Quantities, Field(description="The most it may use.")] = Field(default_factory=dict)
+    requests: Annotated[Quantities, Field(description="What a node must have for it.")] = Field(default_factory=dict)
+
+
+class Toleration(Part):
+    """As in a pod."""
+
+    key: Annotated[str | None, Field(max_length=316, description="Of the taint; every one, without it.")] = None
+    operator: Annotated[str | None, Field(max_length=64, description="Equal, unless it is given.")] = None
+    value: Annotated[str | None, Field(max_length=63)] = None
+    effect: Annotated[str | None, Field(max_length=64, description="Of the taint; every one, without it.")] = None
+    toleration_seconds: Annotated[
+        int | None, Field(ge=-(2**31), le=2**31, description="For how long; for ever, without it.")
+    ] = None
 
 
 class GatewayRef(Part):
     """The Gateway that an HTTPRoute attaches to."""
 
-    name: Annotated[str, Field(min_length=1)]
-    namespace: Annotated[str | None, Field(description="The endpoint's own, unless it is given.")] = None
-    section_name: Annotated[str | None, Field(description="One listener of it.")] = None
+    name: ObjectName
+    namespace: Annotated[
+        ObjectName | None,
+        Field(max_length=63, description="The endpoint's own, unless it is given; the Gateway says who may attach."),
+    ] = None
+    section_name: Annotated[ObjectName | None, Field(description="One listener of it.")] = None
 
 
 class Route(Part):
@@ -119,7 +152,7 @@ class Route(Part):
     ] = "None"
     host: HostName | None = None
     path: Annotated[str, Field(pattern="^/", max_length=1024, description="Requests below this path come here.")] = "/"
-    class_name: Annotated[str | None, Field(description="The class of an Ingress or HTTPProxy.")] = None
+    class_name: Annotated[ObjectName | None, Field(description="The class of an Ingress or HTTPProxy.")] = None
     gateway: Annotated[GatewayRef | None, Field(description="An HTTPRoute needs one.")] = None
     tls: Annotated[SecretRef | None, Field(description="A Secret with the certificate of the host.")] = None
 
@@ -149,7 +182,7 @@ class Deletion(Part):
     drain_seconds: Annotated[Seconds, Field(description="How long requests that are under way may take.")] = 30
     timeouts: PhaseTimeouts = Field(default_factory=PhaseTimeouts)
     keep: Annotated[
-        list[Kept], Field(description="What stays.", json_schema_extra={"x-kubernetes-list-type": "set"})
+        list[Kept], Field(max_length=3, description="What stays.", json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
 
 
@@ -157,7 +190,9 @@ class WeightsVolume(Part):
     """A volume claim for the weights, shared by all revisions. Without one each pod fetches into its own space."""
 
     size: Size
-    storage_class_name: Annotated[str | None, Field(description="The cluster's default, unless it is given.")] = None
+    storage_class_name: Annotated[
+        ObjectName | None, Field(description="The cluster's default, unless it is given.")
+    ] = None
     access_mode: Annotated[
         Literal["ReadWriteOnce", "ReadWriteMany"],
         Field(description="Several replicas on several nodes need the latter."),
@@ -170,11 +205,13 @@ class EndpointSpec(Part):
     model: ModelChoice
     runtime: Runtime = Field(default_factory=Runtime)
     placement: Placement = Field(default_factory=Placement)
-    replicas: Annotated[int, Field(ge=0, description="Not looked at while autoscaling is set.")] = 1
+    replicas: Annotated[int, Field(ge=0, le=REPLICAS_MAX, description="Not looked at while autoscaling is set.")] = 1
     autoscaling: Autoscaling | None = None
     resources: Resources = Field(default_factory=Resources)
-    node_selector: Annotated[dict[str, str], Field(description="As in a pod.")] = Field(default_factory=dict)
-    tolerations: Annotated[list[dict[str, Any]], Field(description="As in a pod.")] = Field(default_factory=list)
+    node_selector: Annotated[Labels, Field(description="As in a pod.")] = Field(default_factory=dict)
+    tolerations: Annotated[list[Toleration], Field(max_length=64, description="As in a pod.")] = Field(
+        default_factory=list
+    )
     cache: WeightsVolume | None = None
     route: Route = Field(default_factory=Route)
     strategy: Strategy = Field(default_factory=Strategy)

@@ -12,6 +12,9 @@ from pilotage.kinds.endpoint import HostName, Port
 Weight = Annotated[int, Field(ge=0, le=100)]
 
 
+ModelName = Annotated[str, Field(min_length=1, max_length=1024)]
+
+
 class RouteBackend(Part):
     """A Service of the same namespace, and its share of the requests."""
 
@@ -21,12 +24,17 @@ class RouteBackend(Part):
 
 
 class GatewayRouteSpec(Part):
-    """Which requests go where. Each of `models`, the path ``/endpoints/NAME`` and `host` leads here."""
+    """Which requests go where. Each of `models`, the path ``/endpoints/NAMESPACE/NAME`` and `host` leads here."""
 
-    endpoint: Annotated[str, Field(min_length=1, description="The NAME in /endpoints/NAME/…")]
-    models: Annotated[list[str], Field(description="The `model` in the body of requests to /v1/….", max_length=16)] = (
-        Field(default_factory=list)
-    )
+    endpoint: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63, description="The NAME in /endpoints/NAMESPACE/NAME."
+        ),
+    ]
+    models: Annotated[
+        list[ModelName], Field(description="The `model` in the body of requests to /v1/….", max_length=16)
+    ] = Field(default_factory=list)
     host: HostName | None = None
     path: Annotated[str, Field(pattern="^/", max_length=1024, description="Of requests for `host`.")] = "/"
     backends: Annotated[
@@ -39,6 +47,16 @@ class BackendState(Part):
 
     service: str
     in_flight: Annotated[int, Field(ge=0, description="Requests under way to it, pending ones included.")] = 0
+
+
+class ClaimState(Part):
+    """A name that the route has, or waits for. Names are with those that have them, also after a restart."""
+
+    kind: Literal["model", "host", "path"]
+    name: str
+    path: Annotated[str, Field(description="Of a host: the path below it.")] = ""
+    turn: Annotated[int, Field(ge=1, description="Of those that wait, the lowest is next.")]
+    held: Annotated[bool, Field(description="Requests for this name come here.")] = False
 
 
 class GatewayRouteStatus(Part):
@@ -58,6 +76,9 @@ class GatewayRouteStatus(Part):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["service"]},
         ),
     ] = Field(default_factory=list)
+    claims: Annotated[list[ClaimState], Field(description="Who has which name, as the gateway remembers it.")] = Field(
+        default_factory=list
+    )
     conditions: Conditions = Field(default_factory=list)
 
 

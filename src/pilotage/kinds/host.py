@@ -1,4 +1,5 @@
-"""`Host`: a machine beside the cluster whose agent runs servers; `HostProcess`: a server that runs on one, or should.
+"""`Host`: a machine beside the cluster whose agent runs servers; `HostProcess`: a server that runs on one, or should;
+`HostServices`: what agents may give addresses to.
 
 A HostProcess is to a Host what a pod is to a node. The operator makes one for each replica of a revision and says on
 which Host it runs; the agent of that Host runs it, says how it is, and holds it with a finalizer until it is proven
@@ -11,17 +12,30 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, Part
-from pilotage.kinds.endpoint import HostSelector, Port, Runtime, Seconds
+from pilotage.kinds.base import Conditions, ObjectName, Part
+from pilotage.kinds.endpoint import HostSelector, Port, Priority, Runtime, Seconds
 from pilotage.kinds.model import Sha256
 
-Bytes = Annotated[int, Field(ge=0)]
+NAMESPACES_MAX = 1024
+HOSTS_MAX = 10_000
+NamespaceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+BYTES_MAX = 2**60
+"""More than any machine has; and a number that every JSON reader keeps."""
+Bytes = Annotated[int, Field(ge=0, le=BYTES_MAX)]
 
 
 class HostSpec(Part):
-    """What is wanted of it."""
+    """Desired state of the Host, written by an administrator."""
 
     unschedulable: Annotated[bool, Field(description="Nothing new is placed there; what runs goes on.")] = False
+    allowed_namespaces: Annotated[
+        list[NamespaceName],
+        Field(
+            max_length=NAMESPACES_MAX,
+            description="Namespaces whose processes may run there; empty for all that its agent allows.",
+            json_schema_extra={"x-kubernetes-list-type": "set"},
+        ),
+    ] = Field(default_factory=list)
 
 
 class FoundRuntime(Part):
@@ -50,6 +64,10 @@ class HostStatus(Part):
         list[FoundRuntime],
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
     ] = Field(default_factory=list)
+    namespaces: Annotated[
+        list[NamespaceName],
+        Field(max_length=NAMESPACES_MAX, description="Namespaces that its agent was started for; empty for all."),
+    ] = Field(default_factory=list)
     processes: Annotated[int | None, Field(description="How many servers run.")] = None
     agent_version: str | None = None
 
@@ -71,20 +89,20 @@ class ServedModel(Part):
 
 
 class ProcessSpec(Part):
-    """What runs. Apart from `host`, which is set once, it is never changed: another spec is another process."""
+    """Desired process. Apart from `host`, which is set once, it is never changed: the CRD has a rule for that."""
 
-    host: Annotated[str | None, Field(min_length=1, description="Where it runs: set once, by who places it.")] = None
-    host_name: Annotated[str | None, Field(description="The only Host that it may run on.")] = None
+    host: Annotated[ObjectName | None, Field(description="Where it runs: set once, by who places it.")] = None
+    host_name: Annotated[ObjectName | None, Field(description="The only Host that it may run on.")] = None
     host_selector: Annotated[HostSelector | None, Field(description="The Hosts that it may run on.")] = None
     endpoint: Annotated[str, Field(min_length=1, description="The ServingEndpoint that it is a part of.")]
-    service: Annotated[str, Field(min_length=1, description="The Service that its address belongs to.")]
+    service: Annotated[ObjectName, Field(max_length=63, description="The Service that its address belongs to.")]
     model: ServedModel
     runtime: Runtime = Field(default_factory=Runtime)
     port: Annotated[Port | None, Field(description="A free one, unless it is given.")] = None
     memory_bytes: Annotated[
         Bytes | None, Field(description="What it needs; its agent's estimate where it is not given.")
     ] = None
-    priority: Annotated[int, Field(description="Under pressure, the lowest goes first.")] = 0
+    priority: Annotated[Priority, Field(description="Under pressure, the lowest goes first.")] = 0
     protected: Annotated[bool, Field(description="Never stopped because of pressure.")] = False
     start_seconds: Annotated[Seconds, Field(description="Until it has to be healthy.")] = 600
     drain_seconds: Annotated[Seconds, Field(description="How long requests that are under way may take.")] = 30
@@ -117,3 +135,25 @@ class HostProcess(Part):
 
     spec: ProcessSpec
     status: ProcessStatus = Field(default_factory=ProcessStatus)
+
+
+class HostServicesSpec(Part):
+    """Services by Host, written by the operator alone."""
+
+    hosts: Annotated[
+        dict[str, list[Annotated[str, Field(max_length=127)]]],
+        Field(
+            max_length=HOSTS_MAX,
+            description="By the name of a Host: the Services that its agent may give addresses to, NAMESPACE/NAME.",
+        ),
+    ] = Field(default_factory=dict)
+
+
+class HostServices(Part):
+    """Services that agents may give addresses to: an admission policy reads the object called `granted`.
+
+    A kind of its own, because kube-apiserver stops to follow ConfigMaps for policies once a policy that reads them was
+    deleted and made again.
+    """
+
+    spec: HostServicesSpec = Field(default_factory=HostServicesSpec)

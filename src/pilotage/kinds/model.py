@@ -13,7 +13,7 @@ Source = Annotated[
     Field(
         min_length=1,
         max_length=2048,
-        pattern=r"^(file|https?|hf|s3|gs|az|oci|pvc)://.+$",
+        pattern=r"^(file|https?|hf|s3|gs|az|oci|pvc)://[^\pC\pZ]+$",  # nothing that a terminal would act on
         description="Where the weights are: file:// https:// hf:// s3:// gs:// az:// oci:// or pvc://CLAIM/PATH.",
     ),
 ]

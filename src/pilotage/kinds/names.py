@@ -10,7 +10,11 @@ ENDPOINTS = Resource(GROUP, VERSION, "servingendpoints", "ServingEndpoint")
 TEARDOWNS = Resource(GROUP, VERSION, "teardowns", "Teardown")
 HOSTS = Resource(GROUP, VERSION, "hosts", "Host", namespaced=False)
 PROCESSES = Resource(GROUP, VERSION, "hostprocesses", "HostProcess")
+HOST_SERVICES = Resource(GROUP, VERSION, "hostservices", "HostServices", namespaced=False)
 GATEWAY_ROUTES = Resource(GROUP, VERSION, "gatewayroutes", "GatewayRoute")
+
+CONFLICTED = "Conflicted"
+"""The condition of a GatewayRoute that does not get all the names that it wants."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "pilotage"
@@ -18,9 +22,12 @@ MANAGED_BY = "pilotage"
 LABEL_ENDPOINT = "pilotage.dev/endpoint"
 """The endpoint's name, for people; a name that is too long for a label is cut."""
 LABEL_ENDPOINT_UID = "pilotage.dev/endpoint-uid"
-"""Whose part it is. This decides, not a name."""
+"""Whose part it is, as anybody can write it: `ANNOTATION_SEAL` proves it."""
 LABEL_REVISION = "pilotage.dev/revision"
 """The number of the revision that it belongs to; what belongs to all of them (the route, the cache) has none."""
+
+ANNOTATION_SEAL = "pilotage.dev/seal"
+"""On every part: the operator's proof that it made the part for the endpoint that the label names."""
 
 LABEL_KEPT = "pilotage.dev/kept"
 """On what an endpoint left on purpose: the endpoint's name. A new one of that name takes it up again."""
@@ -31,7 +38,12 @@ LABEL_PROCESS_UID = "pilotage.dev/process-uid"
 """On an EndpointSlice: the HostProcess whose address it has. This decides, not a name."""
 
 HOST_LEASES = "pilotage-hosts"
-"""The namespace of the Leases by which agents say that they live; each is called like its Host."""
+"""The namespace of the service accounts of agents, and of the Leases by which they say that they live; an account and a
+Lease are called like their Host."""
+AGENTS_GROUP = f"system:serviceaccounts:{HOST_LEASES}"
+"""The group of all agents' accounts."""
+GRANTED = "granted"
+"""The only HostServices object that counts."""
 
 ENDPOINT_FINALIZER = "pilotage.dev/endpoint"
 MODEL_FINALIZER = "pilotage.dev/model"

@@ -1,9 +1,12 @@
 """What a program of ours may do, rule by rule, each with what it is needed for; and the rules of those beside the
 cluster, which are installed with the operator's. Nothing is allowed that has no use.
 
-An agent has a service account of its own. Kubernetes cannot narrow most of its rules to one Host: an agent could write
-the status of another's processes. What it cannot do: change what is to run, make or delete Services, or read any
-Secret, unless somebody binds `AGENT_READ_SECRETS` in a namespace.
+Each agent has a service account of its own, called like its Host. The rules are the same for all agents, and RBAC
+cannot narrow them to one Host: admission policies do (`operator.policies`). So an agent writes its own Host (not its
+spec), its own Lease, the status and the finalizer of processes on its Host, and slices with its Host's label for
+Services that the operator has granted to its Host. It cannot change what is to run, make or delete Services, or read
+any Secret, unless somebody binds `AGENT_READ_SECRETS` in a namespace. It can read all Hosts, HostProcesses and
+Services, and write Events.
 """
 
 from __future__ import annotations
@@ -25,10 +28,13 @@ class Rule(NamedTuple):
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     use: str
+    names: tuple[str, ...] = ()
+    """The only objects that it is about; empty: all."""
 
     def written(self) -> Json:
         """As an entry of `rules`."""
-        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        made: Json = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        return made | {"resourceNames": list(self.names)} if self.names else made
 
 
 AGENT = (

@@ -10,26 +10,29 @@ from pilotage.kinds.base import Conditions, Part
 from pilotage.kinds.endpoint import Deletion, Waiting
 
 TTL_SECONDS = 7 * 24 * 3600
+TTL_SECONDS_MAX = 10 * 365 * 24 * 3600
+Short = Annotated[str, Field(max_length=317)]
+"""A name, a uid, a group with a version."""
 
 
 class Target(Part):
     """Whose parts go."""
 
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
+    api_version: Short
+    kind: Short
+    namespace: Annotated[Short, Field(description="That of the Teardown itself, or it is refused.")]
+    name: Short
+    uid: Short
 
 
 class Doomed(Part):
-    """One object that goes."""
+    """One object that goes, if it is proven to be a part of the target."""
 
-    api_version: str
-    kind: str
-    resource: str
-    name: str
-    uid: Annotated[str, Field(description="Empty: the one of this name that carries the label of the target.")] = ""
+    api_version: Short
+    kind: Short
+    resource: Short
+    name: Short
+    uid: Annotated[Short, Field(description="Empty: the one of this name that is sealed for the target.")] = ""
 
 
 class TeardownSpec(Part):
@@ -40,12 +43,13 @@ class TeardownSpec(Part):
         Literal["Deleted", "Superseded", "Replaced", "Vanished", "Failed"], Field(description="Why it goes.")
     ]
     all_parts: Annotated[
-        bool, Field(description="Everything that carries the label of the target, besides the parts.")
+        bool, Field(description="Everything that is proven to be a part of the target, besides the parts.")
     ] = False
     parts: Annotated[list[Doomed], Field(description="What goes, by name.")] = Field(default_factory=list)
     deletion: Deletion = Field(default_factory=Deletion)
     ttl_seconds_after_finished: Annotated[
-        int, Field(ge=0, description="How long the record, with its receipt, stays when all is gone.")
+        int,
+        Field(ge=0, le=TTL_SECONDS_MAX, description="How long the record, with its receipt, stays when all is gone."),
     ] = TTL_SECONDS
 
 

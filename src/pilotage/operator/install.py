@@ -13,8 +13,9 @@ from pydantic.alias_generators import to_camel
 from pilotage import __version__
 from pilotage.kinds import powers
 from pilotage.kinds.crds import crds
-from pilotage.kinds.names import HOST_LEASES
+from pilotage.kinds.names import AGENTS_GROUP, HOST_LEASES
 from pilotage.operator import rbac
+from pilotage.operator.policies import policies
 from pilotage.operator.settings import Settings, load_settings, variable_name
 from pilotage.runtime.settings import SettingsError
 
@@ -47,6 +48,7 @@ def manifests(values: Values) -> list[Json]:
         *crds(),
         *_access(values.namespace),
         *_beside(values.namespace),
+        *policies(LABELS),
         *_program(values),
     ]
 
@@ -78,18 +80,20 @@ def _namespace(name: str) -> Json:
 
 
 def _beside(namespace: str) -> list[Json]:
-    """For what runs beside the cluster: agents, which have a namespace for their Leases, and the gateway."""
+    """For what runs beside the cluster: agents, which have a namespace for their accounts and Leases, and the gateway.
+
+    An administrator makes an account for each Host, called like it: the roles are bound to all accounts there.
+    """
     agent, gateway = "pilotage-agent", "pilotage-gateway"
     hosts = HOST_LEASES
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(hosts)},
         _role("Role", _meta(f"{NAME}-hosts", hosts), rbac.AT_HOSTS),
         _binding("RoleBinding", _meta(f"{NAME}-hosts", hosts), f"{NAME}-hosts", namespace),
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(agent, hosts)},
         _role("ClusterRole", _meta(agent), powers.AGENT),
-        _binding("ClusterRoleBinding", _meta(agent), agent, hosts, account=agent),
+        _bound_to_agents("ClusterRoleBinding", _meta(agent), agent),
         _role("Role", _meta(agent, hosts), powers.AGENT_LEASES),
-        _binding("RoleBinding", _meta(agent, hosts), agent, hosts, account=agent),
+        _bound_to_agents("RoleBinding", _meta(agent, hosts), agent),
         _role("ClusterRole", _meta(f"{agent}-read-secrets"), powers.AGENT_READ_SECRETS),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(gateway, namespace)},
         _role("ClusterRole", _meta(gateway), powers.GATEWAY),
@@ -109,6 +113,15 @@ def _role(kind: str, metadata: Json, rules: Iterable[powers.Rule]) -> Json:
 
 def _binding(kind: str, metadata: Json, role: str, namespace: str, *, account: str = NAME) -> Json:
     """`account`: whose it is, in `namespace`."""
+    return _bound(kind, metadata, role, {"kind": "ServiceAccount", "name": account, "namespace": namespace})
+
+
+def _bound_to_agents(kind: str, metadata: Json, role: str) -> Json:
+    group = {"kind": "Group", "name": AGENTS_GROUP, "apiGroup": "rbac.authorization.k8s.io"}
+    return _bound(kind, metadata, role, group)
+
+
+def _bound(kind: str, metadata: Json, role: str, subject: Json) -> Json:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
@@ -118,7 +131,7 @@ def _binding(kind: str, metadata: Json, role: str, namespace: str, *, account: s
             "kind": kind.removesuffix("Binding"),
             "name": role,
         },
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        "subjects": [subject],
     }
 
 
@@ -142,6 +155,7 @@ def _access(namespace: str) -> list[Json]:
             _meta("pilotage-edit", **{f"{aggregated}{role}": "true" for role in ("edit", "admin")}),
             rbac.EDIT,
         ),
+        _role("ClusterRole", _meta("pilotage-place-on-hosts"), rbac.PLACE_ON_HOSTS),
     ]
 
 

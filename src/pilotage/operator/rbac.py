@@ -1,20 +1,23 @@
 """What the operator may do, rule by rule, each with what it is needed for. Nothing is allowed that has no use here.
 
 Endpoints may be in any namespace, so most of it is a ClusterRole. Two powers are not given at all, because they reach
-far: reading Secrets, and speaking to pods through the API server. There is a ClusterRole for each, which is bound in
-the namespaces where it is wanted, and nowhere by default.
+far: reading Secrets of others, and speaking to pods through the API server. There is a ClusterRole for each, which is
+bound in the namespaces where it is wanted, and nowhere by default. So it is with placing on Hosts, for people: whoever
+may do that decides what a machine runs, within what its owner allows.
 """
 
 from __future__ import annotations
 
+from pilotage.controllers.seals import SECRET_NAME
 from pilotage.kinds.powers import MAKE, READ, Rule
 
-__all__ = ["AT_HOME", "AT_HOSTS", "EDIT", "EVERYWHERE", "READ_ENVOYS", "READ_SECRETS", "VIEW", "Rule"]
+__all__ = ["AT_HOME", "AT_HOSTS", "EDIT", "EVERYWHERE", "PLACE_ON_HOSTS", "READ_ENVOYS", "READ_SECRETS", "VIEW", "Rule"]
 
 EVERYWHERE = (
     Rule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
     Rule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
-    Rule("pilotage.dev", ("hosts",), (*READ, "patch"), "where servers can run beside the cluster; their finalizers"),
+    Rule("pilotage.dev", ("hosts",), (*READ, "patch", "use"), "to place processes on them; their finalizers"),
+    Rule("pilotage.dev", ("hostservices",), ("get", "create", "patch"), "the Services that agents give addresses to"),
     Rule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
     Rule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind Gateway"),
     Rule(
@@ -46,13 +49,17 @@ EVERYWHERE = (
 )
 """In all namespaces."""
 
-AT_HOME = (Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),)
+AT_HOME = (
+    Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),
+    Rule("", ("secrets",), ("get",), "the key that it seals parts with, and no other Secret", (SECRET_NAME,)),
+    Rule("", ("secrets",), ("create",), "the same, when it starts for the first time"),
+)
 """In its own namespace."""
 
 AT_HOSTS = (
     Rule("coordination.k8s.io", ("leases",), (*READ, "delete"), "to see whether agents live; those of deleted Hosts"),
 )
-"""In the namespace of the Leases of agents."""
+"""In the namespace of agents."""
 
 READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
 READ_ENVOYS = (Rule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
@@ -61,7 +68,7 @@ READ_ENVOYS = (Rule("", ("pods/proxy",), ("get",), "the admin interface of Envoy
 VIEW = (
     Rule(
         "pilotage.dev",
-        ("servingendpoints", "models", "teardowns", "hosts", "hostprocesses", "gatewayroutes"),
+        ("servingendpoints", "models", "teardowns", "hosts", "hostprocesses", "hostservices", "gatewayroutes"),
         READ,
         "for people who may look",
     ),
@@ -72,3 +79,5 @@ EDIT = (
     ),
     Rule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
 )
+PLACE_ON_HOSTS = (Rule("pilotage.dev", ("hosts",), ("use",), "to place endpoints on Hosts"),)
+"""Not part of `EDIT`: bound where an administrator wants it."""

@@ -16,6 +16,7 @@ from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
 from pilotage.models import Access, Cache, Keeper
 from pilotage.models.blocking import in_thread
+from pilotage.models.limits import BYTES_MAX, Limits
 from pilotage.operator.census import Census
 from pilotage.operator.heartbeat import heartbeat
 from pilotage.runtime import Election, Manager
@@ -74,6 +75,7 @@ async def add_controllers(
         networks=settings.networks,
         plain_http=settings.plain_http,
         ambient=settings.ambient_credentials,
+        limits=Limits(bytes_max=settings.model_bytes_max),
     )
     # Two clusters whose operators share a folder must not sweep each other's files.
     keeper = Keeper(Cache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking)
@@ -83,7 +85,11 @@ async def add_controllers(
 def _for_pods(settings: Settings) -> tuple[tuple[str, str], ...]:
     """What the operator's settings allow, as `pilotage fetch` in a pod is told it."""
     networks = " ".join(map(str, settings.networks))
-    found = {"PILOTAGE_NETWORKS": networks, "PILOTAGE_PLAIN_HTTP": "1" if settings.plain_http else ""}
+    found = {
+        "PILOTAGE_NETWORKS": networks,
+        "PILOTAGE_PLAIN_HTTP": "1" if settings.plain_http else "",
+        "PILOTAGE_MODEL_BYTES_MAX": str(settings.model_bytes_max) if settings.model_bytes_max != BYTES_MAX else "",
+    }
     return tuple((name, value) for name, value in found.items() if value)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from pilotage.models.limits import BYTES_MAX
 from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Settings(SettingsBase):
         Field(description="Networks that are not public and that weights may be fetched from all the same."),
     ] = ()
     plain_http: Annotated[bool, Field(description="Whether weights may be fetched over http://.")] = False
+    model_bytes_max: Annotated[int, Field(gt=0, description="The largest file of weights that is fetched.")] = BYTES_MAX
     ambient_credentials: Annotated[
         bool,
         Field(description="Whether buckets may be read with the operator's own identity, by anybody with a Model."),

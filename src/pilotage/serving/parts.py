@@ -25,6 +25,8 @@ class Subject(NamedTuple):
     name: str
     uid: str
     spec: EndpointSpec
+    ledger: frozenset[str] = frozenset()
+    """The uids of its parts, as far as its status has them."""
 
 
 class ResolvedModel(NamedTuple):

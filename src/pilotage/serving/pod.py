@@ -53,7 +53,7 @@ def pod_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities, c
     optional = {
         "initContainers": weights.init_containers,
         "nodeSelector": spec.node_selector,
-        "tolerations": spec.tolerations,
+        "tolerations": [each.written() for each in spec.tolerations],
         "affinity": _affinity(subject),
     }
     body |= {name: value for name, value in optional.items() if value}

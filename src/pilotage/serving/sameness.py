@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from pilotage.kinds.names import PROCESSES
+from pilotage.kinds.names import ANNOTATION_SEAL, PROCESSES
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.serving.quantity import amount, normal
@@ -78,7 +78,13 @@ def _settled(wanted: Wanted, have: Json) -> Json:
             body["spec"]["resources"] = have["spec"]["resources"]
         return body
     annotations = body["metadata"].get("annotations", {})
-    made_of = (have["metadata"].get("annotations") or {}).get(TEMPLATE)
+    has = have["metadata"].get("annotations") or {}
+    if wanted.resource == INFERENCE_SERVICES:
+        # KServe copies annotations onto the pods: another seal would replace all of them.
+        annotations = {name: value for name, value in annotations.items() if name != ANNOTATION_SEAL}
+        annotations |= {name: value for name, value in has.items() if name == ANNOTATION_SEAL}
+        body["metadata"] = body["metadata"] | {"annotations": annotations}
+    made_of = has.get(TEMPLATE)
     if wanted.resource == DEPLOYMENTS and SCALED_BY in annotations:
         body["spec"]["replicas"] = have["spec"].get("replicas", 1)
     if made_of is not None and made_of != annotations[TEMPLATE]:

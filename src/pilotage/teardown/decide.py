@@ -40,6 +40,8 @@ BUSY_PATIENCE = 12
 READ_AGAIN = dt.timedelta(seconds=2)
 NOTICE = dt.timedelta(seconds=2)
 """A controller that runs takes notice of a deletion within milliseconds; one that does not is not waited for longer."""
+SKEW = dt.timedelta(seconds=60)
+"""Between our clock and the API server's, at most."""
 HOPELESS_SECONDS = 3.0
 """Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
 
@@ -209,7 +211,7 @@ class _Deciding:
             label = self.labels[owner.uid]
             self.wait(entry, Cause.ORDER, label, f"goes with {label}")
             return
-        left = sight.gone_at or (parse_time(sight.deletion) if sight.deletion else self.started)
+        left = sight.gone_at or (self.moment(sight.deletion) if sight.deletion else self.started)
         waits_in_background = sight.state is State.TERMINATING and FOREGROUND not in sight.finalizers
         if waits_in_background:
             self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
@@ -231,7 +233,7 @@ class _Deciding:
         return min(busy + self.stalled, since + BUSY_PATIENCE * self.stalled)
 
     def terminating(self, entry: Entry, sight: Sight) -> None:
-        since = parse_time(sight.deletion) if sight.deletion else self.now
+        since = self.moment(sight.deletion, sight.grace_seconds) if sight.deletion else self.now
         if HOLD in sight.finalizers:
             part = next((part for part in self.parts.get(entry.uid, ()) if not self.over(part)), None)
             if part is None:
@@ -337,8 +339,19 @@ class _Deciding:
         sight = self.sight(holder)
         if sight.state is not State.TERMINATING or HOLD not in sight.finalizers or not sight.deletion:
             return None
-        due = parse_time(sight.deletion) + NOTICE
+        due = self.moment(sight.deletion) + NOTICE
         return due if self.others(holder) and self.now < due else None
+
+    def moment(self, text: str, ahead_seconds: float = 0.0) -> dt.datetime:
+        """A time that the API server has written down; `ahead_seconds` of it may be to come.
+
+        One that lies further ahead was written before its clock was set back, or ours. Nothing waits until then: it
+        counts as long past.
+        """
+        found = parse_time(text)
+        if found <= self.now + SKEW + dt.timedelta(seconds=ahead_seconds):
+            return found
+        return min(self.started, self.now - SKEW)
 
     def is_held(self, uid: str) -> bool:
         """Whether our finalizer is on an owner that goes: the collector does not take its parts, so we do."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, ApiError, Conflict, Discovery, Forbidden, KindNotServed
 from pilotage.kube.wire import parse_time
-from pilotage.runtime.clock import utc_now
 from pilotage.teardown.acting import Gone, perform, refusal
 from pilotage.teardown.decision import Cause
 from pilotage.teardown.following import Following
@@ -116,7 +115,7 @@ class Drive:
         deadline = parse_time(standing.ledger.started) + dt.timedelta(seconds=standing.ledger.policy.timeout_seconds)
         while True:
             standing.changed.clear()
-            now = utc_now()
+            now = standing.clock.now()
             over = self._stopping or now >= deadline
             hopeless = True
             for decision in standing.agenda.decide(standing.sights.all, standing.refusals, now):
@@ -236,8 +235,8 @@ class Drive:
             async with self._gate.passing(_rank(entry)):
                 if self._stopping:
                     return
-                self._standing.asked_at.setdefault(entry.uid, utc_now())
-                self._on_step(Step("asked", entry, utc_now(), action.act))
+                self._standing.asked_at.setdefault(entry.uid, self._standing.clock.now())
+                self._on_step(Step("asked", entry, self._standing.clock.now(), action.act))
                 answer = await perform(self._client, action)
         except Gone as gone:
             self._standing.is_gone(entry, foreign=gone.foreign)
@@ -250,14 +249,14 @@ class Drive:
             elif not self.sights.see(answer):
                 # Somebody undoes it, or it has no effect: not again at once.
                 idle = Conflict(f"the API server accepted it, and {entry} is as it was")
-                self._standing.refusals[entry.uid] = refusal(action, idle, last, utc_now())
+                self._standing.refusals[entry.uid] = refusal(action, idle, last, self._standing.clock.now())
         finally:
             self._busy.pop(entry.uid, None)
             self._standing.touch(entry.uid)
 
     async def _was_refused(self, action: Action, error: ApiError) -> None:
         """Note it, and look: an answer that was lost may have been a success."""
-        entry, now = action.entry, utc_now()
+        entry, now = action.entry, self._standing.clock.now()
         last = self._standing.refusals.get(entry.uid)
         self._standing.refusals[entry.uid] = refusal(action, error, last, now)
         if last is None or last.message != error.message:

@@ -11,15 +11,19 @@ import codecs
 import gc
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+
+from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPTH_MAX = 200
 NODES_BY_ALIAS_MAX = 1_000_000
+BYTES_BY_ALIAS_MAX = 16 * 1024 * 1024
+"""Bound of all that aliases stand for in one file. kubectl writes none."""
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _TABLE = re.compile(r"(NAMESPACE\s+)?NAME(\s+[A-Z][A-Z() -]+)*\s*$")
@@ -38,6 +42,9 @@ _STANDARD = "tag:yaml.org,2002:"
 
 class DumpError(ValueError):
     """Files that cannot be used: one sentence, with the file, and the line where it is known."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(one_line(sentence))  # it may quote the file
 
 
 def documents_untrusted(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -149,17 +156,24 @@ class _BadValue(Exception):
         self.line = line
 
 
+class _Weight(NamedTuple):
+    """Values, and bytes of their texts."""
+
+    values: int
+    bytes: int
+
+
 class _Open:
-    """A collection that is being read, and the key whose value comes next."""
+    """A collection that is being read, the key whose value comes next, and all that was read before it."""
 
-    __slots__ = ("anchor", "into", "key", "merged", "weight")
+    __slots__ = ("anchor", "before", "into", "key", "merged")
 
-    def __init__(self, into: dict[str, Any] | list[Any], anchor: str | None, weight: int) -> None:
+    def __init__(self, into: dict[str, Any] | list[Any], anchor: str | None, before: _Weight) -> None:
         self.into = into
         self.key: str | None = None
         self.merged: list[dict[str, Any]] = []
         self.anchor = anchor
-        self.weight = weight
+        self.before = before
 
 
 class _Builder:
@@ -167,10 +181,10 @@ class _Builder:
 
     def __init__(self, yaml: Any) -> None:  # noqa: ANN401 - a module, imported late
         self._yaml = yaml
-        self._known: dict[str, tuple[Any, int]] = {}
+        self._known: dict[str, tuple[Any, _Weight]] = {}
         self._open: list[_Open] = []
-        self._weight = 0
-        self._by_alias = 0
+        self._values = self._bytes = 0
+        self._values_by_alias = self._bytes_by_alias = 0
         self._done: Any = None
 
     def documents(self, text: str) -> Iterator[tuple[int, bytes]]:
@@ -179,10 +193,11 @@ class _Builder:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                self._weight += 1
+                self._values += 1
+                self._bytes += len(event.value)
                 value = _scalar(event)
                 if event.anchor:
-                    self._known[event.anchor] = (value, 1)
+                    self._known[event.anchor] = (value, _Weight(1, len(event.value)))
                 self._put(value, event)
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 self._end(event)
@@ -200,8 +215,8 @@ class _Builder:
     def _start(self, into: dict[str, Any] | list[Any], event: Any) -> None:  # noqa: ANN401 - an event
         if len(self._open) == DEPTH_MAX:
             raise _BadValue("it is nested too deeply", _line(event))
-        self._weight += 1
-        self._open.append(_Open(into, event.anchor, self._weight))
+        self._open.append(_Open(into, event.anchor, _Weight(self._values, self._bytes)))
+        self._values += 1
 
     def _end(self, event: Any) -> None:  # noqa: ANN401 - an event
         done = self._open.pop()
@@ -209,7 +224,8 @@ class _Builder:
         if done.merged:
             value = {name: each for source in reversed(done.merged) for name, each in source.items()} | value
         if done.anchor:
-            self._known[done.anchor] = (value, self._weight - done.weight + 1)
+            weight = _Weight(self._values - done.before.values, self._bytes - done.before.bytes)
+            self._known[done.anchor] = (value, weight)
         if len(self._open) == 2 and isinstance(self._open[1].into, list) and isinstance(value, dict):
             value = msgspec.Raw(self._encode(value, event))  # an item of a List
         self._put(value, event)
@@ -218,9 +234,11 @@ class _Builder:
         if event.anchor not in self._known:
             raise _BadValue(f"*{event.anchor} stands for nothing that was complete before it", _line(event))
         value, weight = self._known[event.anchor]
-        self._weight += weight
-        self._by_alias += weight
-        if self._by_alias > NODES_BY_ALIAS_MAX:
+        self._values += weight.values
+        self._bytes += weight.bytes
+        self._values_by_alias += weight.values
+        self._bytes_by_alias += weight.bytes
+        if self._values_by_alias > NODES_BY_ALIAS_MAX or self._bytes_by_alias > BYTES_BY_ALIAS_MAX:
             raise _BadValue("its aliases stand for too much", _line(event))
         return value
 

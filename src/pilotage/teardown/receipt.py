@@ -2,18 +2,25 @@
 
 It is written before anything is done, with the ledger in it, so that a teardown that was cut off can be resumed from
 it; and at the end once more, with what was proven, what was kept and what is left. Plain JSON, one object.
+
+Its digest tells a file that was changed, or cut off, from one that was not. It is no signature: whoever changes the
+file on purpose can make a new one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pilotage.kube.wire import format_micro_time
 from pilotage.teardown.ledger import Disposition, Ledger
+from pilotage.teardown.saved import LedgerRefused, check_saved
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     from pilotage.teardown.telling import Outcome
 
 FORMAT = "pilotage.dev/receipt-v1"
+BYTES_MAX = 64 << 20
+"""The receipt of 50,000 objects has about half of it."""
 
 
 class ReceiptError(Exception):
@@ -157,7 +166,8 @@ def _state(entry: Entry, outcome: Outcome) -> str:
 
 def save(receipt: Receipt, path: Path) -> None:
     """Write it whole or not at all: a new file in the same folder, then a rename."""
-    text = msgspec.json.format(msgspec.json.encode(receipt), indent=2)
+    told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(receipt))
+    text = msgspec.json.format(msgspec.json.encode(told | {"digest": _digest(told)}), indent=2)
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         try:
@@ -179,15 +189,39 @@ def _only_for_us(path: str, flags: int) -> int:
 
 
 def load(path: Path) -> Receipt:
-    """Read one back."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ReceiptError(f"{path}: {error.strerror}") from error
+    """Read one back. What it says of itself fits together; whether it is true, only a server can tell."""
+    raw = _read(path)
     try:
         head: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
         if head.get("format") != FORMAT:
-            raise ReceiptError(f"{path}: not a receipt of Pilotage: its format is {head.get('format')!r}")
-        return msgspec.json.decode(raw, type=Receipt)
+            raise ReceiptError(f"{path}: not a receipt of Pilotage: its format is {head.get('format')!r:.100}")
+        if head.pop("digest", None) not in (None, _digest(head)):  # those of earlier versions have none
+            raise ReceiptError(f"{path}: it was changed after it was written: its digest does not fit")
+        receipt = msgspec.json.decode(raw, type=Receipt)
+        check_saved(receipt.ledger)
+    except LedgerRefused as error:
+        raise ReceiptError(f"{path}: this receipt cannot be used: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReceiptError(f"{path}: not a receipt of Pilotage: {error}") from error
+    except RecursionError:
+        raise ReceiptError(f"{path}: not a receipt of Pilotage: it is nested too deeply") from None
+    return receipt
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ReceiptError(f"{path}: not a regular file")
+            raw = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise ReceiptError(f"{path}: {error.strerror}") from error
+    if len(raw) > BYTES_MAX:
+        raise ReceiptError(f"{path}: not a receipt of Pilotage: it is larger than {BYTES_MAX >> 20} MiB")
+    return raw
+
+
+def _digest(told: dict[str, Any]) -> str:
+    """Of all that a receipt says, whatever its layout."""
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

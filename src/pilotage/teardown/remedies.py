@@ -6,6 +6,7 @@ to do something first, and that is then never done.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.why.model import Remedy
@@ -39,7 +40,10 @@ REPLAY_DELETE = "replay-delete"
 
 
 def place(item: Item) -> str:
-    """The object as a person types it: kind and name with its namespace, the group where the kind is not a core one."""
+    """The object as a person types it: kind and name with its namespace, the group where the kind is not a core one.
+
+    Quoted for a shell: in a dump a name can be anything, and commands are there to be copied.
+    """
     return spelled(item.resource, item.name)
 
 
@@ -48,12 +52,12 @@ def spelled(resource: Resource, name: Name) -> str:
     group = resource.group
     kind = resource.kind.lower()
     word = kind if not group or "." not in group or group.endswith(".k8s.io") else f"{resource.plural}.{group}"
-    return f"{word}/{name.name}" + (f" -n {name.namespace}" if name.namespace else "")
+    return quote(f"{word}/{name.name}") + (f" -n {quote(name.namespace)}" if name.namespace else "")
 
 
 def strip_command(where: str, finalizer: str) -> str:
     """What to type to remove a finalizer from an object."""
-    return f"pilotage why {where} --fix={STRIP_FINALIZER} --finalizer {finalizer}"
+    return f"pilotage why {where} --fix={STRIP_FINALIZER} --finalizer {quote(finalizer)}"
 
 
 def look_at(item: Item, title: str, effect: str) -> Remedy:
@@ -91,7 +95,7 @@ def delete_together(items: Sequence[Item]) -> Remedy:
     if len(namespaces) > 1:  # a command has one -n, and waits for the end of what it was given
         return look_at(items[0], "See which of them can do without the others, and let go of that", "Nothing changes.")
     words = [spelled(item.resource, item.name._replace(namespace="")) for item in items]
-    words += (f"-n {namespace}" for namespace in namespaces)
+    words += (f"-n {quote(namespace)}" for namespace in namespaces)
     return Remedy(
         "",
         "Delete them together",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.runtime.clock import utc_now
+from pilotage.runtime.clock import SteadyClock
 from pilotage.teardown.agenda import Agenda
 from pilotage.teardown.decide import is_over
 from pilotage.teardown.ledger import Disposition
@@ -34,6 +34,7 @@ class Standing:
 
     def __init__(self, ledger: Ledger, *, on_step: Callable[[Step], None], on_ledger: Callable[[Ledger], None]) -> None:
         self.ledger = ledger
+        self.clock = SteadyClock()
         self.agenda = Agenda(ledger)
         self.sights = Sights()
         self.changed = asyncio.Event()
@@ -65,7 +66,7 @@ class Standing:
 
     def is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
         """It is not there any more (`foreign`: another has its name)."""
-        now = utc_now()
+        now = self.clock.now()
         if self.sights.gone(entry.uid, now, foreign=foreign):
             self._gone_at.setdefault(entry.uid, now)
             self.refusals.pop(entry.uid, None)
@@ -123,7 +124,7 @@ class Standing:
             self.agenda.touch(uid, sight)
         self._on_ledger(self.ledger)
         self.sights.see(obj)
-        self._on_step(Step("found", entry, utc_now(), entry.reason))
+        self._on_step(Step("found", entry, self.clock.now(), entry.reason))
         self.changed.set()
 
 

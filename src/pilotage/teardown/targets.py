@@ -60,7 +60,7 @@ async def resolve(
     by_word = await search.get([(each.resource, search.key(each.resource, name)) for each, name in wanted])
     by_file = await search.documents(manifests(files))
     if by_word.absent and not absent_ok:
-        raise TargetError("\n".join([await search.missing(name) for name in by_word.absent]))
+        raise TargetError(" ".join([await search.missing(name) for name in by_word.absent]))
     found = {item.uid: item for item in (*by_word.found, *by_file.found)}
     return Targets([*found.values()], by_word.absent + by_file.absent)
 

@@ -46,6 +46,8 @@ class Passage(NamedTuple):
     """Requests under way to the services that were asked for; None: nobody counts, or not all could be asked."""
     text: str = ""
     """For people: who has it, who lacks it, or why it is refused, in the router's own words."""
+    conflict: str = ""
+    """Names of it that lead elsewhere, in the router's own words."""
 
 
 class Expectation(NamedTuple):

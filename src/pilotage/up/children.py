@@ -70,6 +70,10 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def crash(self) -> None:
+        """SIGKILL, to it alone."""
+        self._send(signal.SIGKILL)
+
     def last_words(self) -> str:
         """The last line of its log, for a person."""
         with contextlib.suppress(OSError):

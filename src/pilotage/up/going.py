@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 from typing import TYPE_CHECKING
 
 from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, Client, Propagation, load_config
+from pilotage.system.folders import check_private
 from pilotage.up import remains
 from pilotage.up.parts import DOWN
-from pilotage.up.supervisor import AGAIN_SECONDS, UpError, look, told
+from pilotage.up.proof import UpError, look
+from pilotage.up.supervisor import AGAIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,14 +78,14 @@ async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, ti
             remains.end(left, 5)
         proof = look(layout, note)
         if not proof:
-            raise UpError(told(proof))
+            raise UpError(str(proof))
         layout.forget()
 
 
 @contextlib.contextmanager
 def _nobody_else(layout: Layout) -> Iterator[None]:
     """Nobody brings up what is taken down here. A supervisor that is not in the note yet has the lock already."""
-    with layout.lock.open("a", encoding="utf-8") as lock:
+    with os.fdopen(layout.open_lock(), "rb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -115,12 +116,18 @@ def _tell(supervisor: Seen) -> None:
         os.kill(supervisor.pid, signal.SIGTERM)
 
 
-def remove(layout: Layout) -> None:
-    """The folder and all that is in it. Raises UpError for one that is no folder of ours, or that cannot be removed."""
-    if not layout.lock.exists():
-        raise UpError(f"{layout.folder} was not made by `pilotage up`; it stays.")
+def check(layout: Layout) -> None:
+    """Raise UpError unless the folder is ours: who can write there says which processes are to end."""
     try:
-        shutil.rmtree(layout.folder)
+        check_private(layout.folder)
+    except OSError as error:
+        raise UpError(f"{error}. Nothing was touched.") from error
+
+
+def remove(layout: Layout) -> list[str]:
+    """Remove what is ours, and the folder if nothing else is in it. Returns what is left. Raises UpError."""
+    try:
+        return layout.remove()
     except OSError as error:
         raise UpError(f"{layout.folder} could not be removed: {error}.") from error
 

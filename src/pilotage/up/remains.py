@@ -9,8 +9,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
+from pilotage.system import processes
 from pilotage.up.layout import MARK, Seen
 
 if TYPE_CHECKING:
@@ -20,28 +19,21 @@ if TYPE_CHECKING:
 
 def seen(pid: int) -> Seen | None:
     """The process that has this number now; None: none, or one that is dead and not yet buried."""
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return Seen(pid, process.create_time())
-    return None
+    found = processes.look(pid)
+    return Seen(pid, found.born) if found is not None else None
 
 
 def alive(process: Seen) -> bool:
     """Whether it is still that one."""
-    return seen(process.pid) == process
+    return processes.runs(*process)
 
 
 def marked(folder: Path) -> list[Seen]:
     """The processes that carry the folder's mark, but for this one; those that cannot be read are not ours."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(MARK) == str(folder):
-                this = seen(process.pid)
-                if this is not None:
-                    found.append(this)
-    return found
+    others = (each for each in processes.everybody() if each.pid != os.getpid())
+    return [
+        Seen(each.pid, each.born) for each in others if processes.variables(each.pid, (MARK,)) == {MARK: str(folder)}
+    ]
 
 
 def listening(ports: Iterable[int]) -> list[int]:

@@ -8,14 +8,16 @@ import contextlib
 import fcntl
 import functools
 import os
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pilotage.kube import ApiError, Client, load_config
 from pilotage.up import access, logs, remains
 from pilotage.up.children import Child
+from pilotage.up.keys import Keys
 from pilotage.up.layout import Layout, Note, Seen
 from pilotage.up.parts import DOWN, GATEWAY, HARBOR, WORKERS, Wishes, command
+from pilotage.up.proof import UpError, look
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -30,21 +32,10 @@ AGAIN_SECONDS = 0.3
 """In a hurry, between two times that a part is told to end."""
 STEADY_SECONDS = 60
 """A part that ran for so long starts anew with the shortest wait."""
-
-
-class UpError(Exception):
-    """It cannot come up, or did not go down: in one sentence, and what to do."""
-
-
-class Proof(NamedTuple):
-    """What was looked for after all was told to end."""
-
-    processes: list[Seen]
-    ports: list[int]
-
-    def __bool__(self) -> bool:
-        """Whether nothing is left."""
-        return not self.processes and not self.ports
+NOTE_SECONDS = 1.0
+"""Between two attempts to write the note."""
+PORT_SECONDS = 0.5
+"""Between two looks whether the API server's port is free again."""
 
 
 class Supervisor:
@@ -53,14 +44,17 @@ class Supervisor:
     def __init__(self, wishes: Wishes, say: Callable[[str], None]) -> None:
         self.layout = Layout(wishes.folder)
         self._wishes = wishes
-        self._say = say
+        self._say = functools.partial(_say, say)
         self._children = {name: Child(name, self.layout) for name in DOWN}
         self._parts: dict[str, Seen] = {}
         self._ports: dict[str, int] = {}
         self._all_ready = False
         self._hurried = False
+        self._changed = asyncio.Event()
+        """Set while the note does not say what runs."""
         self._ends: collections.Counter[str] = collections.Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._keys = Keys(self.layout, self._client, self._say, wishes.host)
 
     async def run(self, told: asyncio.Event, on_ready: Callable[[Note], None]) -> None:
         """Bring everything up, keep it up until `told`, then take everything down. Raises UpError."""
@@ -92,7 +86,7 @@ class Supervisor:
         """One supervisor for each folder."""
         try:
             self.layout.make()
-            lock: IO[str] = self.layout.lock.open("a", encoding="utf-8")
+            lock = os.fdopen(self.layout.open_lock(), "rb")
         except OSError as error:
             raise UpError(f"{error}. Choose another --data.") from error
         with lock:
@@ -103,20 +97,22 @@ class Supervisor:
             yield
 
     def _clear(self) -> None:
-        """End what an earlier supervisor left that was killed, in order."""
+        """End what an earlier supervisor left that was killed: its parts in order, then what it did not write down."""
         note = self.layout.read()
-        if note is None:
-            return
+        parts = note.parts if note is not None else {}
         for part in DOWN:
-            if part in note.parts and remains.end([note.parts[part]], PATIENCE):
-                raise UpError(f"{part} of an earlier `up` does not end (pid {note.parts[part].pid}).")
-        self._ports.update({part: note.ports[part] for part in WORKERS if part in note.ports})
+            if part in parts and remains.end([parts[part]], PATIENCE):
+                raise UpError(f"{part} of an earlier `up` does not end (pid {parts[part].pid}).")
+        if left := remains.end(remains.marked(self.layout.folder), PATIENCE):
+            pids = ", ".join(str(each.pid) for each in left)
+            raise UpError(f"processes of an earlier `up` do not end: {pids}.")
+        if note is not None:
+            self._ports.update({part: note.ports[part] for part in WORKERS if part in note.ports})
 
     async def _start(self) -> Note:
-        for part in WORKERS:
-            self._ports[part] = remains.free_port(self._ports.get(part, 0))
         if remains.listening([self._wishes.port]):
             raise UpError(f"port {self._wishes.port} is taken. Choose another --port.")
+        self._spawn(self._keep_note())
         async with self._in_time(HARBOR):
             await self._run(HARBOR)
             await self._prepared()
@@ -149,6 +145,8 @@ class Supervisor:
     def _command(self, part: str) -> list[str]:
         if part == GATEWAY:
             self.layout.shorten()  # each time: what cleans temporary folders may have taken the way
+        if part in WORKERS:
+            self._ports[part] = remains.free_port(self._ports.get(part, 0))  # somebody may have taken the last one
         return command(part, self._wishes, self.layout, self._ports)
 
     def _note(self) -> Note:
@@ -168,8 +166,33 @@ class Supervisor:
             self._say(f"{part} ended with {code}: {child.last_words()}. It starts again in {pause} s ({child.log})")
             await asyncio.sleep(pause)
             with contextlib.suppress(OSError):
+                if part == HARBOR:
+                    await self._own_port_is_free()
+                    self._keys.renew()
                 self._parts[part] = await child.start(self._command(part))
+                self._changed.set()
+
+    async def _keep_note(self) -> None:
+        """Write down what runs, for whoever comes after this process; tried on where the disk is full."""
+        while True:
+            await self._changed.wait()
+            try:
                 self.layout.write(self._note())
+                self._changed.clear()
+            except OSError:
+                await asyncio.sleep(NOTE_SECONDS)
+
+    async def _own_port_is_free(self) -> None:
+        """Wait until the API server can listen where its clients look for it.
+
+        They check its certificate: whoever has taken the port meanwhile gets no token from them.
+        """
+        port, said = self._ports[HARBOR], False
+        while remains.free_port(port) != port:
+            if not said:
+                self._say(f"{HARBOR} starts when port {port} is free: another process has taken it. End that one.")
+            said = True
+            await asyncio.sleep(PORT_SECONDS)
 
     async def _prepared(self) -> None:
         """The API server answers, knows our kinds, and every part has its key; keys are changed from time to time."""
@@ -178,20 +201,14 @@ class Supervisor:
         self._ports[HARBOR] = urlsplit(server).port or 0  # not before it answers: what the file says may be an old one
         self.layout.write(self._note())
         async with self._client() as client:
-            await access.install(client)
-            for part in WORKERS:
-                await access.give_access(client, self.layout, part)
-        self._spawn(self._renew())
+            await access.install(client, self._wishes.host)
+        await self._keys.give()
+        self._spawn(self._keys.keep(self._start_anew))
 
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(access.SECONDS / 4)
-            try:
-                async with self._client() as client:
-                    for part in WORKERS:
-                        await access.give_access(client, self.layout, part)
-            except (ApiError, OSError) as error:
-                self._say(f"the keys of the parts could not be renewed, and are good for a while: {error}")
+    def _start_anew(self, part: str) -> None:
+        """Kill a part, as a crash would: it reads at its start how the API server is reached. Its servers go on."""
+        self._say(f"{part} starts anew: the address or the authority of the API server has changed")
+        self._children[part].crash()
 
     def _client(self) -> Client:
         return Client.connect(load_config(kubeconfig=str(self.layout.kubeconfig)))
@@ -237,7 +254,7 @@ class Supervisor:
             self._say(f"{part} has ended" + (f" with {code}: {child.last_words()}" if code else ""))
         proof = look(self.layout, self._note())
         if not proof:
-            raise UpError(told(proof))
+            raise UpError(str(proof))
         self.layout.forget()
 
     async def _end(self, child: Child) -> int:
@@ -258,27 +275,6 @@ class Supervisor:
         self._tasks.add(asyncio.create_task(work))
 
 
-def look(layout: Layout, note: Note | None) -> Proof:
-    """What is left of the processes of a folder, and of the ports of the parts in its note, as the system says."""
-    return Proof(remains.marked(layout.folder), remains.listening(_ports(note) if note is not None else []))
-
-
-def _ports(note: Note) -> list[int]:
-    """Where the parts that were started listen: one that was not may have its port taken by somebody else."""
-    ports = [port for part, port in note.ports.items() if part in note.parts]
-    if GATEWAY in note.parts:
-        ports.append(int(note.gateway.rpartition(":")[2]))
-    return ports
-
-
-def told(proof: Proof) -> str:
-    """What is left, and what to do."""
-    processes = ", ".join(str(each.pid) for each in proof.processes)
-    ports = ", ".join(str(each) for each in proof.ports)
-    what = [f"processes {processes}"] * bool(processes) + [f"ports {ports}"] * bool(ports)
-    return f"not all has ended: {' and '.join(what)}. Run `pilotage down` again; it forces what does not end."
-
-
 async def _answers_ready(port: int) -> bool:
     """Whether /readyz answers 200."""
     try:
@@ -292,3 +288,9 @@ async def _answers_ready(port: int) -> bool:
         return False
     finally:
         writer.close()
+
+
+def _say(say: Callable[[str], None], text: str) -> None:
+    """Tell a person. Where that fails (a disk that is full, a terminal that is gone) the work goes on."""
+    with contextlib.suppress(OSError):
+        say(text)

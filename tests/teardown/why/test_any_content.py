@@ -1,5 +1,6 @@
 """Whatever the objects that a family looks into hold, and whatever the server answers: an explanation comes of it."""
 
+import re
 from typing import Any
 
 import pytest
@@ -52,7 +53,25 @@ _FIELDS = """
     webhooks
 """
 FIELDS = tuple(_FIELDS.split())
-WORDS = ("", "*", "a", "b", "shop", "DELETE", "UPDATE", "Deny", "Ready", "Available", "False", "Unknown", "In", "Pod")
+HOSTILE = "x'; rm -rf ~ #$(id)`id`|&<>\n\x1b[2J\""
+"""What a shell would act on, if a command that is shown to be copied had it as it is."""
+WORDS = (
+    "",
+    "*",
+    "a",
+    "b",
+    HOSTILE,
+    "shop",
+    "DELETE",
+    "UPDATE",
+    "Deny",
+    "Ready",
+    "Available",
+    "False",
+    "Unknown",
+    "In",
+    "Pod",
+)
 LABELS = (
     "app",
     "argocd.argoproj.io/instance",
@@ -66,6 +85,7 @@ LABELS = (
 ANNOTATIONS = ("argocd.argoproj.io/tracking-id", "kubernetes.io/config.mirror", "meta.helm.sh/release-name")
 FINALIZERS = (
     "acme.example.com/hold",
+    f"acme.example.com/{HOSTILE}",
     "batch.kubernetes.io/job-tracking",
     "foregroundDeletion",
     "kubernetes.io/pv-protection",
@@ -79,6 +99,8 @@ MESSAGES = (
     'admission webhook "b" denied the request',
     "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no",
     "Widget is invalid",
+    f"ValidatingAdmissionPolicy 'a' with binding '{HOSTILE}' denied request: no",
+    f'deployments.apps is forbidden: User "{HOSTILE}" cannot delete resource "deployments" in API group "apps"',
 )
 
 scalars = st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=3)
@@ -88,7 +110,7 @@ anything = st.recursive(
     max_leaves=8,
 )
 parts = st.dictionaries(st.sampled_from(FIELDS), anything, max_size=5)
-names = st.sampled_from(("a", "b"))
+names = st.sampled_from(("a", "b", HOSTILE))
 
 
 @st.composite
@@ -125,6 +147,12 @@ answers = st.builds(
 )
 
 
+def means_one_thing(command: str) -> bool:
+    """Outside of quotes, nothing in it means anything to a shell but the `&&` of ours."""
+    bare = re.sub(r"'[^']*'|\"'\"", "", command).replace(" && ", " ")
+    return re.fullmatch(r"[\w@%+=:,./ …-]*", bare, re.ASCII) is not None
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(things(), min_size=1, max_size=4), st.booleans(), st.data())
 def test_any_content_and_any_answer(seen: list[Any], live: bool, data: st.DataObject) -> None:
@@ -137,6 +165,8 @@ def test_any_content_and_any_answer(seen: list[Any], live: bool, data: st.DataOb
         explanation = explain(made, graph, each)
         assert explanation.verdict in Verdict
         assert all(cause.text and cause.subject for cause in explanation.roots)
+        for remedy in remedies_of(explanation):
+            assert means_one_thing(remedy.command), remedy.command
         for remedy in remedies_of(explanation) if live else ():
             if remedy.code:  # what is offered can be done
                 alone = (Cause("staged", each, "is staged", remedies=(remedy,)),)

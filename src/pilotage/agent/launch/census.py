@@ -1,28 +1,27 @@
-"""Which processes there are, and which of them belong to a server of ours.
+"""Which of the processes that run belong to a server of ours.
 
-A process is told by its pid and the moment it began: a pid alone may be another process by now. What a server has
-started is found in three ways, because none is enough: it is in the server's session; it has the variable
-`PILOTAGE_PROCESS_UID` in its environment, wherever it has gone; or it descends from one that was found.
+A process is told by its pid and the moment it began (`system.processes`). What a server has started is found in three
+ways, because none is enough: it is in the server's session; it has the variable `PILOTAGE_PROCESS_UID` in its
+environment, wherever it has gone; or it descends from one that was found.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.system.processes import Seen, everybody, look, runs, variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+__all__ = ["MARK", "OWNER", "Mark", "Seen", "everybody", "family", "look", "marks", "owned", "runs"]
 
 MARK = "PILOTAGE_PROCESS_UID"
 """The variable of a server's environment with the uid of its HostProcess."""
 OWNER = "PILOTAGE_AGENT"
 """The variable with the folder of the agent that started it."""
-
-_PROC = Path("/proc")
-_LINUX = sys.platform == "linux"
+VARIABLES = (MARK, OWNER)
 
 
 class Mark(NamedTuple):
@@ -39,52 +38,9 @@ class Mark(NamedTuple):
         return {MARK: self.uid, OWNER: self.owner}
 
 
-class Seen(NamedTuple):
-    """A process that runs. Those that have ended and wait to be noticed by their parents (zombies) do not."""
-
-    pid: int
-    born: str
-    parent: int
-    session: int
-
-
-def look(pid: int) -> Seen | None:
-    """One process, if it runs."""
-    return _look_linux(pid) if _LINUX else _look_elsewhere(pid)
-
-
-def runs(pid: int, born: str) -> bool:
-    """Whether exactly this process runs."""
-    seen = look(pid) if pid > 0 else None
-    return seen is not None and seen.born == born
-
-
-def everybody() -> list[Seen]:
-    """All processes that run."""
-    if _LINUX:
-        pids = [int(each) for each in os.listdir(_PROC) if each.isdecimal()]  # noqa: PTH208 - twice as fast
-    else:
-        import psutil
-
-        pids = psutil.pids()
-    return [seen for pid in pids if (seen := look(pid)) is not None]
-
-
 def marks(pid: int) -> dict[str, str]:
     """Those of our two variables that it was started with; none where its environment cannot be read."""
-    if _LINUX:
-        raw = _read(pid, "environ")
-        if MARK.encode() not in raw and OWNER.encode() not in raw:
-            return {}
-        pairs = (word.decode(errors="replace").partition("=") for word in raw.split(b"\0"))
-        return {name: value for name, _, value in pairs if name in (MARK, OWNER)}
-    import psutil
-
-    try:
-        environment = psutil.Process(pid).environ()
-    except (psutil.Error, OSError):
-        return {}
-    return {name: value for name, value in environment.items() if name in (MARK, OWNER)}
+    return variables(pid, (MARK, OWNER))
 
 
 def family(mark: Mark, leader: tuple[int, str], known: Iterable[Seen] = ()) -> list[Seen]:
@@ -115,44 +71,3 @@ def owned(folder: str) -> dict[str, list[Seen]]:
 
 def _same(now: Seen | None, before: Seen) -> bool:
     return now is not None and now.born == before.born
-
-
-def _look_linux(pid: int) -> Seen | None:
-    text = _read(pid, "stat")
-    if not text:
-        return None
-    # The name, in parentheses, may hold anything. After it: state, parent, group, session, …; the 20th is the start.
-    fields = text[text.rindex(b")") + 2 :].split()
-    if fields[0] in (b"Z", b"X", b"x"):
-        return None
-    return Seen(pid, f"{_boot()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
-
-
-def _read(pid: int, name: str) -> bytes:
-    """A file of a process; empty where it is gone or not for us. Without `Path`: there are hundreds to read."""
-    try:
-        with open(f"{_PROC}/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
-            return file.readall()
-    except OSError:
-        return b""
-
-
-@cache
-def _boot() -> str:
-    """Which run of the system this is: the start of a process is counted from there."""
-    try:
-        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _look_elsewhere(pid: int) -> Seen | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return Seen(pid, f"{process.create_time():.2f}", process.ppid(), os.getsid(pid))
-    except (psutil.Error, OSError):
-        return None

@@ -21,6 +21,21 @@ CONTEXT_TOKENS = 4096
 """What llama-server gets unless the user says otherwise; all its requests share them."""
 
 
+SLOTS = 4
+"""Requests that it works on at a time, likewise."""
+SLOT_TOKENS = 256
+"""It gives each slot a multiple of this, also where that is more than was asked for."""
+BATCH_TOKENS = 512
+"""That it works on in one step; its own default."""
+BATCH_COST = 10
+"""In tokens of context: what each more in a step takes, for an answer to each of them."""
+_RECKONED = {
+    **dict.fromkeys(("-c", "--ctx-size"), "context"),
+    **dict.fromkeys(("-np", "--parallel"), "slots"),
+    **dict.fromkeys(("-ub", "--ubatch-size"), "batch"),
+}
+
+
 class Place(NamedTuple):
     """What is known when a server is started."""
 
@@ -56,8 +71,9 @@ KINDS = {
 
 
 def command_line(runtime: Runtime, place: Place) -> list[str]:
-    """The program and its arguments."""
-    return [_filled(word, place) for word in _PRESETS[runtime.name](runtime, place)]
+    """The program and its arguments. Only the user's own words may have placeholders: a path may look like one."""
+    given = {name: [_filled(word, place) for word in getattr(runtime, name)] for name in ("command", "args")}
+    return _PRESETS[runtime.name](runtime.model_copy(update=given), place)
 
 
 def variables(runtime: Runtime, place: Place) -> dict[str, str]:
@@ -66,15 +82,16 @@ def variables(runtime: Runtime, place: Place) -> dict[str, str]:
     return said | {each.name: _filled(each.value, place) for each in runtime.env}
 
 
-def context_tokens(args: list[str]) -> int:
-    """How many tokens of context the arguments ask llama-server for."""
-    asked = CONTEXT_TOKENS
+def context_tokens(args: list[str], trained: int | None = None) -> int:
+    """How many tokens of context llama-server takes memory for. `trained`: those of the model, which it takes for 0."""
+    asked = {"context": CONTEXT_TOKENS, "slots": SLOTS, "batch": BATCH_TOKENS}
     for word, following in itertools.pairwise([*args, ""]):
         name, equals, value = word.partition("=")
-        if name in ("-c", "--ctx-size"):
-            given = value if equals else following
-            asked = int(given) if given.isdecimal() and int(given) > 0 else asked
-    return asked
+        given = value if equals else following
+        if name in _RECKONED and given.isdecimal():
+            asked[_RECKONED[name]] = int(given)
+    context = max(asked["context"] or trained or CONTEXT_TOKENS, asked["slots"] * SLOT_TOKENS)
+    return context + BATCH_COST * max(0, min(asked["batch"], context) - BATCH_TOKENS)
 
 
 def _filled(word: str, place: Place) -> str:
@@ -96,7 +113,7 @@ def _llama_cpp(runtime: Runtime, place: Place) -> list[str]:
         ("--host", place.host),
         ("--port", str(place.port)),
         ("--ctx-size", str(CONTEXT_TOKENS)),
-        ("--parallel", "4"),
+        ("--parallel", str(SLOTS)),
         # One for each request that it holds, also those that wait for a slot; what it has left answers health checks.
         ("--threads-http", "128"),
         ("--fit", "off"),  # what it may take was reckoned before

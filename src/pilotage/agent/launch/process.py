@@ -14,15 +14,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.agent.launch import census
 from pilotage.runtime import monotonic
+from pilotage.system.unprivileged import launched, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pilotage.system.unprivileged import User
+
 LOOK_SECONDS = 0.02
 AGAIN_SECONDS = 0.2
 KILL_SECONDS = 5.0
 """Whoever is there so long after SIGKILL is held by the system itself: a disk, a driver."""
+_SEEN_BY_OTHERS = ("PILOTAGE_UP",)
+"""Variables by which others find a process, from its first moment on."""
+_DESCRIPTOR = 3
+OPENED = f"/dev/fd/{_DESCRIPTOR}"
+"""Whoever may read a file can open it by this name, also where its path leads through folders that are closed."""
+FOLDER = "/"
+"""Where a server of another user runs."""
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -37,9 +47,17 @@ class StillRunning(Exception):
     """Some processes did not end, not even by SIGKILL."""
 
 
-def start(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Begun:
-    """Start a program. OSError if it cannot be."""
+def start(
+    argv: Sequence[str], environment: Mapping[str, str], log: Path, user: User | None = None, opened: str = ""
+) -> Begun:
+    """Start a program. OSError if it cannot be.
+
+    `user`: whom it runs as (None: as we do). `opened`: a file that it finds open, and readable by name as `OPENED`.
+    """
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if user is not None:
+        argv = launched(argv, user, folder=FOLDER)
+        environment = wrapped(environment, but=(*census.VARIABLES, *_SEEN_BY_OTHERS))
     pid = os.posix_spawn(
         argv[0],
         list(argv),
@@ -48,6 +66,7 @@ def start(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Beg
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *([(os.POSIX_SPAWN_OPEN, _DESCRIPTOR, opened, os.O_RDONLY, 0)] if opened else []),
         ],
         setsid=True,
         setsigmask=[],

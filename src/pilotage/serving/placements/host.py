@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.host import ProcessSpec, ServedModel
+from pilotage.kinds.host import BYTES_MAX, ProcessSpec, ServedModel
 from pilotage.kinds.names import PROCESS_FINALIZER, PROCESSES
 from pilotage.serving.manifests import manifest
 from pilotage.serving.parts import Readiness, revision_name
@@ -47,8 +47,8 @@ class _Host:
         name = revision_name(subject.name, revision)
         ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
         service = manifest(SERVICES, subject, name, revision, {"ports": ports})
-        count = replicas_of(subject.spec)
-        return [service, *(_process(subject, revision, model, number) for number in range(count))]
+        names = [process_name(subject, revision, number) for number in range(replicas_of(subject.spec))]
+        return [service, *_processes(subject, revision, model, names)]
 
     def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
         """See `Placement`."""
@@ -80,7 +80,8 @@ def process_name(subject: Subject, revision: int, number: int) -> str:
     return f"{revision_name(subject.name, revision)}-{number}"
 
 
-def _process(subject: Subject, revision: int, model: ResolvedModel, number: int) -> Wanted:
+def _processes(subject: Subject, revision: int, model: ResolvedModel, names: list[str]) -> Iterator[Wanted]:
+    """A HostProcess of each name. They differ in nothing else, so all share one spec, which nobody may change."""
     placement = subject.spec.placement
     spec = ProcessSpec(
         host_name=placement.host,
@@ -97,9 +98,11 @@ def _process(subject: Subject, revision: int, model: ResolvedModel, number: int)
         protected=placement.protected,
         drain_seconds=subject.spec.deletion.drain_seconds,
     )
-    made = manifest(PROCESSES, subject, process_name(subject, revision, number), revision, spec.written())
-    made.body["metadata"]["finalizers"] = [PROCESS_FINALIZER]
-    return made
+    written = spec.written()
+    for name in names:
+        made = manifest(PROCESSES, subject, name, revision, written)
+        made.body["metadata"]["finalizers"] = [PROCESS_FINALIZER]
+        yield made
 
 
 def _memory(subject: Subject) -> int | None:
@@ -107,7 +110,7 @@ def _memory(subject: Subject) -> int | None:
     resources = subject.spec.resources
     given = resources.requests.get("memory", resources.limits.get("memory"))
     found = None if given is None else amount(given)
-    return None if found is None else math.ceil(found)
+    return None if found is None else min(math.ceil(found), BYTES_MAX)
 
 
 def _readiness(processes: list[tuple[str, Object | None]]) -> Readiness:

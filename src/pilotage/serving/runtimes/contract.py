@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.serving.runtimes.allowed import Allowed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -70,6 +72,8 @@ class Runtime:
     """Whether its weights are one file."""
     in_flight: str = ""
     """As `Server.in_flight`."""
+    allowed: Allowed = field(default_factory=Allowed)
+    """Arguments and variables that a Host takes unless its owner allows everything; none where there is no table."""
 
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a pod, whose address the Service has

@@ -6,6 +6,7 @@ signal when it has no request, or when the time for them is over.
 
 from __future__ import annotations
 
+from pilotage.serving.runtimes.allowed import BATCH, COUNT, NAME, NAMES, NUMBER, NUMBERS, SIZE, SWITCH, Allowed, options
 from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
 from pilotage.serving.stopping import is_asked
 from pilotage.serving.weights import literal
@@ -46,4 +47,62 @@ RUNTIME = Runtime(
     loads_repositories=False,
     single_file=True,
     in_flight="llamacpp:requests_processing",
+    allowed=Allowed(
+        options(
+            {
+                # How much it takes of the machine.
+                "-t --threads": COUNT,
+                "-tb --threads-batch": COUNT,
+                "-np --parallel": COUNT,
+                "-c --ctx-size": SIZE,
+                "-b --batch-size": BATCH,
+                "-ub --ubatch-size": BATCH,
+                "-ngl --gpu-layers --n-gpu-layers": NUMBER,
+                "-dev --device": NAMES,
+                "-mg --main-gpu": COUNT,
+                "-sm --split-mode": NAME,
+                "-ts --tensor-split": NUMBERS,
+                "-cmoe --cpu-moe": SWITCH,
+                "-ncmoe --n-cpu-moe": COUNT,
+                "-fa --flash-attn": NAME,
+                "-ctk --cache-type-k": NAME,
+                "-ctv --cache-type-v": NAME,
+                "-kvu --kv-unified -no-kvu --no-kv-unified": SWITCH,
+                "-nkvo --no-kv-offload": SWITCH,
+                "--no-mmap --no-repack --swa-full": SWITCH,
+                "--numa": NAME,
+                "-cb --cont-batching -nocb --no-cont-batching": SWITCH,
+                "--no-warmup --check-tensors": SWITCH,
+                # How it reads the model.
+                "--rope-scaling": NAME,
+                "--rope-scale --rope-freq-base --rope-freq-scale": NUMBER,
+                "--yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast": NUMBER,
+                "--pooling": NAME,
+                "--embedding --embeddings --rerank --reranking": SWITCH,
+                "--embd-normalize": NUMBER,
+                # How it answers.
+                "-s --seed -n --predict --n-predict --keep": NUMBER,
+                "--temp --temperature --top-k --top-p --min-p --typical --typical-p": NUMBER,
+                "--repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty": NUMBER,
+                "--mirostat --mirostat-lr --mirostat-ent": NUMBER,
+                "--ignore-eos": SWITCH,
+                "-sp --special": SWITCH,
+                "--context-shift --no-context-shift": SWITCH,
+                "--cache-prompt --no-cache-prompt": SWITCH,
+                "--cache-reuse": NUMBER,
+                "-sps --slot-prompt-similarity": NUMBER,
+                "--jinja --no-jinja": SWITCH,
+                "--chat-template": NAME,
+                "--reasoning-format": NAME,
+                "-rea --reasoning": NAME,
+                "--reasoning-budget": NUMBER,
+                "--no-slots": SWITCH,
+                "-to --timeout": NUMBER,
+                "--threads-http": COUNT,
+                "-v --verbose --log-verbose": SWITCH,
+                "-lv --verbosity --log-verbosity": NUMBER,
+            }
+        ),
+        {"OMP_NUM_THREADS": COUNT},
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, Allowed, options
 from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
 from pilotage.serving.stopping import finishes_by_itself
 from pilotage.serving.weights import literal
@@ -40,4 +41,17 @@ RUNTIME = Runtime(
     loads_repositories=True,
     single_file=False,
     in_flight="tgi_batch_current_size",
+    allowed=Allowed(
+        options(
+            {
+                "--max-input-tokens --max-input-length --max-total-tokens --max-batch-size": NUMBER,
+                "--max-batch-prefill-tokens --max-batch-total-tokens --max-waiting-tokens": NUMBER,
+                "--max-concurrent-requests --max-client-batch-size --max-best-of --max-stop-sequences": NUMBER,
+                "--waiting-served-ratio --cuda-memory-fraction": NUMBER,
+                "--num-shard": COUNT,
+                "--dtype --kv-cache-dtype --quantize --revision": NAME,
+            }
+        ),
+        {"OMP_NUM_THREADS": COUNT},
+    ),
 )

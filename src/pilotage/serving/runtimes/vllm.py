@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, SWITCH, Allowed, options
 from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
 from pilotage.serving.stopping import finishes_by_itself, is_waited_for
 from pilotage.serving.weights import literal
@@ -49,4 +50,24 @@ RUNTIME = Runtime(
     loads_repositories=True,
     single_file=False,
     in_flight="vllm:num_requests_running",
+    allowed=Allowed(
+        options(
+            {
+                "--max-model-len --max-num-seqs --max-num-batched-tokens --max-logprobs --block-size": NUMBER,
+                "--gpu-memory-utilization --swap-space --cpu-offload-gb --seed": NUMBER,
+                "-tp --tensor-parallel-size -pp --pipeline-parallel-size": COUNT,
+                "--dtype --kv-cache-dtype": NAME,
+                "-q --quantization": NAME,
+                "--revision --tokenizer-revision": NAME,
+                "--task --runner --convert": NAME,
+                "--enforce-eager": SWITCH,
+                "--enable-prefix-caching --no-enable-prefix-caching": SWITCH,
+                "--enable-chunked-prefill --no-enable-chunked-prefill": SWITCH,
+                "--enable-auto-tool-choice": SWITCH,
+                "--tool-call-parser --reasoning-parser": NAME,
+                "--shutdown-timeout": NUMBER,
+            }
+        ),
+        {"OMP_NUM_THREADS": COUNT, "VLLM_LOGGING_LEVEL": NAME, "VLLM_ATTENTION_BACKEND": NAME},
+    ),
 )

@@ -60,7 +60,7 @@ class EndpointLife(Scenario):
     async def operate(self, client: Client) -> None:
         """The program under test."""
         manager = Manager(client, name="operator", seed=1)
-        add_endpoints(manager, Options(NobodyLooks(), server="sim", fetch_image="pilotage"))
+        add_endpoints(manager, Options(NobodyLooks(), server="sim", fetch_image="pilotage", key=b"simulated"))
         await manager.run()
 
     async def prepare(self) -> None:

@@ -75,6 +75,9 @@ class PlayedKeeping:
             outside.files.add(name)
         return Kept(f"/cache/{name}", SIZE, "", Format("GGUF", "llama"), in_place=False)
 
+    async def confirm(self, kept: Kept) -> None:
+        """Nobody else writes here."""
+
     async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
         """Everything that only this user has used goes."""
         told = []

@@ -7,6 +7,7 @@ usage webhook writes every attempt down, a dry run too, and is never asked.
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
@@ -146,6 +147,6 @@ def _dead_apis(outlook: Outlook) -> Iterator[Hazard]:
             item,
             "does not answer: until it does, no namespace is proven empty, and none goes",
             True,
-            f"Bring its Service back, or, if nobody needs it: kubectl delete apiservice {item.meta.name}",
+            f"Bring its Service back, or, if nobody needs it: kubectl delete apiservice {quote(item.meta.name)}",
             tuple(filter(None, (text(available, "reason"), text(available, "message")))),
         )

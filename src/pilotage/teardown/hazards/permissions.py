@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,7 +59,8 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             verb.text,
             verb.blocks,
             f"Ask for the verb {question.verb} on {kind}{place}: "
-            f"kubectl auth can-i {question.verb} {kind}{f' -n {question.namespace}' if question.namespace else ''}",
+            f"kubectl auth can-i {question.verb} {quote(kind)}"
+            + (f" -n {quote(question.namespace)}" if question.namespace else ""),
             (answer.message,) if answer.message else (),
         )
 

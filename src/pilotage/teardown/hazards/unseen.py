@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
@@ -84,6 +85,6 @@ def _lost_nodes(outlook: Outlook) -> Iterator[Hazard]:
                 f"is on node {node}{others}, whose kubelet has to confirm that it has ended, and cannot",
                 True,
                 f"Bring the node back; or, if the machine is off for certain: "
-                f"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 (f"{lost.subject} {lost.text}", *lost.evidence),
             )

@@ -5,6 +5,7 @@ Webhooks and aggregated APIs both stand behind one.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import entries, number, text
@@ -116,7 +117,7 @@ def _look(service: Name, title: str) -> Remedy:
     return Remedy(
         "",
         title,
-        f"kubectl -n {service.namespace} get service,endpointslices,deployments,pods",
+        f"kubectl -n {quote(service.namespace)} get service,endpointslices,deployments,pods",
         "Once it answers, what waits goes on by itself. Nothing leaks.",
         LOOK,
         service,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.closure import gather_members
@@ -87,18 +88,21 @@ def grant(refusal: Refusal) -> str:
     """The two commands that give the permission, in one line."""
     what = f"{refusal.plural}.{refusal.group}" if refusal.group else refusal.plural
     what += f"/{refusal.subresource}" if refusal.subresource else ""
+    what, verb = quote(f"--resource={what}"), quote(f"--verb={refusal.verb}")
     name = f"let-{refusal.verb}-{refusal.plural}"
     subject = f"--user={refusal.user}"
     parts = refusal.user.split(":")
     if len(parts) == 4 and parts[:2] == ["system", "serviceaccount"]:
         subject = f"--serviceaccount={parts[2]}:{parts[3]}"
+    role, cluster_role = quote(f"--role={name}"), quote(f"--clusterrole={name}")
+    name, subject = quote(name), quote(subject)
     if refusal.namespace:
-        where = f" -n {refusal.namespace}"
+        where = f" -n {quote(refusal.namespace)}"
         return (
-            f"kubectl create role {name} --verb={refusal.verb} --resource={what}{where} && "
-            f"kubectl create rolebinding {name} --role={name} {subject}{where}"
+            f"kubectl create role {name} {verb} {what}{where} && "
+            f"kubectl create rolebinding {name} {role} {subject}{where}"
         )
     return (
-        f"kubectl create clusterrole {name} --verb={refusal.verb} --resource={what} && "
-        f"kubectl create clusterrolebinding {name} --clusterrole={name} {subject}"
+        f"kubectl create clusterrole {name} {verb} {what} && "
+        f"kubectl create clusterrolebinding {name} {cluster_role} {subject}"
     )

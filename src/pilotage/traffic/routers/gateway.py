@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.kinds.names import CONFLICTED, GATEWAY_ROUTES
+from pilotage.runtime import find_condition
 from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
 
@@ -85,7 +86,7 @@ class GatewayRouter(Router):
             return Passage(Proof.PENDING, text=str(message or "Envoy has not acknowledged it yet"))
         version = at(obj, "status", "version")
         text = f"acknowledged by Envoy{f' as version {version}' if version else ''}"
-        return Passage(Proof.PROGRAMMED, self._in_flight(obj, counted), text)
+        return Passage(Proof.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
 
     def _in_flight(self, obj: Json, counted: Collection[str]) -> int | None:
         """Requests under way to these; None where one is at weight 0 and was not counted.
@@ -99,6 +100,11 @@ class GatewayRouter(Router):
         if any(each in named and each not in counts for each in counted):
             return None
         return sum(counts.get(each, 0) for each in counted)
+
+
+def _conflict(obj: Json) -> str:
+    condition = find_condition(entries(obj, "status", "conditions"), CONFLICTED)
+    return str(condition.get("message", "")) if condition is not None and condition.get("status") == "True" else ""
 
 
 ROUTER = GatewayRouter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import mapping, text
@@ -45,7 +46,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
             Remedy(
                 "",
                 "Take the APIService away, if nobody needs its API any more",
-                f"kubectl delete apiservice {item.meta.name}",
+                f"kubectl delete apiservice {quote(item.meta.name)}",
                 f"Discovery works again. The objects of {version} cannot be reached until it is installed again.",
                 UNGUARD,
                 item,

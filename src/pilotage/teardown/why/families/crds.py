@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import entries, span, text
@@ -78,7 +79,7 @@ def _definition(context: Context, crd: Item) -> Iterator[Cause]:
                 Remedy(
                     "",
                     "Delete them first",
-                    f"kubectl delete {crd.meta.name} --all -A",
+                    f"kubectl delete {quote(crd.meta.name)} --all -A",
                     "Their DELETE webhooks are asked then, which the API server does not do here.",
                     LOOK,
                     crd,

@@ -6,6 +6,7 @@ heals itself, or an object that a GitOps tool has just made again.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.teardown.fields import dig, entries, mapping, number, seconds_since, span, text
@@ -233,12 +234,13 @@ def _made_just_now(context: Context, item: Item) -> str:
 
 
 def _gitops_remedies(applier: Applier, item: Item) -> tuple[Remedy, ...]:
-    where = f" -n {applier.namespace}" if applier.namespace else ""
+    name = quote(applier.name)
+    where = f" -n {quote(applier.namespace)}" if applier.namespace else ""
     stop = {
-        "Application": f"argocd app set {applier.name} --sync-policy none",
-        "Kustomization": f"flux suspend kustomization {applier.name}{where}",
-        "HelmRelease": f"flux suspend helmrelease {applier.name}{where}",
-        "release": f"helm uninstall {applier.name}{where}",
+        "Application": f"argocd app set {name} --sync-policy none",
+        "Kustomization": f"flux suspend kustomization {name}{where}",
+        "HelmRelease": f"flux suspend helmrelease {name}{where}",
+        "release": f"helm uninstall {name}{where}",
     }[applier.kind]
     helm = applier.tool == "Helm"
     return (

@@ -6,6 +6,7 @@ conditions are read for what only the namespace controller knows: whose API does
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import entries, span, text, texts
@@ -203,7 +204,7 @@ def _not_deleted(context: Context, namespace: Item, staying: list[Item], failure
                 Remedy(
                     "",
                     "Delete what is in it, in order",
-                    f"pilotage delete -n {namespace.meta.name} --all",
+                    f"pilotage delete -n {quote(namespace.meta.name)} --all",
                     f"Would delete {len(staying)} objects, which are to go anyway. Nothing leaks.",
                     REPAIR,
                     namespace,

@@ -5,6 +5,7 @@ Only the object that was asked about: what is below it is deleted by the garbage
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
@@ -69,13 +70,13 @@ def _may_not_list(context: Context, item: Item) -> Iterator[Cause]:
 
 def _ask_for(resources: list[Resource], namespace: str, verbs: str, item: Item) -> Remedy:
     """The Role that an administrator would have to make, as the command that makes it."""
-    kind = f"role pilotage-teardown -n {namespace}" if namespace else "clusterrole pilotage-teardown"
+    kind = f"role pilotage-teardown -n {quote(namespace)}" if namespace else "clusterrole pilotage-teardown"
     names = ",".join(str(each) for each in resources)
     what = "Role in that namespace" if namespace else "ClusterRole (it has no namespace)"
     return Remedy(
         "",
         f"Ask an administrator for a {what} with {verbs.replace(',', ', ')}, and its binding to you",
-        f"kubectl create {kind} --verb={verbs} --resource={names}",
+        f"kubectl create {kind} --verb={verbs} {quote(f'--resource={names}')}",
         "Nothing leaks.",
         REPAIR,
         item,

@@ -7,6 +7,7 @@ container may not let go. A forced delete removes the record, not the process: i
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import entries, mapping, number, seconds_since, span, text
@@ -100,7 +101,7 @@ def _on_lost_node(world: World, item: Item, body: Json, lost: Cause) -> Cause:
             Remedy(
                 "",
                 "If the machine is off for certain, say so: its pods and volumes are let go together",
-                f"kubectl taint nodes {name} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                f"kubectl taint nodes {quote(name)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "All its pods are removed and their volumes detached. If the machine still runs, data may be damaged.",
                 DELETE,
                 item,
@@ -162,7 +163,7 @@ def _overdue(context: Context, item: Item, body: Json, over: float) -> Iterator[
             Remedy(
                 "",
                 f"Look at the kubelet and the container runtime of {node}",
-                f"kubectl describe node/{node}",
+                f"kubectl describe {quote(f'node/{node}')}",
                 "The kubelet ends the pod by itself once it can. Nothing leaks.",
                 REPAIR,
                 item,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.fields import dig, entries, text
@@ -242,7 +243,7 @@ def _attachment(context: Context, item: Item) -> Iterator[Cause]:
             Remedy(
                 "",
                 "If the machine is off for certain, say so: its volumes are detached by force",
-                f"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "The volumes can be used elsewhere. If the machine still runs and writes, data may be damaged.",
                 FORCE,
                 item,

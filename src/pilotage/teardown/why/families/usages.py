@@ -6,6 +6,7 @@ attempt to delete, so it is never asked: what protects is read from the usages t
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.teardown.fields import mapping, text
@@ -158,7 +159,7 @@ def _webhook_dead(context: Context, item: Item) -> Iterator[Cause]:
                     Remedy(
                         "",
                         "Bring Crossplane back",
-                        f"kubectl -n {hook.service.namespace if hook.service else ''} get deployments,pods",
+                        f"kubectl -n {quote(hook.service.namespace if hook.service else '')} get deployments,pods",
                         "Deletes are judged again. Nothing leaks.",
                         REPAIR,
                         hook.configuration,

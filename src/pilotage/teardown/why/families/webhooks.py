@@ -8,6 +8,7 @@ with a dry run; where none can be had, by what is seen behind the webhook.
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
@@ -155,7 +156,7 @@ def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: st
             Remedy(
                 "",
                 "Take its binding away",
-                f"kubectl delete validatingadmissionpolicybinding {binding}",
+                f"kubectl delete validatingadmissionpolicybinding {quote(binding)}",
                 "Nothing is checked by this policy any more, here and wherever else it was bound by it.",
                 UNGUARD,
                 found,
@@ -182,7 +183,7 @@ def _is_invalid(world: World, item: Item, message: str) -> Cause:
             Remedy(
                 "",
                 "Loosen the rule in its CustomResourceDefinition",
-                f"kubectl edit customresourcedefinition {name}",
+                f"kubectl edit customresourcedefinition {quote(name)}",
                 "The object can be changed again, and so can every other one of its kind that breaks the rule.",
                 EDIT,
                 crd,
@@ -229,7 +230,7 @@ def _unseen(name: str) -> Name:
 
 def _bring_back(hook: Hook | None, name: str) -> tuple[Remedy, ...]:
     where = f"Its address: {hook.url}. " if hook and hook.url else ""
-    command = f"kubectl get {hook.kind.lower()} {hook.configuration.meta.name} -o yaml" if hook else ""
+    command = f"kubectl get {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)} -o yaml" if hook else ""
     return (
         Remedy(
             "",
@@ -260,7 +261,7 @@ def _switch_off(hook: Hook | None) -> tuple[Remedy, ...]:
         Remedy(
             "",
             "Let requests pass while the webhook is down",
-            f"kubectl patch {hook.kind.lower()} {hook.configuration.meta.name} --type=json -p '{patch}'",
+            f"kubectl patch {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)} --type=json -p '{patch}'",
             "Until it is back, nothing is checked by it. Set failurePolicy back to Fail afterwards.",
             UNGUARD,
             hook.configuration,
@@ -276,7 +277,7 @@ def _remove(hook: Hook | None) -> tuple[Remedy, ...]:
         Remedy(
             "",
             "Delete the webhook configuration",
-            f"kubectl delete {hook.kind.lower()} {hook.configuration.meta.name}",
+            f"kubectl delete {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)}",
             "Nothing is checked by any of its webhooks any more, until its operator makes it again.",
             UNGUARD + 1,
             hook.configuration,

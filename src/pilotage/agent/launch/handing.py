@@ -1,0 +1,78 @@
+"""Servers that run as another user than the agent: whether it can run their program, and how they read their weights.
+
+The folders of the agent are closed to it, as they have to be: there are the agent's key, its journal and, where all of
+Pilotage runs on one machine, the keys of the API server. Weights may lie below one of them. A file that the user may
+read is then given to it open: to programs that open it themselves, not in other processes that they start.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.agent.launch.failures import Failure
+from pilotage.agent.launch.process import FOLDER, OPENED
+from pilotage.system.unprivileged import closed_to
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pilotage.system.unprivileged import User
+
+_OPENS_ITSELF = ("llama.cpp", "custom")
+_PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
+"""Variables that are about the agent's own user."""
+
+
+class Weights(NamedTuple):
+    """The path of weights as a server is told it, and the file that it finds open."""
+
+    path: str
+    opened: str = ""
+
+
+def weights(user: User | None, path: str, runtime: str) -> Weights | Failure:
+    """How a server gets its weights. A name that is no path is its own to fetch, unless it would be taken for one."""
+    if not path.startswith("/"):
+        taken = Path(FOLDER if user is not None else Path.cwd(), path)
+        return _no_repository(path, taken, runtime) if os.path.lexists(taken) else Weights(path)
+    if user is None:
+        return Weights(path)
+    try:
+        closed = closed_to(user, Path(path), os.R_OK)
+    except OSError as error:
+        return Failure("FileNotFound", f"{path} cannot be read: {error.strerror}")
+    if closed is None:
+        return Weights(path)
+    if closed.is_dir() and runtime in _OPENS_ITSELF and _may_read(user, path):
+        return Weights(OPENED, path)
+    why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot read {path}"
+    return Failure("NotReadable", f"{why}. Let others read it, or have the agent started with another --run-as", True)
+
+
+def program_problem(user: User | None, executable: str) -> Failure | None:
+    """Why a user cannot run a program; None if it can."""
+    closed = closed_to(user, Path(executable), os.X_OK) if user is not None else None
+    if closed is None:
+        return None
+    why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot run {executable}"
+    return Failure("NoProgram", f"{why}. Install it elsewhere, or have the agent started with another --run-as", True)
+
+
+def own_variables(user: User | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """The agent's environment, without what is about its user where servers have another."""
+    if user is None:
+        return dict(environment)
+    return {name: value for name, value in environment.items() if name not in _PERSONAL} | {"HOME": user.home}
+
+
+def _no_repository(name: str, taken: Path, runtime: str) -> Failure:
+    """Programs that load repositories look for a folder first, and this one is not below any root."""
+    why = f"{runtime} would take the repository {name} for {taken}, which is on this machine and is no source"
+    return Failure("NotAllowed", f"{why}. Use another repository, or file:// for a file of this machine", lasting=True)
+
+
+def _may_read(user: User, path: str) -> bool:
+    """Whether the file itself lets a user read it, whatever its folders do."""
+    return closed_to(user, Path(path), os.R_OK, folders=False) is None

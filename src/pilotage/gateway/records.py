@@ -1,0 +1,44 @@
+"""The records of claims as the status of a GatewayRoute has them. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.gateway.claims import Name, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pilotage.kube import Json, Object
+
+
+def read_records(obj: Object) -> dict[Name, Record]:
+    """Those of one route. Its schema has seen to it that they are such."""
+    status = obj.decode_as(_GatewayRoute).status
+    return {Name(each.kind, each.name, each.path): Record(each.turn, each.held) for each in status.claims}
+
+
+def written_records(records: Mapping[Name, Record]) -> list[Json]:
+    """As the wire has them, in a fixed order."""
+    return [
+        {"kind": name.kind, "name": name.name, "path": name.path, "turn": record.turn, "held": record.held}
+        for name, record in sorted(records.items())
+    ]
+
+
+class _Claim(msgspec.Struct):
+    kind: str
+    name: str
+    turn: int
+    path: str = ""
+    held: bool = False
+
+
+class _Status(msgspec.Struct):
+    claims: list[_Claim] = []
+
+
+class _GatewayRoute(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)

@@ -1,0 +1,322 @@
+"""A spec is a stranger's wish: the machine runs what its owner allows, and says what it does not run, and why."""
+
+import asyncio
+import socket
+
+import pytest
+
+from pilotage.agent.health import Prober, Verdict
+from pilotage.agent.launch.ports import Ports
+from pilotage.agent.permission import Rules, refusal
+from pilotage.agent.settings import Settings
+from pilotage.kinds.host import ProcessSpec
+from pilotage.kinds.names import HOSTS
+from pilotage.kube import ObjectKey, merge_patch
+from pilotage.serving.runtimes import RUNTIMES
+from tests.agent.servers import PLAIN
+from tests.agent.town import python_server
+
+NOBODYS_RULES = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports={8082})
+
+
+def spec_of(**runtime):
+    return ProcessSpec.read(
+        {
+            "endpoint": "chat",
+            "service": "chat-1",
+            "model": {"name": runtime.pop("model", "tiny"), "source": "file:///m.gguf"},
+            "runtime": runtime,
+        }
+    )
+
+
+def refused(rules=NOBODYS_RULES, namespace="team-a", **runtime):
+    found = refusal(rules, namespace, spec_of(**runtime))
+    return found.message if found is not None else ""
+
+
+# Of one that runs
+
+
+async def refuses(town, words):
+    """It says so, as an endpoint will; nothing was started."""
+    await town.until(lambda: town.reason() == "NotAllowed")
+    status = town.status()
+    assert (status["phase"], status["ready"]) == ("Failed", False)
+    assert words in status["message"]
+    assert "pilotage agent --allow-commands" in status["message"]
+    assert town.processes() == []
+    assert not (town.settings.data / "logs").exists()
+
+
+async def test_a_command_of_a_spec_is_not_run(town):
+    """It would run as the agent's user, who can read the agent's key and what lies beside it."""
+    town.strict()
+    key, stolen = town.folder / "ca.key", town.folder / "stolen"
+    key.write_text("PRIVATE KEY")
+    await town.start()
+    steal = {"name": "custom", "command": ["/bin/sh", "-c", f"cat {key} > {stolen}"], "args": []}
+    await town.place(runtime=steal)
+    await refuses(town, "Runtime.command is not run on this machine")
+    assert not stolen.exists()
+
+
+@pytest.mark.parametrize(
+    "attack", ["--path", "--log-file", "--slot-save-path", "--media-path", "--models-dir", "--api-key-file"]
+)
+async def test_no_argument_of_llama_server_reads_or_writes_files(town, attack):
+    town.strict()
+    await town.start()
+    await town.place(runtime={"args": ["--threads", "1", attack, str(town.folder)]})
+    await refuses(town, f"The argument {attack} of runtime.args")
+
+
+async def test_no_variable_brings_code_into_a_server(town):
+    town.strict()
+    await town.start()
+    await town.place(runtime={"env": [{"name": "LD_PRELOAD", "value": str(town.folder / "evil.so")}]})
+    await refuses(town, "The variable LD_PRELOAD of runtime.env")
+
+
+async def test_a_preset_with_ordinary_arguments_serves(town):
+    town.strict()
+    await town.start()
+    await town.serving(
+        runtime={
+            "args": ["--threads", "1", "-c", "512", "--no-slots"],
+            "env": [{"name": "OMP_NUM_THREADS", "value": "1"}],
+        }
+    )
+
+
+async def test_a_namespace_that_the_agent_was_not_started_for(town):
+    town.strict(namespaces=("team-a",))
+    await town.start()
+    await town.place()
+    await town.until(lambda: town.reason() == "NotAllowed")
+    assert "nothing of namespace default: the agent's --namespaces" in town.status()["message"]
+    await town.until(lambda: town.world.find(HOSTS, ObjectKey("", town.host))["status"].get("namespaces") == ["team-a"])
+
+
+async def test_a_namespace_that_the_host_does_not_allow_and_then_does(town):
+    """The agent sees to it by itself, whoever has placed the process."""
+    await town.start()
+    host = ObjectKey("", town.host)
+    await town.until(lambda: town.world.find(HOSTS, host))
+    await town.client.patch(HOSTS, host, merge_patch({"spec": {"allowedNamespaces": ["team-a"]}}))
+    await town.until(lambda: town.running.agent._host.allowed_namespaces == ("team-a",))
+    await town.place(runtime=python_server(PLAIN))
+    await town.until(lambda: town.reason() == "NotAllowed")
+    assert "spec.allowedNamespaces of its Host" in town.status()["message"]
+    assert town.processes() == []
+    await town.client.patch(HOSTS, host, merge_patch({"spec": {"allowedNamespaces": ["default"]}}))
+    await town.until(lambda: town.is_ready())
+
+
+async def test_a_namespace_that_the_host_does_not_allow_while_the_agent_has_only_just_started(town, monkeypatch):
+    async def not_yet(*_):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("pilotage.agent.host.HostKeeper.reconcile", not_yet)
+    await town.client.create(HOSTS, {"metadata": {"name": town.host}, "spec": {"allowedNamespaces": ["team-a"]}})
+    await town.start()
+    await town.place(runtime=python_server(PLAIN))
+    await town.until(lambda: town.reason() == "NotAllowed")
+    assert town.processes() == []
+
+
+async def test_a_port_of_the_machine_itself(town):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    town.strict(metrics_address=f"127.0.0.1:{port}")
+    await town.start()
+    await town.place(runtime={"port": port})
+    await town.until(lambda: town.reason() == "NotAllowed")
+    assert f"runtime.port is {port}, which a service of this machine has" in town.status()["message"].replace(
+        "R", "r", 1
+    )
+
+
+async def test_an_answer_without_end_is_not_read(town):
+    """A server that says it is healthy for as long as somebody listens costs its agent nothing."""
+    script = """
+import os, socket
+taken = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+while True:
+    one, _ = taken.accept()
+    one.recv(65536)
+    try:
+        one.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n")
+        while True: one.sendall(b"x" * (1 << 20))
+    except OSError: pass
+"""
+    await town.start()
+    before = _peak_kib()
+    await town.serving(runtime=python_server(script))
+    entry = town.running.journal.entries()[0]
+    as_vllm = entry.but(runtime="vllm", alias="tiny")  # whose answers are read, not only their status
+    async with Prober("127.0.0.1") as prober:
+        assert (await prober.check(as_vllm)).verdict is Verdict.STRANGER
+        assert await prober.in_flight(as_vllm) is None
+    assert _peak_kib() - before < 64 << 10
+
+
+def _peak_kib():
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+# The rules
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--path", "/"],
+        ["--path=/"],
+        ["--log_file", "x"],
+        ["--ctx_size", "5"],
+        ["--ctx-siz", "5"],
+        ["@/etc/passwd"],
+        ["/etc/passwd"],
+        ["--"],
+        ["-"],
+        [""],
+        ["--ctx-size"],
+        ["--ctx-size", "--path"],
+        ["--ctx-size", "{model}"],
+        ["--ctx-size=5\n--path=/"],
+        ["-c=5"],
+        ["--jinja=/x"],
+        ["--jinja", "/x"],
+        ["--chat-template", "../../x"],
+        ["--chat-template-file", "x"],
+        ["--host", "0.0.0.0"],
+        ["--port", "1"],
+        ["--model", "x"],
+        ["--alias", "x"],
+        ["--tools", "all"],
+        ["--agent"],
+        ["--ui"],
+        ["--rpc", "1.2.3.4:5"],
+        ["--lora", "x"],
+        ["--hf-repo", "a/b"],
+        ["--metrics", "x"],
+        ["--no-such-thing"],
+    ],
+)
+def test_arguments_that_no_stranger_may_give(args):
+    assert "of runtime.args" in refused(args=args)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--threads", "1"],
+        ["-c", "8192", "--parallel=2"],
+        ["--flash-attn", "on", "-ngl", "99", "--device", "CUDA0,CUDA1"],
+        ["--temp", "0.7", "--seed", "-1", "-n", "-1"],
+        ["--embeddings", "--pooling", "mean"],
+        ["--cache-type-k", "q8_0", "--jinja", "--reasoning-format", "deepseek"],
+    ],
+)
+def test_arguments_that_everybody_may_give(args):
+    assert refused(args=args) == ""
+
+
+@pytest.mark.parametrize(
+    "args", [["-c", "999999.5"], ["--ctx-size", "-1"], ["-ub", "10000"], ["--batch-size", "999999999"]]
+)
+def test_no_number_makes_a_server_take_more_memory_than_was_reckoned_with(args):
+    """llama-server reads 999999.5 as 999999, and the agent, which takes whole numbers, as none."""
+    assert f"the argument {' '.join(args)} of runtime.args" in refused(args=args)
+
+
+@pytest.mark.parametrize("name", ["llama.cpp", "vllm", "tgi"])
+@pytest.mark.parametrize(
+    "variable",
+    ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "GGML_BACKEND_PATH", "LLAMA_ARG_LOG_FILE", "HF_ENDPOINT"],
+)
+def test_variables_that_no_stranger_may_give(name, variable):
+    assert f"the variable {variable} " in refused(name=name, env=[{"name": variable, "value": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("vllm", ["--config", "x"]),
+        ("vllm", ["--trust-remote-code"]),
+        ("vllm", ["--chat-template", "x"]),
+        ("vllm", ["--tool-parser-plugin", "x"]),
+        ("vllm", ["--max-model", "1"]),
+        ("tgi", ["--trust-remote-code"]),
+        ("tgi", ["--master-shard-uds-path", "/x"]),
+        ("sglang", ["--anything"]),
+    ],
+)
+def test_other_presets_have_tables_of_their_own(name, args):
+    assert "of runtime.args" in refused(name=name, args=args)
+
+
+def test_no_table_has_an_option_that_names_a_file_a_port_or_code():
+    suspicious = (
+        "file",
+        "path",
+        "dir",
+        "url",
+        "host",
+        "port",
+        "plugin",
+        "template-",
+        "tool-",
+        "lora",
+        "config",
+        "code",
+    )
+    known = {"--tool-call-parser", "--enable-auto-tool-choice"}  # how its answers are read
+    for runtime in RUNTIMES.values():
+        found = {name for name in runtime.allowed.options if any(word in name for word in suspicious)}
+        assert found <= known, runtime.name
+
+
+@pytest.mark.parametrize(
+    ("words", "runtime"),
+    [
+        ("runtime.port is 80, and ports below 1024", {"port": 80}),
+        ("runtime.port is 8082, which a service of this machine has", {"port": 8082}),
+        ("is no path of printable ASCII characters", {"health_path": "/\r\nHost: x"}),
+        ("is no path of printable ASCII characters", {"health_path": "/\u2028"}),
+        ("could be taken for an option", {"model": "--path"}),
+        ("runtime.command is not run", {"command": ["llama-server"]}),
+        ("runtime.command is not run", {"name": "custom", "image": "x"}),
+    ],
+)
+def test_what_else_is_refused(words, runtime):
+    assert words in refused(**runtime)
+
+
+def test_an_owner_who_allows_commands_has_the_ports_and_namespaces_all_the_same():
+    rules = Rules(commands=True, namespaces=("team-a",), host_namespaces=(), reserved_ports={8082})
+    assert refused(rules, name="custom", command=["/bin/sh"], env=[{"name": "LD_PRELOAD", "value": "x"}]) == ""
+    assert refused(rules, port=8082)
+    assert refused(rules, namespace="team-b")
+
+
+def test_words_of_a_spec_are_short_and_plain_in_messages():
+    message = refused(args=["--\x1b]52;c;" + "x" * 5000])
+    assert message.isprintable()
+    assert len(message) < 400
+
+
+def test_the_ports_of_this_machine_are_known():
+    settings = Settings(metrics_address="127.0.0.1:8082", reserved_ports=(8080,))
+    assert Rules.of(settings, (), 6443).reserved_ports == {8080, 8082, 6443}
+    assert Rules.of(settings, (), 0).reserved_ports == {8080, 8082}
+
+
+def test_a_reserved_port_is_given_to_nobody(monkeypatch):
+    given = iter([4000, 4001])
+    monkeypatch.setattr("pilotage.agent.launch.ports._bind", lambda *_: next(given))
+    assert Ports("127.0.0.1", (4000,)).take() == 4001

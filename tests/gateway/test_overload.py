@@ -1,0 +1,103 @@
+"""How much memory clients can make Envoy take, and what others notice of it."""
+
+import asyncio
+import contextlib
+
+import aiohttp
+import psutil
+import pytest
+
+from pilotage.gateway import overload
+from tests.gateway.floods import Multiplexed, plain
+from tests.gateway.town import code, gateway_town, holds
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+MEMORY_MIB = 96
+ROOM_MIB = 160
+"""What Envoy is without any request, and what arrives before it has seen how much it has."""
+
+
+class Watch:
+    """The most memory that a process has had."""
+
+    def __init__(self, pid):
+        self._process = psutil.Process(pid)
+        self.mib = 0
+
+    async def run(self):
+        while True:
+            self.mib = max(self.mib, self._process.memory_info().rss // 1024**2)
+            await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def little_room(folder):
+    """A gateway with little memory, a stream that has begun there, and how much memory it takes at most."""
+    async with gateway_town(folder, memory_bytes=MEMORY_MIB * 1024**2) as town:
+        ns = await town.namespace()
+        server = await town.server(ns, "m-1")
+        await town.route(ns, "m", {"m-1": 100}, models=["m"])
+        streaming = asyncio.create_task(town.post(f"/endpoints/{ns}/m/v1/x", {"stream": 4, "pause": True}))
+        await holds(lambda: bool(server.requests))
+        watch = Watch(town.envoy.pid)
+        watching = asyncio.create_task(watch.run())
+        try:
+            yield town, watch
+            assert watch.mib < MEMORY_MIB + ROOM_MIB
+            await eventually(lambda: served(town))
+            assert await town.get(f"/endpoints/{ns}/m/v1/x") == (200, {"server": "m-1"})
+            server.release.set()
+            assert (await streaming)[1].count("data:") == 4  # what was under way is not cut
+            assert town.envoy.starts == 1
+        finally:
+            watching.cancel()
+
+
+async def status(town):
+    """Of a request of somebody else: served, or refused in words; 0 while the memory fills up."""
+    try:
+        answer = await town.ask("m")
+    except aiohttp.ClientError:
+        return 0
+    assert answer == (200, {"server": "m-1"}) or code(answer) == (503, "overloaded")
+    return answer[0]
+
+
+async def served(town):
+    return await status(town) == 200
+
+
+async def answered(town):
+    return await status(town) in (200, 503)
+
+
+async def test_bodies_that_never_end_take_no_more_memory_than_there_is(tmp_path):
+    async with little_room(tmp_path / "gw") as (town, watch):
+        before = watch.mib
+        writers = await asyncio.gather(*(plain(town.settings.port) for _ in range(120)))  # 480 MiB
+        assert watch.mib > before + MEMORY_MIB // 2  # they did get that far
+        await eventually(lambda: answered(town))
+        for each in writers:
+            each.close()
+
+
+async def test_requests_on_one_connection_of_http2_take_no_more_either(tmp_path):
+    async with little_room(tmp_path / "gw") as (town, watch):
+        before = watch.mib
+        connection = await Multiplexed.connect(town.settings.port)
+        assert connection.streams_max == 100
+        await connection.fill(100)  # 400 MiB
+        assert watch.mib > before + MEMORY_MIB // 2
+        await connection.close()
+
+
+async def test_without_memory_new_requests_are_refused_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(overload, "REFUSE", 0.0)
+    async with gateway_town(tmp_path / "gw") as town:
+
+        async def refusing():
+            return (await town.get("/v1/models"))[0] == 503
+
+        await eventually(refusing)
+        assert code(await town.ask("m")) == (503, "overloaded")

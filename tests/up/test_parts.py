@@ -1,0 +1,19 @@
+"""The command lines of the parts of `up`."""
+
+import pytest
+
+from pilotage.up import parts
+from pilotage.up.layout import Layout
+from pilotage.up.parts import AGENT, Wishes, command
+
+
+@pytest.mark.parametrize("allowed", [False, True], ids=["presets", "any command"])
+def test_no_command_of_a_spec_is_run_as_root_because_llama_server_is_out_of_reach(allowed, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(parts, "closed_to", lambda *_: tmp_path)
+    wishes = Wishes(tmp_path, llama_server=tmp_path / "llama-server", allow_commands=allowed)
+    program = tmp_path / "llama-server"
+    program.touch(0o755)
+    line = command(AGENT, wishes, Layout(tmp_path), {AGENT: 40000})
+    assert ("--run-as" in line) is not allowed
+    assert ("--allow-commands" in line) is allowed
