@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test simulate load lint bench conformance kube field manifests lock clean
+.PHONY: demo test simulate load faults matrix fuzz lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
@@ -14,7 +14,7 @@ test: $(VENV)/dev ## run every test, in four parts side by side, on real control
 # What waits and what computes is spread over the parts so that they take about as long as each other.
 PARTS       := controllers runtime agent
 controllers := $(addprefix tests/,controllers kinds models operator serving traffic)
-runtime     := $(addprefix tests/,runtime gateway teardown)
+runtime     := $(addprefix tests/,runtime gateway hostile teardown)
 agent       := $(addprefix tests/,agent sim up)
 rest        := $(foreach part,$(PARTS),$(addprefix --ignore ,$($(part))))
 
@@ -30,6 +30,15 @@ simulate: $(VENV)/dev ## play every single fault of all teardowns, and every pai
 
 load: $(VENV)/dev ## 50 clients through 20 redeploys, scaling, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
 	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 tests/up/test_under_load.py
+
+faults: $(VENV)/dev ## every fault of one machine on a real `pilotage up`: parts killed, frozen, starved, the clock set; `make test` plays a sample
+	$(PYTHON) -m faults
+
+matrix: $(VENV)/dev ## write every hostile value into every field of our kinds: `make test` has a quarter of the values
+	PILOTAGE_MATRIX=whole $(PYTHON) -m pytest -q -o timeout=900 tests/hostile
+
+fuzz: $(VENV)/fuzz ## give every parser of untrusted bytes 20 minutes of inputs that find new branches: `make test` plays the seeds
+	$(PYTHON) -m fuzz
 
 lint: $(VENV)/dev
 	$(PYTHON) -m ruff format --check .
@@ -52,12 +61,12 @@ manifests: $(VENV)/dev ## write deploy/crds and deploy/chart from the code
 	$(PYTHON) -m deploy
 
 lock: ## compile requirements/*.txt from pyproject.toml (needs uv)
-	for group in dev bench; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	for group in dev bench fuzz; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  pyproject.toml --group dev --group $$group -o requirements/$$group.txt; done
 
 clean: ## remove the environment and what tools cached here; the built control plane stays (see `make kube`)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/%: requirements/%.txt pyproject.toml
