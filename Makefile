@@ -13,7 +13,7 @@ test: $(VENV)/dev ## run every test, in four parts side by side, on real control
 
 # What waits and what computes is spread over the parts so that they take about as long as each other.
 PARTS       := controllers runtime agent
-controllers := $(addprefix tests/,controllers kinds models operator serving traffic)
+controllers := $(addprefix tests/,api controllers models operator serving traffic)
 runtime     := $(addprefix tests/,runtime gateway hostile teardown)
 agent       := $(addprefix tests/,agent sim up)
 rest        := $(foreach part,$(PARTS),$(addprefix --ignore ,$($(part))))

@@ -8,13 +8,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
+from pilotage.api.crds import crds
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, Settings
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Json, KindNotServed, Resource
 from pilotage.sim.world import World
 

@@ -13,8 +13,8 @@ from bench import steadiness
 from bench.figures import PILOTAGE, Goal, Section
 from bench.progress import say
 from bench.run import Run
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model import Models
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import Resource
 from pilotage.models import Access, Cache, Credentials, Keeper, Kept, Order
 from pilotage.models.blocking import inline

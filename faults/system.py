@@ -19,7 +19,7 @@ import psutil
 from demo import tiny_gguf
 from demo.machine import Machine
 from faults.cases import PARTS
-from pilotage.kinds.names import ENDPOINTS
+from pilotage.api.names import ENDPOINTS
 from pilotage.kube import Absent, ApiError, Client, ConfigError, ObjectKey, Propagation, load_config
 from pilotage.up import remains
 from pilotage.up.layout import Layout

@@ -14,8 +14,8 @@ import pilotage
 LAYERS = [
     {"kube", "system"},
     {"harbor", "runtime"},
+    {"api"},
     {"teardown"},
-    {"kinds"},
     {"models", "serving", "traffic"},
     {"controllers"},
     {"agent", "gateway", "operator"},

@@ -11,7 +11,7 @@ from bench.processes import operator
 from bench.progress import say
 from controlplane import Cluster
 from controlplane.access import wait_for
-from pilotage.kinds.names import ENDPOINTS
+from pilotage.api.names import ENDPOINTS
 
 SECONDS_MAX = 3600.0
 """For a phase, on a machine that is busy with other things."""

@@ -12,8 +12,8 @@ from bench.driver import QUIET_SECONDS
 from bench.peers import object_name
 from bench.peers.parallel import in_parallel
 from bench.teardown.bundles import GROWN, until
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID
 from pilotage.controllers.caches import MADE_BY_US
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID
 from pilotage.kube import Client, Json, ObjectKey, Propagation, load_config
 from pilotage.runtime import Change, Informer
 

@@ -23,8 +23,8 @@ from kubernetes_asyncio import client, config
 
 from bench.meter import end_with_parent
 from bench.operators import FETCH_IMAGE
-from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_MANAGED_BY, MANAGED_BY
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_MANAGED_BY, MANAGED_BY
 from pilotage.serving import Capabilities, ResolvedModel, Subject, Wanted, backend, labels, revision_name, wanted_parts
 from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend

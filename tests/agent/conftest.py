@@ -9,8 +9,8 @@ import structlog
 
 from pilotage.kube import Client, load_config
 from tests.agent.town import KINDS, Town, write_model
+from tests.api.objects import install
 from tests.contract.server import harbor
-from tests.kinds.objects import install
 
 
 @pytest.fixture(scope="session")

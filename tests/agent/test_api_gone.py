@@ -9,7 +9,7 @@ from pilotage.agent.journal import State
 from pilotage.agent.launch import census
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
-from pilotage.kinds.names import HOST_LEASES, PROCESSES
+from pilotage.api.names import HOST_LEASES, PROCESSES
 from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
 from pilotage.serving.resources import SERVICES, SLICES
@@ -17,7 +17,7 @@ from pilotage.sim.faults import Disturbance, FaultyTransport
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
 from tests.agent.town import KINDS, NAMESPACE, ask, end_all, process_body, service_body
-from tests.kinds.objects import install
+from tests.api.objects import install
 
 
 class Line:

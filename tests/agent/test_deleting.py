@@ -9,7 +9,7 @@ import psutil
 
 from pilotage.agent.health import Prober
 from pilotage.agent.journal import State
-from pilotage.kinds.names import LABEL_PROCESS_UID, PROCESSES
+from pilotage.api.names import LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.servers import DEAF, FORKING, PLAIN

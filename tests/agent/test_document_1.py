@@ -8,7 +8,7 @@ import structlog
 
 from pilotage.agent.launch import process
 from pilotage.agent.registration import Refused
-from pilotage.kinds.names import HOST_LEASES, HOSTS
+from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.kube import LEASES, Forbidden, ObjectKey, Unavailable, merge_patch
 from pilotage.serving.resources import SLICES
 from pilotage.teardown.phases import Phase

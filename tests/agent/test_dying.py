@@ -22,7 +22,7 @@ from pilotage.agent.journal import Entry
 from pilotage.agent.launch import census
 from pilotage.agent.registration import Shown
 from pilotage.agent.settings import Settings
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, PROCESSES
+from pilotage.api.names import LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.dying import Agent, Nursery, nursery

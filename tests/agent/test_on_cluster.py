@@ -15,8 +15,8 @@ from pilotage.agent.launch import census, process
 from pilotage.agent.pressure import Pressure
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
-from pilotage.kinds import powers
-from pilotage.kinds.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
+from pilotage.api import powers
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import (
     LEASES,
     Absent,
@@ -42,7 +42,7 @@ from tests.agent.town import (
     python_server,
     service_body,
 )
-from tests.kinds.objects import install
+from tests.api.objects import install
 from tests.support.kinds import CLUSTER_ROLES, delete
 from tests.support.waiting import eventually, until
 

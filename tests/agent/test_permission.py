@@ -9,8 +9,8 @@ from pilotage.agent.health import Prober, Verdict
 from pilotage.agent.launch.ports import Ports
 from pilotage.agent.permission import Rules, refusal
 from pilotage.agent.settings import Settings
-from pilotage.kinds.host import ProcessSpec
-from pilotage.kinds.names import HOSTS
+from pilotage.api.host import ProcessSpec
+from pilotage.api.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.serving.runtimes import RUNTIMES
 from tests.agent.servers import PLAIN

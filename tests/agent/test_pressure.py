@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pilotage.agent import pressure as module
 from pilotage.agent.pressure import Candidate, Kernel, Level, Pressure, Strain, judge, victim
-from pilotage.kinds.names import HOSTS
+from pilotage.api.names import HOSTS
 from pilotage.kube import EVENTS, ObjectKey
 from tests.agent.servers import PLAIN
 from tests.agent.town import python_server

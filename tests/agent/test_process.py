@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from pilotage.agent.launch import census
-from pilotage.kinds.names import HOST_LEASES, HOSTS, LABEL_ENDPOINT_UID, PROCESSES
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import LEASES, Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.town import ENDPOINT, end_all, process_body, refuse, streaming

@@ -1,8 +1,8 @@
 """What an agent may do is what it does: no rule too few, and none too many."""
 
+from pilotage.api import powers
+from pilotage.api.names import HOSTS
 from pilotage.harbor.access.attributes import attributes_of
-from pilotage.kinds import powers
-from pilotage.kinds.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
 from tests.agent.servers import PLAIN
 from tests.agent.town import python_server

@@ -12,7 +12,7 @@ from pilotage.agent.journal import Entry, Journal, JournalError, State
 from pilotage.agent.launch import census
 from pilotage.agent.launch.process import start
 from pilotage.agent.restart import sort
-from pilotage.kinds.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
+from pilotage.api.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import LEASES, ObjectKey, merge_patch
 from pilotage.serving.resources import SLICES
 from tests.agent.servers import FORKING

@@ -15,7 +15,7 @@ from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import explain
 from pilotage.agent.launch.programs import Program, find
 from pilotage.agent.memory import estimate
-from pilotage.kinds.endpoint import Runtime
+from pilotage.api.endpoint import Runtime
 from tests.agent.servers import PLAIN
 from tests.agent.town import python_server
 

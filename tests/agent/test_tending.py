@@ -15,7 +15,7 @@ from pilotage.agent.launch.failures import Failure
 from pilotage.agent.launch.process import end, start
 from pilotage.agent.pace import Pace
 from pilotage.agent.ward import Ward
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
 from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES

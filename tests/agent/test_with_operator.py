@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 
 from pilotage.agent import host as host_module
+from pilotage.api.crds import crds
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
 from pilotage.kube import AlreadyExists, ObjectKey
 from pilotage.runtime import Manager
 from tests.agent.town import HASTY, NAMESPACE, Town, process_body, refuse
-from tests.kinds.objects import install
+from tests.api.objects import install
 from tests.support.kinds import NAMESPACES
 
 

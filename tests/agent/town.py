@@ -23,9 +23,8 @@ from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Ending, Running
 from pilotage.agent.settings import Settings
-from pilotage.harbor.calls import Answer, Call
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import (
+from pilotage.api.crds import crds
+from pilotage.api.names import (
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
     LABEL_MANAGED_BY,
@@ -33,10 +32,11 @@ from pilotage.kinds.names import (
     PROCESS_FINALIZER,
     PROCESSES,
 )
+from pilotage.harbor.calls import Answer, Call
 from pilotage.kube import Client, Json, ObjectKey, Propagation
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage.sim.world import World
-from tests.kinds.objects import install
+from tests.api.objects import install
 
 HASTY = Pace(
     start_look=0.02,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube.discovery_memory import DiscoveryMemory
+from tests.api.objects import install
 from tests.cli.running import ask
 from tests.cli.serving import Chat
 from tests.contract.server import harbor
-from tests.kinds.objects import install
 from tests.support import kinds
 
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import ENDPOINTS
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.names import ENDPOINTS
 from pilotage.kube import LEASES, Absent, Client, Object, ObjectKey, Resource, merge_patch
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now

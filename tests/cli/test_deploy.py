@@ -7,12 +7,12 @@ from typing import get_args
 import click
 import pytest
 
+from pilotage.api.endpoint import PlacementKind, RouteKind, RuntimeName
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli import pilotage, rollout
 from pilotage.cli.endpoints import endpoint_errors
 from pilotage.cli.errors import NoAnswer
 from pilotage.cli.spec_flags import PLACEMENTS, ROUTES, RUNTIMES, Flags, with_flags
-from pilotage.kinds.endpoint import PlacementKind, RouteKind, RuntimeName
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import Client, KindNotServed, Propagation
 from tests.cli.running import Ran, run
 from tests.cli.serving import SOURCE, Chat, condition, press_ctrl_c, serving, with_ctrl_c

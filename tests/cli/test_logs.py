@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.cli import host_logs
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.kube import PODS, Client, Invalid, Object, ObjectKey, Unavailable, merge_patch
 from pilotage.kube.transport import TransportError
+from tests.api.objects import process
 from tests.cli.serving import Chat, revision, serving
-from tests.kinds.objects import process
 from tests.support import kinds
 from tests.support.transports import MemoryResponse, ScriptedTransport
 from tests.support.waiting import eventually

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli import rollout
 from pilotage.cli.endpoints import change
 from pilotage.cli.steps import Goal, State, Verdict, look
 from pilotage.cli.telling import Block, Lines
 from pilotage.cli.views import Endpoint, view
-from pilotage.kinds.names import ENDPOINTS
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time
 from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.cli.connecting import BadTarget
 from pilotage.cli.rollback import REVISIONED, choose, restored
 from pilotage.cli.views import Endpoint, view
 from pilotage.controllers.revisions import IN_PLACE
-from pilotage.kinds.endpoint import EndpointSpec
 from pilotage.kube import Json, Object
 from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
 

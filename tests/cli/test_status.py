@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pilotage.api import endpoint, model, teardown
+from pilotage.api.base import Condition, Part
+from pilotage.api.names import MODELS
 from pilotage.cli import views
 from pilotage.cli.listing import lines as list_lines
 from pilotage.cli.models import fetched
 from pilotage.cli.status import page
 from pilotage.cli.views import Endpoint, Model, view
-from pilotage.kinds import endpoint, model, teardown
-from pilotage.kinds.base import Condition, Part
-from pilotage.kinds.names import MODELS
 from pilotage.kube import EVENTS, Json, Object
 from tests.cli.running import run, run_on_terminal
 from tests.cli.serving import SINCE, SOURCE, Chat, condition, serving

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pilotage import terminal
-from pilotage.kinds.names import MODELS
+from pilotage.api.names import MODELS
 from pilotage.kube import EVENTS, Invalid
 from tests.cli.running import run, run_on_terminal
 from tests.cli.serving import SINCE, Chat, serving

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.cli import operators
 from pilotage.cli.operators import judge
 from pilotage.cli.progress import Lines
 from pilotage.cli.teardown_record import Recorded, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
-from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import (
     LEASES,
     Client,

@@ -16,8 +16,8 @@ from typing import Any
 
 from controlplane.components import NODE
 from field.ground.backends import PORT
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_REVISION, TEARDOWNS
 from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_REVISION, TEARDOWNS
 from pilotage.kube import PODS, Absent, Client, Object, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES
 from tests.controllers.operating import GROUP, PARTS, install, operator

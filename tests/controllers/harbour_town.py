@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
+from pilotage.api.crds import crds
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MADE_FROM_OURS
 from pilotage.controllers.takedown import Lookout
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.harbor.calls import Answer, Call
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.runtime import Manager
 from pilotage.sim import models

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     GATEWAY_ROUTES,
     HOST_LEASES,
     HOSTS,

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from pilotage.api.crds import crds
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model import Models
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Access, Cache, Keeper, Kept, Order
 from pilotage.models.blocking import inline

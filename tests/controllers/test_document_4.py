@@ -2,8 +2,8 @@
 
 import asyncio
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.controllers.caches import INGRESSES, PODS
-from pilotage.kinds.names import ENDPOINTS
 from pilotage.kube import ObjectKey, Propagation, Resource, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, DEPLOYMENTS, SERVICES
 from pilotage.sim import adversaries

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from pilotage.api.crds import crds
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES, PODS
 from pilotage.harbor.calls import Answer, Call
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.sim.loop import virtual

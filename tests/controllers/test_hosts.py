@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ENDPOINTS,
     GATEWAY_ROUTES,
     HOSTS,
@@ -19,10 +19,10 @@ from pilotage.kinds.names import (
 from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage.sim.loop import virtual
+from tests.api.objects import model, process
 from tests.controllers.harbour_town import KEY, NAMESPACES
 from tests.controllers.host_town import HostTown, host_town
 from tests.controllers.test_endpoint import REDEPLOYED, order
-from tests.kinds.objects import model, process
 
 HOST = {"kind": "Host", "host": "gpu-1"}
 ANY_HOST = {"kind": "Host", "hostSelector": {"matchLabels": {"gpu": "a100"}}}

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from pilotage.api.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.controllers.hosts_grants import KEY as GRANTS_KEY
 from pilotage.harbor.calls import Answer
-from pilotage.kinds.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.kube import Invalid, ObjectKey
 from pilotage.sim.loop import virtual
 from tests.controllers.host_town import host_town

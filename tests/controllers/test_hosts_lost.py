@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
+from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESS_FINALIZER, PROCESSES
 from pilotage.harbor.calls import Answer, Call
-from pilotage.kinds.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import EVENTS, LEASES, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SLICES
 from pilotage.sim.loop import virtual

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ENDPOINTS,
     GATEWAY_ROUTES,
     HOST_LEASES,
@@ -19,12 +18,13 @@ from pilotage.kinds.names import (
     PROCESSES,
     TEARDOWNS,
 )
+from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import LEASES, AlreadyExists, Client, Object, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.runtime import Manager
 from pilotage.serving.resources import SERVICES, SLICES
+from tests.api.objects import endpoint, install
 from tests.controllers.harbour_town import NAMESPACES
 from tests.controllers.host_town import Agent, Gateway
-from tests.kinds.objects import endpoint, install
 from tests.support.waiting import eventually, until
 
 PARTS = (PROCESSES, SERVICES, SLICES, GATEWAY_ROUTES)

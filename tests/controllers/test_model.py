@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pilotage.kinds.names import ENDPOINTS, MODELS
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Resource, merge_patch
 from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
 from pilotage.sim.loop import virtual

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model import Models
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.models import Access, Cache
 from pilotage.runtime import Manager, find_condition
+from tests.api.objects import endpoint, install, model
 from tests.controllers.model_town import CountingKeeper
-from tests.kinds.objects import endpoint, install, model
 from tests.models.web import LOOPBACK, web
 from tests.models.weights import gguf
 from tests.support.waiting import eventually, until

@@ -5,14 +5,14 @@ import base64
 
 import pytest
 
-from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, SECRETS, KeyUnusable, Seals
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ANNOTATION_SEAL,
     LABEL_ENDPOINT_UID,
     LABEL_KEPT,
     LABEL_MANAGED_BY,
     LABEL_REVISION,
 )
+from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, SECRETS, KeyUnusable, Seals
 from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.sim.loop import virtual

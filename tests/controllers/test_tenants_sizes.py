@@ -3,10 +3,10 @@
 import asyncio
 import copy
 
+from pilotage.api.crds import crds
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.names import ENDPOINTS, LABEL_REVISION, PROCESSES
 from pilotage.controllers.caches import PODS
-from pilotage.kinds.crds import crds
-from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import ENDPOINTS, LABEL_REVISION, PROCESSES
 from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving import Capabilities, ResolvedModel, Subject, wanted_parts
 from pilotage.serving.resources import SERVICES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.kinds.names import TEARDOWNS
+from pilotage.api.names import TEARDOWNS
 from pilotage.kube import Json, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS
 from pilotage.sim.loop import virtual

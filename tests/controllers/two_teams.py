@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY
+from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY
 from pilotage.kube import Json, ObjectKey
 from pilotage.serving.resources import SERVICES
 from tests.controllers.harbour_town import ALL, NAMESPACES, Town, town

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.claims import decide
 from pilotage.gateway.inputs import ENDPOINT_SLICES, Backend, Route
 from pilotage.gateway.snapshot import LDS, RDS, compiled
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import ObjectKey
 from tests.gateway.town import Server, Town, code, holds
 from tests.support.waiting import eventually, until

@@ -6,15 +6,15 @@ import pytest
 
 from field.edge import NoNetwork
 from field.ground.backends import PORT
-from pilotage.kinds import powers
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES
+from pilotage.api import powers
+from pilotage.api.crds import crds
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Client, Forbidden, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.operator.install import Values, manifests
 from pilotage.runtime import find_condition
+from tests.api.objects import endpoint, install
 from tests.gateway.enclave import ACCOUNT, Enclave, install_account
 from tests.gateway.town import Town
-from tests.kinds.objects import endpoint, install
 from tests.operator.installing import PLURALS
 from tests.support.tools import unavailable
 from tests.support.waiting import eventually

@@ -20,22 +20,22 @@ import pytest
 import pytest_asyncio
 import structlog
 
+from pilotage.api.crds import crds
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import keeper
 from pilotage.gateway.accesslog import LOG_BYTES_MAX, put_aside, rotate
 from pilotage.gateway.admin import Admin, Silent, Slow
 from pilotage.gateway.child import Child
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.settings import Folder, Settings
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Client, load_config
 from pilotage.system.unprivileged import NOBODY
 from pilotage.up import parts
 from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
 from pilotage.up.parts import GATEWAY, Wishes
+from tests.api.objects import install
 from tests.gateway.town import Server, Town, free_port
 from tests.harbor.server.test_run import harbor
-from tests.kinds.objects import install
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -6,19 +6,19 @@ from functools import partial
 
 import pytest
 
+from pilotage.api import powers
+from pilotage.api.crds import crds
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import status
 from pilotage.gateway.control import Control
 from pilotage.gateway.settings import Settings
 from pilotage.harbor.access.attributes import attributes_of
-from pilotage.kinds import powers
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.operator.install import Values, manifests
 from pilotage.sim.world import World
+from tests.api.objects import gateway_route, install
 from tests.gateway.enclave import ACCOUNT
 from tests.gateway.town import holds
-from tests.kinds.objects import gateway_route, install
 from tests.operator.installing import PLURALS, apply_all
 from tests.operator.rbac_town import NAMESPACE, Power
 from tests.operator.rbac_town import _all_logs as all_logs

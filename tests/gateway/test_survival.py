@@ -8,9 +8,9 @@ import stat
 
 import pytest
 
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import Silent
 from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import ObjectKey
 from tests.gateway.town import code, gateway_town, holds
 from tests.support.waiting import eventually, until

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Invalid, ObjectKey, merge_patch
 from pilotage.runtime import find_condition
+from tests.api.objects import endpoint, install
 from tests.gateway.town import code, gateway_town
-from tests.kinds.objects import endpoint, install
 from tests.support.waiting import eventually, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

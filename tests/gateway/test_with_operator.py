@@ -5,13 +5,13 @@ import contextlib
 
 import pytest
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.kinds.names import ENDPOINTS
 from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
 from pilotage.runtime import Manager, find_condition
+from tests.api.objects import install
 from tests.controllers.host_town import Agent
 from tests.gateway.town import Server
-from tests.kinds.objects import install
 from tests.support.kinds import NAMESPACES
 from tests.support.waiting import until
 

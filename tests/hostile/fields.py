@@ -12,11 +12,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_KEPT, LABEL_MANAGED_BY, LABEL_REVISION
+from pilotage.api.crds import crds
+from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_KEPT, LABEL_MANAGED_BY, LABEL_REVISION
 from pilotage.kube import Resource
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
-from tests.kinds.objects import gateway_route, process, resource_of, teardown
+from tests.api.objects import gateway_route, process, resource_of, teardown
 
 ATTACKER, VICTIM = "team-a", "team-b"
 VICTIM_NAME = "victim"

@@ -14,10 +14,10 @@ import pytest
 
 from pilotage.agent.launch.command import Place, command_line, variables
 from pilotage.agent.permission import Rules, refusal
+from pilotage.api.host import HostProcess
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, PROCESSES, TEARDOWNS
 from pilotage.gateway.claims import Records, decide
 from pilotage.gateway.inputs import read_route
-from pilotage.kinds.host import HostProcess
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, PROCESSES, TEARDOWNS
 from pilotage.kube import ApiError, Client, Object, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.sim.loop import virtual

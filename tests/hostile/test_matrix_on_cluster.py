@@ -5,8 +5,8 @@ import asyncio
 from pilotage.kube import ApiError, Client, load_config
 from pilotage.sim.loop import run_virtual
 from pilotage.sim.world import World
+from tests.api.objects import install
 from tests.hostile.fields import Case, cases
-from tests.kinds.objects import install
 
 AT_A_TIME = 20
 

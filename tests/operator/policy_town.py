@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pilotage.controllers.hosts_grants import KEY
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     AGENTS_GROUP,
     ENDPOINTS,
     GATEWAY_ROUTES,
@@ -23,6 +22,7 @@ from pilotage.kinds.names import (
     PROCESSES,
     TEARDOWNS,
 )
+from pilotage.controllers.hosts_grants import KEY
 from pilotage.kube import (
     LEASES,
     AlreadyExists,
@@ -35,7 +35,7 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.kinds.objects import endpoint, gateway_route, model, teardown
+from tests.api.objects import endpoint, gateway_route, model, teardown
 
 RBAC = "rbac.authorization.k8s.io"
 ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding")

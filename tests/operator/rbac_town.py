@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import structlog
 
+from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
 from pilotage.controllers.seals import SECRETS
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Client, Json, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models.blocking import inline
 from pilotage.operator import rbac

@@ -5,15 +5,15 @@ import re
 
 import pytest
 
+from pilotage.api.names import ENDPOINTS, HOSTS, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED
-from pilotage.kinds.names import ENDPOINTS, HOSTS, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
 from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
 from pilotage.operator import rbac
 from pilotage.runtime import LeaseLost
 from pilotage.serving.resources import SERVICES
 from pilotage.sim.loop import run_virtual
 from pilotage.sim.world import NotSettled, World
-from tests.kinds.objects import endpoint, model, process
+from tests.api.objects import endpoint, model, process
 from tests.operator.rbac_town import ALL, Outcome, Power, play, play_without_each, powers
 from tests.support.kinds import CRDS
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from pilotage.kinds.names import ENDPOINTS, HOST_LEASES
+from pilotage.api.names import ENDPOINTS, HOST_LEASES
 from pilotage.kube import Client, ObjectKey, Propagation, load_config
 from pilotage.operator.install import NAME
 from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import Settings
-from tests.kinds.objects import endpoint, install
+from tests.api.objects import endpoint, install
 from tests.support.waiting import until
 
 SECONDS_MAX = 60

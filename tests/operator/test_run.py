@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 import structlog
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli.operators import find_operator
-from pilotage.kinds.names import ENDPOINTS
 from pilotage.kube import LEASES, Client, ObjectKey, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.models.blocking import inline
@@ -23,8 +23,8 @@ from pilotage.operator.settings import Settings
 from pilotage.runtime.clock import utc_now
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
+from tests.api.objects import endpoint, install
 from tests.harbor.server.test_run import harbor
-from tests.kinds.objects import endpoint, install
 from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 30

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from controlplane import Cluster
-from pilotage.controllers.caches import MADE_BY_US
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ENDPOINTS,
     GATEWAY_ROUTES,
     LABEL_ENDPOINT,
@@ -23,6 +22,7 @@ from pilotage.kinds.names import (
     PROCESSES,
     TEARDOWNS,
 )
+from pilotage.controllers.caches import MADE_BY_US
 from pilotage.kube import (
     Client,
     Forbidden,
@@ -37,7 +37,7 @@ from pilotage.kube import (
 from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import Settings
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
-from tests.kinds.objects import endpoint, install
+from tests.api.objects import endpoint, install
 from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 60

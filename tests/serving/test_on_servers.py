@@ -16,7 +16,7 @@ from pilotage.serving.parts import Wanted
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
-from tests.kinds.objects import install as install_on
+from tests.api.objects import install as install_on
 from tests.serving.cases import ALL, GGUF, cases, subject
 from tests.teardown.staged import force_away, install, theirs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pilotage.kinds.names import MODELS
+from pilotage.api.names import MODELS
 from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.decision import Sight

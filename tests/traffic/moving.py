@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from field.ground.backends import PORT as SERVER_PORT
-from pilotage.kinds.endpoint import GatewayRef, Route
+from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
 from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, combined
 from pilotage.traffic.proxies import Proxies, observe, place

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.kinds.base import SecretRef
-from pilotage.kinds.endpoint import GatewayRef, Route
-from pilotage.kinds.gateway import GatewayRoute
+from pilotage.api.base import SecretRef
+from pilotage.api.endpoint import GatewayRef, Route
+from pilotage.api.gateway import GatewayRoute
 from pilotage.kube import Json
 from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.gateway import ROUTER

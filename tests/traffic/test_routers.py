@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controlplane import Access
-from pilotage.kinds.base import SecretRef
-from pilotage.kinds.endpoint import GatewayRef, Route
+from pilotage.api.base import SecretRef
+from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import ApiError, Client, Json, load_config
 from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers import ROUTERS, find

@@ -32,8 +32,8 @@ from pilotage.agent.takedown import Takedown, Why, nothing
 from pilotage.agent.tally import Tally
 from pilotage.agent.tending import Tending, leaving
 from pilotage.agent.ward import Ward
-from pilotage.kinds.host import ProcessSpec
-from pilotage.kinds.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
+from pilotage.api.host import ProcessSpec
+from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, ApiError, ObjectKey, merge_patch, without_finalizer
 from pilotage.runtime import Result, monotonic
 from pilotage.serving.resources import SLICES

@@ -17,7 +17,7 @@ import structlog
 from pilotage import __version__
 from pilotage.agent.launch import programs
 from pilotage.agent.pressure import Level
-from pilotage.kinds.names import HOST_LEASES, HOSTS
+from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.kube import LEASES, Absent, AlreadyExists, ApiError, ObjectKey, Resource, merge_patch
 from pilotage.runtime import Election, LeaseLost, Result, set_condition, utc_now
 from pilotage.runtime.leader import Leader

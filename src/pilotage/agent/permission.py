@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pilotage.agent.settings import Settings
-    from pilotage.kinds.endpoint import Runtime
-    from pilotage.kinds.host import ProcessSpec
+    from pilotage.api.endpoint import Runtime
+    from pilotage.api.host import ProcessSpec
 
 REASON = "NotAllowed"
 PORT_MIN = 1024

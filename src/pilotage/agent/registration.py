@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
     LABEL_HOST,

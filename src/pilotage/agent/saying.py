@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from pilotage.agent.process_status import Said, changes, is_news
-from pilotage.kinds.names import PROCESSES
+from pilotage.api.names import PROCESSES
 from pilotage.kube import Absent, merge_patch
 from pilotage.runtime import monotonic, utc_now
 

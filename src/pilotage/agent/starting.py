@@ -17,9 +17,9 @@ from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.permission import refusal
 from pilotage.agent.process_status import Said
+from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.controllers.model_attempts import Attempts
 from pilotage.controllers.model_secrets import read_credentials
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
 from pilotage.models import HubSource, Kept, Order, Passing, Problem, Reason, Standing, parse_source
 from pilotage.models.source import is_read_by_pods
 from pilotage.runtime import monotonic, uptime, utc_now
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pilotage.agent.permission import Rules
     from pilotage.agent.settings import Settings
     from pilotage.agent.ward import Ward
-    from pilotage.kinds.host import ProcessSpec
+    from pilotage.api.host import ProcessSpec
     from pilotage.kube import Client, Object
     from pilotage.models.fetch import Progress
     from pilotage.models.keeper import Keeping

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pilotage.agent.takedown import Progress, Takedown
     from pilotage.agent.tally import Tally
     from pilotage.agent.ward import Ward
-    from pilotage.kinds.host import ProcessSpec
+    from pilotage.api.host import ProcessSpec
     from pilotage.kube import Object
 
 _log = structlog.get_logger(__name__)

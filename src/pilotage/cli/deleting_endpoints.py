@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.cli.connecting import BadTarget
 from pilotage.cli.endpoints import is_endpoint_kind
 from pilotage.cli.looking import progress
@@ -11,7 +12,6 @@ from pilotage.cli.operators import find_operator
 from pilotage.cli.teardown_record import DONE, is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
-from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.words import parse

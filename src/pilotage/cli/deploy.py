@@ -99,7 +99,7 @@ async def _deploy(
 
 async def _send(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Object]:
     """Make everything, or let the server say whether it could be made. Raises BadTarget."""
-    from pilotage.kinds.names import ENDPOINTS, MODELS
+    from pilotage.api.names import ENDPOINTS, MODELS
     from pilotage.kube import Absent, AlreadyExists, Terminating
 
     made = []
@@ -128,7 +128,7 @@ async def _send(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Obj
 
 async def _check_model(client: Client, body: Json, wanted: Manifests) -> None:
     """Refuse what names a Model that is not there. Who may not read Models is told by the endpoint's status."""
-    from pilotage.kinds.names import MODELS
+    from pilotage.api.names import MODELS
     from pilotage.kube import Absent, Forbidden, ObjectKey
     from pilotage.teardown.fields import text
 

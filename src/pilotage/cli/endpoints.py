@@ -50,7 +50,7 @@ def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from pilotage.kinds.names import GROUP
+        from pilotage.api.names import GROUP
         from pilotage.kube import KindNotServed
 
         try:
@@ -68,7 +68,7 @@ def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 def is_endpoint_kind(word: str) -> bool:
     """Whether a person may mean our kind by a word: ``se``, ``servingendpoints.pilotage.dev``."""
-    from pilotage.kinds.names import GROUP, VERSION
+    from pilotage.api.names import GROUP, VERSION
 
     kind, _, rest = word.lower().partition(".")
     return kind in _WORDS and rest in ("", GROUP, f"{VERSION}.{GROUP}")
@@ -98,7 +98,7 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
 
     Who changes it meanwhile is not overwritten: what they wrote is read, and altered again. Raises BadTarget.
     """
-    from pilotage.kinds.names import ENDPOINTS
+    from pilotage.api.names import ENDPOINTS
     from pilotage.kube import Conflict
 
     for tries_left in reversed(range(CHANGE_TRIES_MAX)):

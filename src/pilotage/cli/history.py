@@ -46,7 +46,7 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
 
 
 async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:
-    from pilotage.kinds.names import ENDPOINTS
+    from pilotage.api.names import ENDPOINTS
     from pilotage.kube import ObjectKey
 
     async with connected(kubeconfig, context) as connection:

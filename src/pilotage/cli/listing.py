@@ -39,8 +39,8 @@ def listing(
     """
     import datetime as dt
 
+    from pilotage.api.names import ENDPOINTS
     from pilotage.cli.views import Endpoint, view
-    from pilotage.kinds.names import ENDPOINTS
 
     found = run_briefly(list_objects(ENDPOINTS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":

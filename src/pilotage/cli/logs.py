@@ -68,7 +68,7 @@ def logs(
 
 
 async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None, context: str | None) -> int:
-    from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
+    from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
     from pilotage.kube import PODS, ObjectKey
 
     async with connected(kubeconfig, context) as connection:

@@ -45,9 +45,9 @@ def models(
     """
     import datetime as dt
 
+    from pilotage.api.names import MODELS
     from pilotage.cli.listing import as_json, list_objects, plain
     from pilotage.cli.views import Endpoint, Model, view
-    from pilotage.kinds.names import MODELS
 
     now = dt.datetime.now(dt.UTC)
     if name:
@@ -70,7 +70,7 @@ def models(
 
 async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:
     """A Model, and the endpoints of its namespace that name it."""
-    from pilotage.kinds.names import ENDPOINTS, MODELS
+    from pilotage.api.names import ENDPOINTS, MODELS
     from pilotage.kube import ObjectKey
 
     async with connected(kubeconfig, context) as connection:

@@ -9,6 +9,7 @@ import sys
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli.following import Following, Interrupted, interruptible
 from pilotage.cli.looking import progress
 from pilotage.cli.operators import find_operator
@@ -16,7 +17,6 @@ from pilotage.cli.printing import say
 from pilotage.cli.steps import Goal, Verdict, look
 from pilotage.cli.telling import Events, teller
 from pilotage.cli.views import Endpoint, view
-from pilotage.kinds.names import ENDPOINTS
 from pilotage.runtime.clock import SteadyClock
 
 if TYPE_CHECKING:

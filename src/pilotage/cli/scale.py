@@ -29,8 +29,8 @@ def scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, cont
 
 
 async def _scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, context: str | None) -> str:
+    from pilotage.api.names import ENDPOINTS
     from pilotage.cli.spec_flags import scales_itself
-    from pilotage.kinds.names import ENDPOINTS
     from pilotage.kube import ObjectKey, merge_patch
 
     async with connected(kubeconfig, context) as connection:

@@ -61,7 +61,7 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
 async def _read(
     name: str, namespace: str, kubeconfig: str | None, context: str | None
 ) -> tuple[Object, list[Note] | None]:
-    from pilotage.kinds.names import ENDPOINTS
+    from pilotage.api.names import ENDPOINTS
     from pilotage.kube import Forbidden, ObjectKey
 
     async with connected(kubeconfig, context) as connection:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage.kinds.names import ENDPOINTS
+from pilotage.api.names import ENDPOINTS
 from pilotage.kube import Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.decision import Cause, Decision, Sight, Wait

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.cli.carrying_out import BLOCKERS_MAX, INTERRUPTED, default_receipt, identity
 from pilotage.cli.connecting import BadTarget
 from pilotage.cli.following import Following, Interrupted, interruptible
@@ -18,7 +19,6 @@ from pilotage.cli.printing import say
 from pilotage.cli.progress import Block, Events, Lines, describe, use_block, wait_to_json
 from pilotage.cli.teardown_record import DONE, Recorded, is_of_deletion, planned, receipt_of
 from pilotage.cli.views import Endpoint, Teardown, view
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now

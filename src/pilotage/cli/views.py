@@ -1,6 +1,6 @@
 """What the commands read of our own kinds: as much as they print.
 
-Not the types of `pilotage.kinds`: those take longer to import than a command takes to answer, and refuse what a newer
+Not the types of `pilotage.api`: those take longer to import than a command takes to answer, and refuse what a newer
 operator may write. A test holds the names of the fields here to theirs.
 """
 
@@ -22,7 +22,7 @@ class View(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Condition(View, frozen=True):
-    """See `pilotage.kinds.base`."""
+    """See `pilotage.api.base`."""
 
     type: str = ""
     status: str = ""

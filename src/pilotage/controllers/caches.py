@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     GATEWAY_ROUTES,
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from pilotage.controllers.caches import MADE_FROM_OURS, PODS
-from pilotage.controllers.endpoint_status import leaving_status
-from pilotage.controllers.proof import Known, uids_of
-from pilotage.controllers.records import BY_TARGET, about, target_of
-from pilotage.controllers.teardown import DONE
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
     LABEL_ENDPOINT,
@@ -26,6 +21,11 @@ from pilotage.kinds.names import (
     PROCESSES,
     TEARDOWNS,
 )
+from pilotage.controllers.caches import MADE_FROM_OURS, PODS
+from pilotage.controllers.endpoint_status import leaving_status
+from pilotage.controllers.proof import Known, uids_of
+from pilotage.controllers.records import BY_TARGET, about, target_of
+from pilotage.controllers.teardown import DONE
 from pilotage.kube import (
     AlreadyExists,
     Forbidden,

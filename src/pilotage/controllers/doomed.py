@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable
 
+    from pilotage.api.endpoint import Deletion
+    from pilotage.api.teardown import Doomed, TeardownSpec
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.seals import Identity
     from pilotage.controllers.strangers import Look
-    from pilotage.kinds.endpoint import Deletion
-    from pilotage.kinds.teardown import Doomed, TeardownSpec
     from pilotage.kube import Client
     from pilotage.teardown.ledger import Ledger
 

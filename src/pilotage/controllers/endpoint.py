@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from pydantic import ValidationError
 
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.controllers.caches import endpoint_of
 from pilotage.controllers.departing import Departures
 from pilotage.controllers.endpoint_pass import Pass, Tools
 from pilotage.controllers.making import Maker, Trouble
 from pilotage.controllers.records import target_of
 from pilotage.controllers.routing import Routing
-from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.kube import ObjectKey
 from pilotage.runtime import TerminalError, clipped
 

@@ -9,7 +9,7 @@ from pilotage.kube import ObjectKey
 from pilotage.serving.parts import ResolvedModel
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube import Object
     from pilotage.runtime.store import Store
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from pilotage.api.endpoint import PastRevision
+from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
 from pilotage.controllers import revisions
 from pilotage.controllers.caches import MADE_FROM_OURS, PODS, Seen
 from pilotage.controllers.endpoint_model import resolve
 from pilotage.controllers.endpoint_status import Findings, next_status
 from pilotage.controllers.making import Trouble, ledger_entry
 from pilotage.controllers.proof import uids_of
-from pilotage.kinds.endpoint import PastRevision
-from pilotage.kinds.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
 from pilotage.kube import merge_patch
 from pilotage.kube.wire import parse_time
 from pilotage.runtime import Result
@@ -29,12 +29,12 @@ from pilotage.traffic.contract import Backend
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.departing import Departures
     from pilotage.controllers.making import Maker
     from pilotage.controllers.revisions import Revision
     from pilotage.controllers.routing import Routed, Routing
-    from pilotage.kinds.endpoint import EndpointSpec
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.store import Store

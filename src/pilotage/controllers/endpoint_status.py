@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.runtime import clipped, set_condition
 from pilotage.serving import backend
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
+    from pilotage.api.endpoint import EndpointSpec, PastRevision, Route
     from pilotage.controllers.making import Trouble
     from pilotage.controllers.revisions import Revision
     from pilotage.controllers.routing import Routed
-    from pilotage.kinds.endpoint import EndpointSpec, PastRevision, Route
     from pilotage.kube import Json, Object
     from pilotage.serving.parts import Readiness
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
 from pilotage.controllers import hosts_objects as objects
 from pilotage.controllers.hosts_pulse import Life
-from pilotage.kinds.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
 from pilotage.kube import LEASES, Absent, ApiError, ObjectKey, merge_patch, without_finalizer
 from pilotage.runtime import Result, set_condition
 from pilotage.runtime.clock import utc_now

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import GRANTED, HOST_SERVICES
+from pilotage.api.names import GRANTED, HOST_SERVICES
 from pilotage.kube import Absent, ObjectKey, merge_patch
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
+from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, Foreign, Propagation, merge_patch, without_finalizer
 from pilotage.serving.resources import SLICES
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
+from pilotage.api.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.controllers import hosts_objects as objects
 from pilotage.controllers.hosts_grants import Grants, needed, service_of
 from pilotage.controllers.hosts_pulse import Life
 from pilotage.controllers.placing import Candidate, Need, Unplaced, place
-from pilotage.kinds.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, ObjectKey, merge_patch
 from pilotage.runtime import Result
 from pilotage.serving.resources import SLICES

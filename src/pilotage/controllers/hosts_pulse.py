@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import HOST_LEASES
+from pilotage.api.names import HOST_LEASES
 from pilotage.kube import LEASES, Absent, ObjectKey
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import monotonic, utc_now

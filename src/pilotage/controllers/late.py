@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION
 from pilotage.controllers.caches import PODS, REPLICA_SETS, Seen
 from pilotage.controllers.proof import is_proven
-from pilotage.kinds.names import LABEL_ENDPOINT_UID, LABEL_REVISION
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from pilotage.api.teardown import TeardownSpec
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.seals import Identity
-    from pilotage.kinds.teardown import TeardownSpec
     from pilotage.kube import Client
     from pilotage.teardown.ledger import Ledger
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import GATEWAY_ROUTES
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, Foreign, merge_patch
 from pilotage.runtime.clock import monotonic
 from pilotage.traffic.contract import Proof

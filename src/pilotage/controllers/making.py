@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
 from pilotage.controllers.seals import kept_for
-from pilotage.kinds.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
 from pilotage.kube import (
     AlreadyExists,
     ApiError,

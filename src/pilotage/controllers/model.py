@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from pilotage.api.names import ENDPOINTS, MODEL_FINALIZER, MODELS
 from pilotage.controllers.model_attempts import Attempt, Attempts
 from pilotage.controllers.model_secrets import read_credentials
 from pilotage.controllers.model_status import (
@@ -38,7 +39,6 @@ from pilotage.controllers.model_status import (
 )
 from pilotage.controllers.model_users import models_of, users_of
 from pilotage.controllers.model_wish import Wish, left_to_pods, read_wish, retains
-from pilotage.kinds.names import ENDPOINTS, MODEL_FINALIZER, MODELS
 from pilotage.kube import Absent, ObjectKey, merge_patch, without_finalizer
 from pilotage.models import Kept, Passing, Problem, Standing
 from pilotage.runtime import Result, monotonic, utc_now

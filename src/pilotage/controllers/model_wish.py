@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
+from pilotage.api.model import ModelSpec
 from pilotage.controllers.model_status import ByPods
-from pilotage.kinds.model import ModelSpec
 from pilotage.models import ClaimSource, Order, Reason, Standing, parse_source
 from pilotage.models.source import is_read_by_pods
 

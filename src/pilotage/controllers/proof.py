@@ -14,9 +14,9 @@ from pilotage.kube import Absent, KindNotServed, ObjectKey
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pilotage.api.teardown import Target
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.seals import Identity
-    from pilotage.kinds.teardown import Target
     from pilotage.kube import Client, Object, Resource
     from pilotage.runtime.store import Store
     from pilotage.teardown.ledger import Entry

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.api.names import LABEL_ENDPOINT_UID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.endpoint import EndpointSpec, PastRevision
+from pilotage.api.endpoint import EndpointSpec, PastRevision
 from pilotage.kube.wire import format_time
 from pilotage.serving.parts import ResolvedModel, Subject
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from pilotage.kinds.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID
+from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID
 from pilotage.kube import Absent, AlreadyExists, ObjectKey, Resource
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES, Seen
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
 from pilotage.kube import ApiError, KindNotServed
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS, SERVICES

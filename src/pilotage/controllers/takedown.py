@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.controllers.late import late_parts
 from pilotage.controllers.letting_go import Held, LettingGo
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
 from pilotage.runtime.clock import SteadyClock
 from pilotage.teardown.acting import Gone, perform, refusal

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import structlog
 
+from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
+from pilotage.api.teardown import Teardown
 from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now, unproven
 from pilotage.controllers.late import selector_of
 from pilotage.controllers.proof import of_target, refused
 from pilotage.controllers.seals import kept_for
 from pilotage.controllers.strangers import Strangers
 from pilotage.controllers.takedown import Takedown
-from pilotage.kinds.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
-from pilotage.kinds.teardown import Teardown
 from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime import Result, TerminalError, clipped, set_condition

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.api.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.teardown import TTL_SECONDS
 from pilotage.controllers import endpoint, hosts, hosts_processes, records, teardown
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.hosts_pulse import Pulses
 from pilotage.controllers.seals import Seals
-from pilotage.kinds.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
-from pilotage.kinds.teardown import TTL_SECONDS
 from pilotage.kube import LEASES
 from pilotage.serving.parts import Capabilities
 from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS

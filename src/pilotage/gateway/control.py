@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import Admin, Silent
 from pilotage.gateway.ads import Ads
 from pilotage.gateway.counts import GAUGES, Counts, read
@@ -26,7 +27,6 @@ from pilotage.gateway.records import read_records
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.gateway.snapshot import Address
 from pilotage.gateway.status import Status
-from pilotage.kinds.names import GATEWAY_ROUTES
 from pilotage.kube import Client, load_config
 from pilotage.runtime import Change, Manager, configure_logging, on_signals
 

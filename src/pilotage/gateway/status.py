@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.gateway.admin import Silent
 from pilotage.gateway.inputs import Route, cluster_name, read_route
 from pilotage.gateway.records import read_records, written_records
-from pilotage.kinds.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.kube import Absent, merge_patch
 from pilotage.runtime import Result, find_condition, set_condition, utc_now
 from pilotage.runtime.clock import monotonic

@@ -11,9 +11,9 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
-from pilotage.kinds import powers
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import AGENTS_GROUP, HOST_LEASES
+from pilotage.api import powers
+from pilotage.api.crds import crds
+from pilotage.api.names import AGENTS_GROUP, HOST_LEASES
 from pilotage.operator import rbac
 from pilotage.operator.policies import policies
 from pilotage.operator.settings import Settings, load_settings, variable_name

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import AGENTS_GROUP, GRANTED, HOST_LEASES, HOST_SERVICES, LABEL_HOST, PROCESS_FINALIZER
+from pilotage.api.names import AGENTS_GROUP, GRANTED, HOST_LEASES, HOST_SERVICES, LABEL_HOST, PROCESS_FINALIZER
 
 if TYPE_CHECKING:
     from pilotage.kube import Json

@@ -8,8 +8,8 @@ may do that decides what a machine runs, within what its owner allows.
 
 from __future__ import annotations
 
+from pilotage.api.powers import MAKE, READ, Rule
 from pilotage.controllers.seals import SECRET_NAME
-from pilotage.kinds.powers import MAKE, READ, Rule
 
 __all__ = ["AT_HOME", "AT_HOSTS", "EDIT", "EVERYWHERE", "PLACE_ON_HOSTS", "READ_ENVOYS", "READ_SECRETS", "VIEW", "Rule"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.model import Models
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
 from pilotage.models import Access, Cache, Keeper
 from pilotage.models.blocking import in_thread

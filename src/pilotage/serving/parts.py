@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
     LABEL_MANAGED_BY,
@@ -13,7 +13,7 @@ from pilotage.kinds.names import (
 )
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube import Resource
     from pilotage.kube.wire import Json
 

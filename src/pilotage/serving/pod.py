@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.names import LABEL_ENDPOINT_UID
+from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.serving.runtimes import RUNTIMES, Job, Server
 from pilotage.serving.weights import weights_of
 

@@ -13,7 +13,7 @@ from pilotage.serving.manifests import digest
 from pilotage.serving.quantity import normal
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.serving.parts import ResolvedModel
 
 _IN_PODS = {"runtime", "placement", "resources", "node_selector", "tolerations", "cache"}

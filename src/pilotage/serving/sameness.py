@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from pilotage.kinds.names import ANNOTATION_SEAL, PROCESSES
+from pilotage.api.names import ANNOTATION_SEAL, PROCESSES
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.serving.quantity import amount, normal

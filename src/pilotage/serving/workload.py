@@ -8,7 +8,7 @@ from pilotage.serving.parts import Readiness
 from pilotage.serving.revision import replicas_of
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube import Object
     from pilotage.kube.wire import Json
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from pilotage.kinds.names import HOST_LEASES
+from pilotage.api.names import HOST_LEASES
 from pilotage.kube import KindNotServed, ObjectKey, Resource
 from pilotage.operator.install import Values, manifests
 from pilotage.system.folders import write_private

@@ -9,7 +9,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, Client, Propagation, load_config
 from pilotage.system.folders import check_private
 from pilotage.up import remains

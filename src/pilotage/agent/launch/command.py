@@ -15,7 +15,7 @@ from pilotage.serving.runtimes.contract import arguments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.kinds.endpoint import Runtime
+    from pilotage.api.endpoint import Runtime
 
 CONTEXT_TOKENS = 4096
 """What llama-server gets unless the user says otherwise; all its requests share them."""

@@ -10,7 +10,7 @@ from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS
 from pilotage.serving.runtimes import RUNTIMES
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube import Resource
     from pilotage.kube.wire import Json
     from pilotage.serving.parts import Capabilities, Subject, Wanted

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.host import BYTES_MAX, ProcessSpec, ServedModel
-from pilotage.kinds.names import PROCESS_FINALIZER, PROCESSES
+from pilotage.api.host import BYTES_MAX, ProcessSpec, ServedModel
+from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
 from pilotage.serving.manifests import manifest
 from pilotage.serving.parts import Readiness, revision_name
 from pilotage.serving.placements.contract import Backend

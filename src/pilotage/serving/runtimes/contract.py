@@ -10,7 +10,7 @@ from pilotage.serving.runtimes.allowed import Allowed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.kinds.endpoint import EndpointSpec
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube.wire import Json
     from pilotage.serving.stopping import Stop
     from pilotage.serving.weights import Weights

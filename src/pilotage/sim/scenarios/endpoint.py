@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.api.crds import crds
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import INGRESSES, MADE_BY_US, MADE_FROM_OURS
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.kinds.crds import crds
-from pilotage.kinds.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.runtime import Manager
 from pilotage.serving.resources import DEPLOYMENTS, SERVICES

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model import Models
-from pilotage.kinds.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
 from pilotage.runtime import Manager

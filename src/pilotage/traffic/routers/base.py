@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.kinds.endpoint import Route
+    from pilotage.api.endpoint import Route
     from pilotage.kube import Json, Resource
     from pilotage.traffic.contract import Backend, Passage
 

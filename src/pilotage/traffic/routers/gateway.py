@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import CONFLICTED, GATEWAY_ROUTES
+from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.runtime import find_condition
 from pilotage.traffic.contract import Backend, Passage, Proof
 from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
@@ -17,7 +17,7 @@ from pilotage.traffic.routers.base import Router, at, checked, entries, metadata
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.kinds.endpoint import Route
+    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
 
 

@@ -18,7 +18,7 @@ from pilotage.traffic.routers.base import Router, at, checked, entries, is_curre
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.kinds.endpoint import Route
+    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
 
 IDLE = "1h"

@@ -17,7 +17,7 @@ from pilotage.traffic.routers.base import Router, at, checked, entries, metadata
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.kinds.endpoint import Route
+    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
 
 

@@ -12,7 +12,7 @@ from pilotage.traffic.routers.base import Router
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.kinds.endpoint import Route
+    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
 
 

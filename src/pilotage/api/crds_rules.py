@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kinds.endpoint import (
+from pilotage.api.endpoint import (
     Autoscaling,
     Endpoint,
     EndpointSpec,
@@ -18,12 +18,12 @@ from pilotage.kinds.endpoint import (
     Route,
     Runtime,
 )
-from pilotage.kinds.gateway import GatewayRouteSpec
-from pilotage.kinds.host import ProcessSpec
-from pilotage.kinds.teardown import TeardownSpec
+from pilotage.api.gateway import GatewayRouteSpec
+from pilotage.api.host import ProcessSpec
+from pilotage.api.teardown import TeardownSpec
 
 if TYPE_CHECKING:
-    from pilotage.kinds.base import Part
+    from pilotage.api.base import Part
     from pilotage.kube import Json
 
 ENDPOINT_NAME_MAX = 52

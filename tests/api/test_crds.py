@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pilotage.kinds.crds import crds
-from pilotage.kinds.crds_schema import NotStructural, structural
-from pilotage.kinds.endpoint import EndpointSpec
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.crds import crds
+from pilotage.api.crds_schema import NotStructural, structural
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
 from pilotage.sim.loop import virtual
 from pilotage.sim.world import World
-from tests.kinds.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
+from tests.api.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
 from tests.support.kinds import CRDS, NAMESPACES, delete, existing
 from tests.support.waiting import eventually
 

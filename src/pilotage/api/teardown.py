@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, Part
-from pilotage.kinds.endpoint import Deletion, Waiting
+from pilotage.api.base import Conditions, Part
+from pilotage.api.endpoint import Deletion, Waiting
 
 TTL_SECONDS = 7 * 24 * 3600
 TTL_SECONDS_MAX = 10 * 365 * 24 * 3600

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, ObjectName, Part, SecretRef
-from pilotage.kinds.model import Sha256, Source
+from pilotage.api.base import Conditions, ObjectName, Part, SecretRef
+from pilotage.api.model import Sha256, Source
 
 REPLICAS_MAX = 1000
 """Of a revision. Each costs memory and requests in the operator, on a Host also an object."""

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from pilotage.kinds.crds import crds
+from pilotage.api.crds import crds
 from pilotage.kube import AlreadyExists, Client, Json, KindNotServed, Resource
 from tests.support.kinds import CRDS
 from tests.support.waiting import eventually

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, Part, SecretRef
+from pilotage.api.base import Conditions, Part, SecretRef
 
 Source = Annotated[
     str,

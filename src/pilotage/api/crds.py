@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.kinds.crds_rules import RULES
-from pilotage.kinds.crds_schema import structural
-from pilotage.kinds.endpoint import Endpoint
-from pilotage.kinds.gateway import GatewayRoute
-from pilotage.kinds.host import Host, HostProcess, HostServices
-from pilotage.kinds.model import Model
-from pilotage.kinds.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
-from pilotage.kinds.teardown import Teardown
+from pilotage.api.crds_rules import RULES
+from pilotage.api.crds_schema import structural
+from pilotage.api.endpoint import Endpoint
+from pilotage.api.gateway import GatewayRoute
+from pilotage.api.host import Host, HostProcess, HostServices
+from pilotage.api.model import Model
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.teardown import Teardown
 
 if TYPE_CHECKING:
-    from pilotage.kinds.base import Part
+    from pilotage.api.base import Part
     from pilotage.kube import Json, Resource
 
 

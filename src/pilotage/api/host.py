@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, ObjectName, Part
-from pilotage.kinds.endpoint import HostSelector, Port, Priority, Runtime, Seconds
-from pilotage.kinds.model import Sha256
+from pilotage.api.base import Conditions, ObjectName, Part
+from pilotage.api.endpoint import HostSelector, Port, Priority, Runtime, Seconds
+from pilotage.api.model import Sha256
 
 NAMESPACES_MAX = 1024
 HOSTS_MAX = 10_000

@@ -7,7 +7,7 @@ so they are imported when first used: the command line needs the names alone.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pilotage.kinds.names import (
+from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
     GATEWAY_ROUTES,
@@ -32,26 +32,26 @@ from pilotage.kinds.names import (
 )
 
 if TYPE_CHECKING:
-    from pilotage.kinds.endpoint import Endpoint, EndpointSpec, EndpointStatus
-    from pilotage.kinds.gateway import GatewayRoute
-    from pilotage.kinds.host import Host, HostProcess, HostServices
-    from pilotage.kinds.model import Model, ModelSpec, ModelStatus
-    from pilotage.kinds.teardown import Teardown, TeardownSpec, TeardownStatus
+    from pilotage.api.endpoint import Endpoint, EndpointSpec, EndpointStatus
+    from pilotage.api.gateway import GatewayRoute
+    from pilotage.api.host import Host, HostProcess, HostServices
+    from pilotage.api.model import Model, ModelSpec, ModelStatus
+    from pilotage.api.teardown import Teardown, TeardownSpec, TeardownStatus
 
 _LATER = {
-    "Endpoint": "pilotage.kinds.endpoint",
-    "EndpointSpec": "pilotage.kinds.endpoint",
-    "EndpointStatus": "pilotage.kinds.endpoint",
-    "GatewayRoute": "pilotage.kinds.gateway",
-    "Host": "pilotage.kinds.host",
-    "HostProcess": "pilotage.kinds.host",
-    "HostServices": "pilotage.kinds.host",
-    "Model": "pilotage.kinds.model",
-    "ModelSpec": "pilotage.kinds.model",
-    "ModelStatus": "pilotage.kinds.model",
-    "Teardown": "pilotage.kinds.teardown",
-    "TeardownSpec": "pilotage.kinds.teardown",
-    "TeardownStatus": "pilotage.kinds.teardown",
+    "Endpoint": "pilotage.api.endpoint",
+    "EndpointSpec": "pilotage.api.endpoint",
+    "EndpointStatus": "pilotage.api.endpoint",
+    "GatewayRoute": "pilotage.api.gateway",
+    "Host": "pilotage.api.host",
+    "HostProcess": "pilotage.api.host",
+    "HostServices": "pilotage.api.host",
+    "Model": "pilotage.api.model",
+    "ModelSpec": "pilotage.api.model",
+    "ModelStatus": "pilotage.api.model",
+    "Teardown": "pilotage.api.teardown",
+    "TeardownSpec": "pilotage.api.teardown",
+    "TeardownStatus": "pilotage.api.teardown",
 }
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.kinds.base import Conditions, Part
-from pilotage.kinds.endpoint import HostName, Port
+from pilotage.api.base import Conditions, Part
+from pilotage.api.endpoint import HostName, Port
 
 Weight = Annotated[int, Field(ge=0, le=100)]
 
