@@ -21,8 +21,8 @@ from bench.stock import CONCURRENCY, deployment
 from controlplane import Cluster
 from pilotage.kube import Client, ClusterConfig, Discovery, Resource, load_config
 from pilotage.kube.transport import Request, Response, Transport
-from pilotage.teardown.gather import gather, readable
-from pilotage.teardown.world import World
+from pilotage.teardown.snapshot.gather import gather, readable
+from pilotage.teardown.snapshot.world import World
 
 NAMESPACE = "bench-teardown"
 EACH = 1_000

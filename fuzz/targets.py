@@ -26,14 +26,14 @@ from pilotage.kube import Resource
 from pilotage.kube.label_requirement import SelectorError
 from pilotage.kube.selectors import FieldSelector, LabelSelector
 from pilotage.models.gguf import GgufError, read_gguf
-from pilotage.teardown import receipt
-from pilotage.teardown.dump import DumpError, load_dump
-from pilotage.teardown.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.policy import Policy
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.render import render, to_json
+from pilotage.teardown.engine import receipt
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.render import render, to_json
+from pilotage.teardown.snapshot.dump import DumpError, load_dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

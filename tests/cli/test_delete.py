@@ -29,7 +29,7 @@ from pilotage.kube import (
     Resource,
     merge_patch,
 )
-from pilotage.teardown.gather import gather
+from pilotage.teardown.snapshot.gather import gather
 from tests.cli.running import NO_SERVER, Ran, ask, run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds

@@ -10,13 +10,13 @@ import pytest
 from controlplane import Access, Cluster
 from pilotage.cli import leaks as command
 from pilotage.kube import Client, Resource, load_config
-from pilotage.teardown.dump import load_dump
-from pilotage.teardown.leaks import looking
-from pilotage.teardown.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.receipt import Receipt, save
-from pilotage.teardown.world import KindReading, World
+from pilotage.teardown.diagnosis.leaks import looking
+from pilotage.teardown.engine.receipt import Receipt, save
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.snapshot.dump import load_dump
+from pilotage.teardown.snapshot.world import KindReading, World
 from tests.cli.running import run
 from tests.contract.server import harbor
 from tests.support import kinds
@@ -149,7 +149,7 @@ def test_what_could_not_be_read_is_said_in_one_sentence(
         world.unreadable_groups.update(dict.fromkeys(groups, "no answer"))
         return world
 
-    monkeypatch.setattr("pilotage.teardown.dump.load_dump", partly)
+    monkeypatch.setattr("pilotage.teardown.snapshot.dump.load_dump", partly)
     ran = run("leaks", "-f", dump(tmp_path, service))
     assert ran.code == code
     assert ran.out.splitlines()[-1] == f"{start} {said}; -o json says why."

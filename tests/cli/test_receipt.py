@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import Access
-from pilotage.teardown.receipt import begin, save
+from pilotage.teardown.engine.receipt import begin, save
 from tests.cli.running import NO_SERVER, run
 from tests.teardown.building import entry, ledger
 

@@ -29,9 +29,9 @@ from pilotage.kube import (
 )
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.ledger import Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.receipt import ObjectRecord, begin, load
+from pilotage.teardown.engine.receipt import ObjectRecord, begin, load
+from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.planning.phases import Phase
 from tests.cli.serving import SINCE, Chat, part, press_ctrl_c, serving, with_ctrl_c
 from tests.support import kinds
 from tests.support.waiting import until

@@ -8,8 +8,8 @@ import pytest
 
 from controlplane import Access, Cluster
 from pilotage.kube import PODS, Absent, Client, Object, ObjectKey
-from pilotage.teardown import decide
-from pilotage.teardown.why.families import owners
+from pilotage.teardown.diagnosis.why.families import owners
+from pilotage.teardown.engine import decide
 from tests.cli.running import ask, run, run_on_terminal
 from tests.support import kinds
 from tests.support.waiting import until

@@ -10,7 +10,7 @@ import pytest
 from controlplane import Cluster
 from field.kserve import KServe
 from pilotage.kube import Client, Object
-from pilotage.teardown.ledger import HOLD
+from pilotage.teardown.planning.ledger import HOLD
 from tests.controllers.accepting import accepting_routers, route, routes
 from tests.controllers.operating import DELETES, ROUTES, Place, install, operator
 from tests.teardown.staged import force_away

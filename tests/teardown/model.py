@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
-from pilotage.teardown.decide import FOREGROUND, decide
-from pilotage.teardown.decision import Act, Action, Decision, Sight
-from pilotage.teardown.ledger import HOLD, Ledger
-from pilotage.teardown.world import Item, State
+from pilotage.teardown.engine.decide import FOREGROUND, decide
+from pilotage.teardown.engine.decision import Act, Action, Decision, Sight
+from pilotage.teardown.planning.ledger import HOLD, Ledger
+from pilotage.teardown.snapshot.world import Item, State
 
 TICKS_MAX = 400
 HOLDS_CONTENTS = ("Namespace", "CustomResourceDefinition")

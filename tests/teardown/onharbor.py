@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pilotage.kube import Client, Object, Propagation, Resource
-from pilotage.teardown.ledger import Disposition, Entry
-from pilotage.teardown.phases import Phase
+from pilotage.teardown.planning.ledger import Disposition, Entry
+from pilotage.teardown.planning.phases import Phase
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 

@@ -10,14 +10,14 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Object
-from pilotage.teardown.decide import decide
-from pilotage.teardown.decision import Act, Decision, Sight
-from pilotage.teardown.graph import Edge, Graph, Relation
-from pilotage.teardown.ledger import Disposition, Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.plan import make_ledger, plan_again
-from pilotage.teardown.policy import Keep, Policy
-from pilotage.teardown.world import Item, State, World
+from pilotage.teardown.engine.decide import decide
+from pilotage.teardown.engine.decision import Act, Decision, Sight
+from pilotage.teardown.planning.ledger import Disposition, Ledger
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.plan import make_ledger, plan_again
+from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of
 from tests.teardown.model import Cluster, Thing, run
 

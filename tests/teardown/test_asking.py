@@ -19,9 +19,8 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.asking import LISTED_RATHER_THAN_GOT, answer, settle
-from pilotage.teardown.gather import gather
-from pilotage.teardown.questions import (
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.questions import (
     Answer,
     DryRunDelete,
     DryRunUpdate,
@@ -31,7 +30,8 @@ from pilotage.teardown.questions import (
     MayThey,
     Question,
 )
-from pilotage.teardown.world import GroupKind, World
+from pilotage.teardown.snapshot.resolve import LISTED_RATHER_THAN_GOT, answer, settle
+from pilotage.teardown.snapshot.world import GroupKind, World
 from tests.support.kinds import CONFIG_MAPS, NODES, config_map
 from tests.support.transports import observed
 from tests.support.waiting import eventually

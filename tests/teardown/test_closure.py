@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.teardown.closure import gather_members
-from pilotage.teardown.graph import Edge, Graph, Relation
-from pilotage.teardown.policy import Keep, Policy
-from pilotage.teardown.questions import FullObject
-from pilotage.teardown.world import Item, KindReading
+from pilotage.teardown.planning.closure import gather_members
+from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.questions import FullObject
+from pilotage.teardown.snapshot.world import Item, KindReading
 from tests.teardown.building import KINDS, item, world_of
 
 DEPLOYMENT = item("Deployment")

@@ -8,14 +8,14 @@ import pytest
 
 from controlplane import Access, Cluster
 from pilotage.kube import PODS, Absent, Client, Discovery, Object, Propagation, Resource, load_config, merge_patch
-from pilotage.teardown.asking import settle
-from pilotage.teardown.fix import FixRefused, FixResult, Outcome, fix, propose
-from pilotage.teardown.gather import gather
+from pilotage.teardown.diagnosis.fix import FixRefused, FixResult, Outcome, fix, propose
+from pilotage.teardown.diagnosis.remedies import place, redrive_foreground, replay_delete, strip_finalizer
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Remedy, Verdict
 from pilotage.teardown.relations import relate
-from pilotage.teardown.remedies import place, redrive_foreground, replay_delete, strip_finalizer
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Cause, Explanation, Remedy, Verdict
-from pilotage.teardown.world import Item, World
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.world import Item, World
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.teardown.why.objects import FINALIZER, deleting, force_pods_out, pod, policy, refusing, unique
 from tests.teardown.why.staging import Stage

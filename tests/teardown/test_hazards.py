@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from controlplane import Access, Cluster
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.asking import settle
-from pilotage.teardown.gather import gather
-from pilotage.teardown.hazards import FULL, Code, Hazard, predict
-from pilotage.teardown.hazards.keepers import others_matter
-from pilotage.teardown.hazards.permissions import EVERYTHING
-from pilotage.teardown.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.plan import make_ledger
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.questions import Answer, DryRunDelete, FullObject, MayI
+from pilotage.teardown.diagnosis.hazards import FULL, Code, Hazard, predict
+from pilotage.teardown.diagnosis.hazards.keepers import others_matter
+from pilotage.teardown.diagnosis.hazards.permissions import EVERYTHING
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.plan import make_ledger
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
-from pilotage.teardown.world import KindReading, World
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, FullObject, MayI
+from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.world import KindReading, World
 from tests.support.kinds import CONFIG_MAPS, SERVICES, config_map, existing
 from tests.support.waiting import eventually
 from tests.teardown.relations.worlds import owned_by, world_of

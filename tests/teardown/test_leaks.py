@@ -17,15 +17,15 @@ from controlplane import Access, ApiError
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.asking import settle
-from pilotage.teardown.gather import gather
-from pilotage.teardown.leaks import FULL, Code, Leak, Severity, find_leaks, left_over
-from pilotage.teardown.ledger import HOLD, Disposition, Entry, Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.questions import FullObject
+from pilotage.teardown.diagnosis.leaks import FULL, Code, Leak, Severity, find_leaks, left_over
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
-from pilotage.teardown.world import Item, KindReading, World
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.questions import FullObject
+from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, SERVICES, existing
 from tests.support.waiting import until
 from tests.teardown.relations.worlds import NOW, item_of, owned_by, world_of

@@ -14,11 +14,13 @@ from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.scenarios.teardown import SmallestTeardown, TeardownScenario
 from pilotage.sim.scenarios.teardown_endpoints import StuckTeardown
 from pilotage.sim.scenarios.teardown_owners import OperatorTeardown, OwnerTeardown
-from pilotage.teardown import acting, decide, drive, plan
-from pilotage.teardown.decision import Act
-from pilotage.teardown.ledger import HOLD
-from pilotage.teardown.prove import Proof
-from pilotage.teardown.sights import Sights
+from pilotage.teardown.engine import actions as acting
+from pilotage.teardown.engine import decide, drive
+from pilotage.teardown.engine.decision import Act
+from pilotage.teardown.engine.observations import Sights
+from pilotage.teardown.engine.prove import Proof
+from pilotage.teardown.planning import plan
+from pilotage.teardown.planning.ledger import HOLD
 from tests.teardown.building import NOW
 from tests.teardown.test_decide import CASES
 

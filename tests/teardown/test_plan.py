@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from pilotage.teardown.graph import Edge, Graph, Relation
-from pilotage.teardown.ledger import HOLD, Disposition, Entry
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.plan import make_ledger, plan_again
-from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.plan import make_ledger, plan_again
+from pilotage.teardown.planning.policy import Keep, Policy
 from pilotage.teardown.relations import relate
-from pilotage.teardown.world import Item
+from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.world import Item
 from tests.teardown.building import entry, item, uid, world_of
 
 COLLECT = Disposition.COLLECT

@@ -7,8 +7,8 @@ from pilotage.sim.adversaries import dead_api
 from pilotage.sim.loop import virtual
 from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.world import World
-from pilotage.teardown.ledger import Disposition
-from pilotage.teardown.prove import prove
+from pilotage.teardown.engine.prove import prove
+from pilotage.teardown.planning.ledger import Disposition
 from tests.teardown.building import ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
 

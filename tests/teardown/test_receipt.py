@@ -5,12 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotage.teardown.decision import Cause, Decision, Wait
-from pilotage.teardown.ledger import Disposition, Ledger, extend, merge
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.prove import Proof, Read
-from pilotage.teardown.receipt import BYTES_MAX, ObjectRecord, ReadRecord, ReceiptError, begin, conclude, load, save
-from pilotage.teardown.telling import Outcome
+from pilotage.teardown.engine.decision import Cause, Decision, Wait
+from pilotage.teardown.engine.progress import Outcome
+from pilotage.teardown.engine.prove import Proof, Read
+from pilotage.teardown.engine.receipt import (
+    BYTES_MAX,
+    ObjectRecord,
+    ReadRecord,
+    ReceiptError,
+    begin,
+    conclude,
+    load,
+    save,
+)
+from pilotage.teardown.planning.ledger import Disposition, Ledger, extend, merge
+from pilotage.teardown.planning.phases import Phase
 from tests.teardown.building import GONE, NOW, UNTIL, entry, ledger, seconds, uid
 
 INGRESS = entry("Ingress", unverified="no proxy was asked")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.kube import Object
-from pilotage.teardown.decision import Sight
-from pilotage.teardown.sights import Sights
-from pilotage.teardown.world import State
+from pilotage.teardown.engine.decision import Sight
+from pilotage.teardown.engine.observations import Sights
+from pilotage.teardown.snapshot.world import State
 from tests.teardown.building import NOW, ago, seconds
 
 RANK = {State.UNKNOWN: 0, State.PRESENT: 1, State.TERMINATING: 2, State.GONE: 3, State.FOREIGN: 3}

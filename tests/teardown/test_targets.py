@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from controlplane import Access, Cluster
 from pilotage.cli import connecting
 from pilotage.kube import Client, Discovery, ErrorClass, Forbidden, Json, Object, load_config
-from pilotage.teardown.dump import load_dump
-from pilotage.teardown.targets import resolve
-from pilotage.teardown.targets_in_dump import resolve_in
-from pilotage.teardown.words import TargetError, Targets, parse
-from pilotage.teardown.world import Name, World
+from pilotage.teardown.planning.arguments import TargetError, Targets, parse
+from pilotage.teardown.planning.targets import resolve
+from pilotage.teardown.planning.targets_in_dump import resolve_in
+from pilotage.teardown.snapshot.dump import load_dump
+from pilotage.teardown.snapshot.world import Name, World
 from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, SERVICES, config_map, definition, deployment, widgets
 
 

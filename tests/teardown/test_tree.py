@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pilotage.kube import Json, Object, Resource
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.graph import Edge, Graph, Relation
-from pilotage.teardown.questions import FullObject
+from pilotage.teardown.diagnosis.tree import Node, Tree, render, to_json, tree
+from pilotage.teardown.diagnosis.tree_state import ready, span
 from pilotage.teardown.relations import relate
-from pilotage.teardown.tree import Node, Tree, render, to_json, tree
-from pilotage.teardown.tree_state import ready, span
-from pilotage.teardown.world import Item, KindReading, Name, State, World
+from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.questions import FullObject
+from pilotage.teardown.snapshot.world import Item, KindReading, Name, State, World
 from tests.teardown.relations.worlds import NOW, item_of, owned_by, world_of
 
 

@@ -7,11 +7,11 @@ import msgspec
 
 from controlplane import Access, Cluster
 from pilotage.kube import Client, Object, Resource, load_config
-from pilotage.teardown.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.phases import Phase
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.receipt import ObjectRecord, Receipt
-from pilotage.teardown.verify import Verdict, verify
+from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
+from pilotage.teardown.engine.verify import Verdict, verify
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.policy import Policy
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
 
 SERVER = "https://here:6443"

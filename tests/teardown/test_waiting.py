@@ -8,9 +8,9 @@ import pytest
 
 from pilotage.kube import Client, Forbidden, Json, KindNotServed, Object
 from pilotage.kube.transport import TransportError
-from pilotage.teardown import waiting
-from pilotage.teardown.waiting import Gone, wait_gone
-from pilotage.teardown.world import Item
+from pilotage.teardown.engine import waiting
+from pilotage.teardown.engine.waiting import Gone, wait_gone
+from pilotage.teardown.snapshot.world import Item
 from tests.support.kinds import CONFIG_MAPS
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
 

@@ -37,7 +37,7 @@ from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, ApiError, ObjectKey, merge_patch, without_finalizer
 from pilotage.runtime import Result, monotonic
 from pilotage.serving.resources import SLICES
-from pilotage.teardown.phases import Phase
+from pilotage.teardown.planning.phases import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -20,7 +20,7 @@ from pilotage.agent.pace import backed_off
 from pilotage.agent.registration import Refused
 from pilotage.kube import ApiError
 from pilotage.runtime import monotonic, uptime
-from pilotage.teardown.phases import Phase
+from pilotage.teardown.planning.phases import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -21,20 +21,20 @@ from pilotage.kube import ApiError, ObjectKey, Resource
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.lazy_logger import silenced
-from pilotage.teardown.decision import Cause
-from pilotage.teardown.drive import Drive
-from pilotage.teardown.receipt import ReceiptError, begin, conclude, save
-from pilotage.teardown.remedies import spelled, strip_command
+from pilotage.teardown.diagnosis.remedies import spelled, strip_command
+from pilotage.teardown.engine.decision import Cause
+from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.receipt import ReceiptError, begin, conclude, save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.cli.connecting import Connection
     from pilotage.cli.progress import Progress
-    from pilotage.teardown.ledger import Ledger
-    from pilotage.teardown.receipt import Receipt
-    from pilotage.teardown.telling import Outcome
-    from pilotage.teardown.world import World
+    from pilotage.teardown.engine.progress import Outcome
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Ledger
+    from pilotage.teardown.snapshot.world import World
 
 INTERRUPTED = 130
 BLOCKERS_MAX = 20

@@ -89,8 +89,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except Exception as error:
-            from pilotage.teardown.dump import DumpError  # not before: most commands end well
-            from pilotage.teardown.words import TargetError
+            from pilotage.teardown.planning.arguments import TargetError
+            from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
 
             if isinstance(error, DumpError | TargetError):
                 raise BadTarget(str(error)) from error

@@ -14,8 +14,8 @@ from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.words import parse
-from pilotage.teardown.world import Name
+from pilotage.teardown.planning.arguments import parse
+from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pilotage.cli.operators import Operator
     from pilotage.cli.preparing import Asked
     from pilotage.kube import Client, Object
-    from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.planning.ledger import Entry
 
 
 async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:

@@ -130,7 +130,7 @@ async def _check_model(client: Client, body: Json, wanted: Manifests) -> None:
     """Refuse what names a Model that is not there. Who may not read Models is told by the endpoint's status."""
     from pilotage.api.names import MODELS
     from pilotage.kube import Absent, Forbidden, ObjectKey
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     name, place = text(body, "spec", "model", "name"), body["metadata"]["namespace"]
     along = {(model["metadata"]["namespace"], model["metadata"]["name"]) for model in wanted.models}

@@ -82,8 +82,8 @@ def names_endpoints(words: Iterable[str]) -> bool:
 async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:
     """One object that a person named. BadTarget, with what has a similar name, where there is none."""
     from pilotage.kube import Absent
-    from pilotage.teardown.words import missing_name
-    from pilotage.teardown.world import Name
+    from pilotage.teardown.planning.arguments import missing_name
+    from pilotage.teardown.snapshot.world import Name
 
     try:
         return await client.get(resource, key)

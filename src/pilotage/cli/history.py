@@ -56,7 +56,7 @@ async def _get(name: str, namespace: str, kubeconfig: str | None, context: str |
 def lines(endpoint: Endpoint, now: dt.datetime) -> list[str]:
     """The newest last, as in a log."""
     from pilotage.cli.wording import age, coloured, model_of, table
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     rows = [
         (

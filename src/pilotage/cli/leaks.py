@@ -28,9 +28,9 @@ from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
-    from pilotage.teardown.leaks import Leak
-    from pilotage.teardown.receipt import Receipt
-    from pilotage.teardown.world import World
+    from pilotage.teardown.diagnosis.leaks import Leak
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.snapshot.world import World
 
 SECOND_LOOK_SECONDS = 2.0
 """What is a leak stays one: a moment later, what was only under way is over."""
@@ -93,7 +93,7 @@ def leaks(
 
 
 def _load(path: Path) -> Receipt:
-    from pilotage.teardown.receipt import ReceiptError, load
+    from pilotage.teardown.engine.receipt import ReceiptError, load
 
     try:
         return load(path)
@@ -102,7 +102,7 @@ def _load(path: Path) -> Receipt:
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
-    from pilotage.teardown.dump import load_dump
+    from pilotage.teardown.snapshot.dump import load_dump
 
     world = load_dump(files)
     if namespace and not any(namespace in (item.meta.namespace, place(item)) for item in world):
@@ -128,8 +128,8 @@ async def _live(
 
 
 async def _look(connection: Connection, namespace: str) -> _Found:
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.leaks import FULL
+    from pilotage.teardown.diagnosis.leaks import FULL
+    from pilotage.teardown.snapshot.resolve import settle
 
     places = [namespace] if namespace else []
     world = await look_around(connection, places, FULL, everywhere=not namespace)
@@ -139,7 +139,7 @@ async def _look(connection: Connection, namespace: str) -> _Found:
 
 
 def _of_world(world: World, namespace: str) -> _Found:
-    from pilotage.teardown.leaks import find_leaks
+    from pilotage.teardown.diagnosis.leaks import find_leaks
 
     found = find_leaks(world, related_graph(world))
     unread = {str(kind): reading.problem for kind, reading in world.kinds.items() if reading.problem}
@@ -164,7 +164,7 @@ async def _receipt_live(connection: Connection, receipt: Receipt) -> _Found:
 
 
 def _of_receipt(world: World, receipt: Receipt) -> _Found:
-    from pilotage.teardown.leaks import left_over
+    from pilotage.teardown.diagnosis.leaks import left_over
 
     found = left_over(world, receipt.ledger)
     return _Found(found.leaks, found.unread, {"object": len(found.unread)})

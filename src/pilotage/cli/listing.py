@@ -63,7 +63,7 @@ async def list_objects(
     context: str | None,
 ) -> list[Object]:
     """What there is of one of our kinds, by namespace and name. `models` uses it, too."""
-    from pilotage.teardown.words import parse_selector
+    from pilotage.teardown.planning.arguments import parse_selector
 
     labels = str(parse_selector(selector)) if selector else ""
     async with connected(kubeconfig, context) as connection:
@@ -87,7 +87,7 @@ def plain(obj: Object) -> dict[str, object]:
 def lines(endpoints: Iterable[Endpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
     """The table: what `kubectl get se` prints, and how many replicas are wanted."""
     from pilotage.cli.wording import NOTHING, age, coloured, model_of, phase_of, ready_of, route_of, table
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     titles = ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
     titles = [*(["NAMESPACE"] if namespaces else []), *titles, *(["REVISION", "ROUTE", "WAITING"] if wide else [])]

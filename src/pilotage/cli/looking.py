@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.cli.connecting import Connection
-    from pilotage.teardown.dump import Source
-    from pilotage.teardown.world import GroupKind, Item, World
+    from pilotage.teardown.snapshot.dump import Source
+    from pilotage.teardown.snapshot.world import GroupKind, Item, World
 
 
 class Seen(NamedTuple):
@@ -33,7 +33,7 @@ async def look(connection: Connection, words: Sequence[str], namespace: str, ful
 
 
 async def _look(connection: Connection, words: Sequence[str], namespace: str, full: Iterable[GroupKind]) -> Seen:
-    from pilotage.teardown.targets import resolve
+    from pilotage.teardown.planning.targets import resolve
 
     await connection.discovery.surface()
     looking = asyncio.create_task(look_around(connection, (), full))  # while it is found out what is meant
@@ -57,7 +57,7 @@ async def look_around(
     """All there is. `everywhere`: in all namespaces, because causes and references come from there as well; who may
     not read those gets `namespaces` alone.
     """
-    from pilotage.teardown.gather import gather
+    from pilotage.teardown.snapshot.gather import gather
 
     client, discovery = connection.client, connection.discovery
     surface = await discovery.surface()
@@ -73,7 +73,7 @@ async def look_around(
 def _is_forbidden(world: World) -> bool:
     """Whether one may not look into all namespaces."""
     from pilotage.kube import ErrorClass
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.snapshot.world import GroupKind
 
     pods = world.kinds.get(GroupKind("", "Pod"))
     return pods is not None and pods.error_class is ErrorClass.FORBIDDEN
@@ -81,8 +81,8 @@ def _is_forbidden(world: World) -> bool:
 
 def look_into(files: Iterable[Source], words: Sequence[str], namespace: str) -> Seen:
     """The same from a dump. Raises DumpError, TargetError."""
-    from pilotage.teardown.dump import load_dump
-    from pilotage.teardown.targets_in_dump import resolve_in
+    from pilotage.teardown.planning.targets_in_dump import resolve_in
+    from pilotage.teardown.snapshot.dump import load_dump
 
     world = load_dump(files)
     return Seen(world, resolve_in(world, words, namespace=namespace).found)

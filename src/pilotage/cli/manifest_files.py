@@ -24,7 +24,7 @@ class Manifests(NamedTuple):
 async def read_manifests(files: Sequence[Path | Literal["-"]], namespace: str, default: str) -> Manifests:
     """Models and endpoints. `namespace`: what ``-n`` says, which a manifest may not contradict. Raises BadTarget."""
     from pilotage.api.names import ENDPOINTS, MODELS
-    from pilotage.teardown.dump import manifests
+    from pilotage.teardown.snapshot.dump import manifests
 
     found = Manifests([], [])
     for document in await asyncio.to_thread(manifests, files):

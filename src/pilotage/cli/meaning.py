@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
     from pilotage.cli.preparing import Asked
     from pilotage.kube import Resource
-    from pilotage.teardown.policy import Policy
-    from pilotage.teardown.world import GroupKind, Item, Name, World
+    from pilotage.teardown.planning.policy import Policy
+    from pilotage.teardown.snapshot.world import GroupKind, Item, Name, World
 
 
 async def names_in(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
     """What was named, and of that what cannot be there, because its kind is not served."""
-    from pilotage.teardown.words import TargetError, parse
-    from pilotage.teardown.world import Name
+    from pilotage.teardown.planning.arguments import TargetError, parse
+    from pilotage.teardown.snapshot.world import Name
 
     here = asked.namespace or connection.client.namespace
     names: list[Name] = []
@@ -40,10 +40,10 @@ async def _written(connection: Connection, asked: Asked, here: str) -> tuple[lis
     """The same of what stands in manifests."""
     import asyncio
 
-    from pilotage.teardown.dump import manifests
-    from pilotage.teardown.targets import served_kind
-    from pilotage.teardown.words import TargetError
-    from pilotage.teardown.world import Name
+    from pilotage.teardown.planning.arguments import TargetError
+    from pilotage.teardown.planning.targets import served_kind
+    from pilotage.teardown.snapshot.dump import manifests
+    from pilotage.teardown.snapshot.world import Name
 
     names: list[Name] = []
     absent: list[Name] = []
@@ -69,7 +69,7 @@ async def find(
     connection: Connection, world: World, asked: Asked, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
     """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
-    from pilotage.teardown.words import parse_selector
+    from pilotage.teardown.planning.arguments import parse_selector
 
     client, discovery = connection.client, connection.discovery
     here = asked.namespace or client.namespace
@@ -84,7 +84,7 @@ async def find(
             and (not kinds or item.group_kind in kinds)
         ], []
     if asked.everything:
-        from pilotage.teardown.closure import contents
+        from pilotage.teardown.planning.closure import contents
 
         return contents(world, here), []
     found: list[Item] = []
@@ -92,7 +92,7 @@ async def find(
     for name in names:
         item = world.find(*name)
         if item is None and world.problem(name.group, name.kind, name.namespace):
-            from pilotage.teardown.targets import resolve
+            from pilotage.teardown.planning.targets import resolve
 
             word = f"{name.kind}.{name.group}/{name.name}" if name.group else f"{name.kind}/{name.name}"
             read = await resolve(client, discovery, [word], namespace=name.namespace, absent_ok=True)
@@ -108,7 +108,7 @@ async def find(
 
 async def means_what_has_no_namespace(connection: Connection, asked: Asked) -> bool:
     """Whether a selector is for kinds without a namespace as well: their parts may be in any."""
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.snapshot.world import GroupKind
 
     if not asked.selector:
         return False
@@ -119,7 +119,7 @@ async def means_what_has_no_namespace(connection: Connection, asked: Asked) -> b
 
 async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[GroupKind]:
     """The kinds that words mean: ``deploy,svc``, ``all``."""
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.snapshot.world import GroupKind
 
     surface = await connection.discovery.surface()
     kinds: set[GroupKind] = set()
@@ -136,8 +136,8 @@ async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[Grou
 
 async def policy_of(connection: Connection, world: World, asked: Asked) -> Policy:
     """What is to stay, and for how long is waited."""
-    from pilotage.teardown.policy import Keep, Policy
-    from pilotage.teardown.words import TargetError
+    from pilotage.teardown.planning.arguments import TargetError
+    from pilotage.teardown.planning.policy import Keep, Policy
 
     families = {keep.value: keep for keep in Keep}
     keep, uids = set(), set()
@@ -165,7 +165,7 @@ async def policy_of(connection: Connection, world: World, asked: Asked) -> Polic
 async def _resource(connection: Connection, word: str) -> Resource:
     """The kind a word means."""
     from pilotage.kube import UnknownKind
-    from pilotage.teardown.words import TargetError, unknown_kind
+    from pilotage.teardown.planning.arguments import TargetError, unknown_kind
 
     try:
         return (await connection.discovery.find(word)).resource

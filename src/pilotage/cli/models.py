@@ -83,7 +83,7 @@ async def _read(name: str, namespace: str, kubeconfig: str | None, context: str 
 def lines(found: Iterable[Model], now: dt.datetime, *, namespaces: bool) -> list[str]:
     """The table."""
     from pilotage.cli.wording import NOTHING, age, coloured, table
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     titles = [*(["NAMESPACE"] if namespaces else []), "NAME", "SOURCE", "PHASE", "FETCHED", "FORMAT", "AGE"]
     rows = [
@@ -105,7 +105,7 @@ def page(model: Model, users: list[Endpoint], now: dt.datetime) -> list[str]:
     """One Model, as a person reads it."""
     from pilotage.cli.printing import paint
     from pilotage.cli.wording import age, coloured, condition_lines, facts
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     meta, state = model.metadata, model.status
     lines = [f"{paint(f'model/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(_phase(model))}"]

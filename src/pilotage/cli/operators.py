@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import LEASES, ApiError
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.fields import number, seconds_since, span, text
+from pilotage.teardown.snapshot.fields import number, seconds_since, span, text
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from pilotage.teardown.ledger import Entry, Ledger
+    from pilotage.teardown.planning.ledger import Entry, Ledger
 
 
 @click.command()
@@ -88,7 +88,7 @@ def unread_sentence(ledger: Ledger) -> str:
 
 def plan_lines(prepared: Prepared) -> list[str]:
     """The plan, as a person reads it."""
-    from pilotage.teardown.phases import Phase
+    from pilotage.teardown.planning.phases import Phase
 
     ledger = prepared.ledger
     lines = [f"{name} is not there: nothing to do" for name in prepared.absent]
@@ -166,7 +166,7 @@ def rows(entries: Sequence[Entry]) -> list[str]:
 
 
 def _row(entry: Entry) -> str:
-    from pilotage.teardown.ledger import Disposition
+    from pilotage.teardown.planning.ledger import Disposition
 
     if entry.disposition is Disposition.COLLECT:
         how = f"goes with its owner; {entry.reason}"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from pilotage.cli.connecting import Connection
     from pilotage.kube import Surface
-    from pilotage.teardown.graph import Graph
-    from pilotage.teardown.hazards import Hazard
-    from pilotage.teardown.ledger import Ledger
-    from pilotage.teardown.world import GroupKind, Item, Name, World
+    from pilotage.teardown.diagnosis.hazards import Hazard
+    from pilotage.teardown.planning.ledger import Ledger
+    from pilotage.teardown.snapshot.graph import Graph
+    from pilotage.teardown.snapshot.world import GroupKind, Item, Name, World
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,14 +96,14 @@ def check(asked: Asked) -> None:
 
 
 _MODULES = (
-    "pilotage.teardown.gather",
+    "pilotage.teardown.snapshot.gather",
     "pilotage.teardown.relations",
-    "pilotage.teardown.hazards",
-    "pilotage.teardown.asking",
-    "pilotage.teardown.keepers",
-    "pilotage.teardown.plan",
-    "pilotage.teardown.drive",
-    "pilotage.teardown.receipt",
+    "pilotage.teardown.diagnosis.hazards",
+    "pilotage.teardown.snapshot.resolve",
+    "pilotage.teardown.diagnosis.finalizer_owners",
+    "pilotage.teardown.planning.plan",
+    "pilotage.teardown.engine.drive",
+    "pilotage.teardown.engine.receipt",
     "pilotage.cli.carrying_out",
 )
 
@@ -137,7 +137,7 @@ async def _prepare(connection: Connection, asked: Asked) -> Prepared:
     policy = await policy_of(connection, world, asked)
 
     def plan(world: World, graph: Graph) -> Ledger:
-        from pilotage.teardown.plan import make_ledger
+        from pilotage.teardown.planning.plan import make_ledger
 
         return make_ledger(
             world,
@@ -158,8 +158,8 @@ async def read_world(connection: Connection, surface: Surface, places: list[str]
 
     From other namespaces comes what can point into these, and, where `controllers` may go, what may wait for one.
     """
-    from pilotage.teardown.gather import gather
-    from pilotage.teardown.in_full import HAZARDS
+    from pilotage.teardown.planning.in_full import HAZARDS
+    from pilotage.teardown.snapshot.gather import gather
 
     client, discovery = connection.client, connection.discovery
     full = kinds_in_full(surface.resources) | HAZARDS
@@ -179,8 +179,8 @@ async def foresee(
     """What `plan` makes of a world, with all the answers it asks for, and what will stand in its way."""
     import msgspec
 
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.hazards import predict
+    from pilotage.teardown.diagnosis.hazards import predict
+    from pilotage.teardown.snapshot.resolve import settle
 
     graph = await settle(connection.client, world, related_graph)
     ledger = await settle(connection.client, world, lambda world: plan(world, graph))
@@ -192,21 +192,21 @@ async def foresee(
 
 def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
     """What runs the controller that keeps a finalizer."""
-    from pilotage.teardown.keepers import keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import keeper
 
     return keeper(world, item, finalizer).workload
 
 
 def who_keeps(world: World, item: Item, finalizer: str) -> str:
     """The controller that keeps a finalizer, as a person calls it."""
-    from pilotage.teardown.keepers import keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import keeper
 
     return keeper(world, item, finalizer).who
 
 
 def is_abandoned(world: World, item: Item, finalizer: str) -> bool:
     """Whether nobody is going to take a finalizer off."""
-    from pilotage.teardown.keepers import abandoned
+    from pilotage.teardown.diagnosis.finalizer_owners import abandoned
 
     return abandoned(world, item, finalizer)
 
@@ -222,7 +222,7 @@ def _unread(world: World, asked: Asked, found: Iterable[Item]) -> tuple[str, ...
 
 def _not_seen(world: World) -> list[str]:
     """That other namespaces could not be searched, for the plan and the receipt: nothing seen is not nothing there."""
-    from pilotage.teardown.gather import narrowed_kinds
+    from pilotage.teardown.snapshot.gather import narrowed_kinds
 
     names = sorted(map(str, narrowed_kinds(world)))
     if not names:
@@ -241,9 +241,9 @@ def _kinds(
     All that have a namespace, and of the others those that point somewhere: what has a namespace cannot own what has
     none. Where `controllers` may go, all custom kinds, and their definitions, which tell whose they are.
     """
-    from pilotage.teardown.gather import readable
-    from pilotage.teardown.phases import is_built_in
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.planning.phases import is_built_in
+    from pilotage.teardown.snapshot.gather import readable
+    from pilotage.teardown.snapshot.world import GroupKind
 
     listed = {GroupKind(each.group, each.kind): each.namespaced for each in readable(surface, None, full)}
     custom = frozenset(kind for kind in listed if controllers and not is_built_in(kind.group))
@@ -256,7 +256,7 @@ def _kinds(
 
 def _may_run_controllers(asked: Asked, names: Iterable[Name]) -> bool:
     """Whether the controller of something may be among what goes: in it, or owned by it."""
-    from pilotage.teardown.phases import is_built_in
+    from pilotage.teardown.planning.phases import is_built_in
 
     return (
         asked.everything
@@ -278,7 +278,7 @@ def _places(names: Iterable[Name], here: str) -> list[str]:
 
 def check_namespace(world: World, name: str) -> None:
     """Refuse to search a namespace that is not there: it is a typing error, or its work is done already."""
-    from pilotage.teardown.words import TargetError
+    from pilotage.teardown.planning.arguments import TargetError
 
     if world.find("", "Namespace", "", name) is None and not world.problem("", "Namespace"):
         raise TargetError(f"There is no namespace {name}. `kubectl get namespaces` lists those there are.")
@@ -286,11 +286,11 @@ def check_namespace(world: World, name: str) -> None:
 
 async def see_keepers(connection: Connection, world: World) -> None:
     """Who keeps the finalizers of a world often lives in another namespace: see what runs there, too, if it matters."""
-    from pilotage.teardown.gather import gather
-    from pilotage.teardown.hazards.keepers import others_matter
-    from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.phases import WORKLOADS
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.teardown.diagnosis.hazards.keepers import others_matter
+    from pilotage.teardown.planning.phases import WORKLOADS
+    from pilotage.teardown.snapshot.gather import gather
+    from pilotage.teardown.snapshot.world import GroupKind
 
     if others_matter(world):
         kinds = (WORKLOADS - {GroupKind("", "Pod")}) | FULL

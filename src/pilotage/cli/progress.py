@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from pilotage.cli.printing import redraw
 from pilotage.kube.wire import format_time
-from pilotage.teardown.ledger import Disposition
-from pilotage.teardown.phases import Phase
+from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.phases import Phase
 from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.teardown.decision import Cause, Decision, Sight, Wait
-    from pilotage.teardown.ledger import Entry, Ledger
-    from pilotage.teardown.telling import Step
+    from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
+    from pilotage.teardown.engine.progress import Step
+    from pilotage.teardown.planning.ledger import Entry, Ledger
 
 ROWS_MAX = 12
 """So many unfinished objects are shown at once; the others are counted."""

@@ -15,9 +15,9 @@ from pilotage.cli.connecting import BadTarget, cluster_options, connected, outpu
 from pilotage.cli.printing import paint, say
 
 if TYPE_CHECKING:
-    from pilotage.teardown.ledger import Entry
-    from pilotage.teardown.receipt import Receipt
-    from pilotage.teardown.verify import Verification
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.engine.verify import Verification
+    from pilotage.teardown.planning.ledger import Entry
 
 EXIT_CODES = {"holds": 0, "does not hold": 1, "unknown": 3}
 SHOWN_MAX = 20
@@ -43,7 +43,7 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
 
     Exit codes: 0 it holds, 1 it does not, 2 bad usage, 3 too little could be read to say.
     """
-    from pilotage.teardown.receipt import ReceiptError, load
+    from pilotage.teardown.engine.receipt import ReceiptError, load
 
     try:
         loaded = load(file)
@@ -58,7 +58,7 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
 
 
 async def _verify(loaded: Receipt, kubeconfig: str | None, context: str | None) -> Verification:
-    from pilotage.teardown.verify import verify as verify_receipt
+    from pilotage.teardown.engine.verify import verify as verify_receipt
 
     async with connected(kubeconfig, context) as connection:
         return await verify_receipt(connection.client, loaded, server=connection.server)

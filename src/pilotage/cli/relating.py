@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.kube import ApiResource
-    from pilotage.teardown.graph import Graph
     from pilotage.teardown.relations import Nearby, Row
-    from pilotage.teardown.world import GroupKind, World
+    from pilotage.teardown.snapshot.graph import Graph
+    from pilotage.teardown.snapshot.world import GroupKind, World
 
 VARIABLE = "PILOTAGE_RELATIONS"
 """Files with rows (docs/relations.md), separated as in PATH."""
@@ -36,14 +36,14 @@ def edges_nearby(world: World) -> Nearby:
 
 def kinds_in_full(served: Iterable[ApiResource]) -> frozenset[GroupKind]:
     """The kinds that have to be read in full."""
-    from pilotage.teardown.in_full import related
+    from pilotage.teardown.planning.in_full import related
 
     return related(served) | _kinds_of(_own_rows(), served)
 
 
 def kinds_that_reach(served: Iterable[ApiResource]) -> frozenset[GroupKind]:
     """Those of them that can point into another namespace than their own."""
-    from pilotage.teardown.in_full import reaching
+    from pilotage.teardown.planning.in_full import reaching
 
     return reaching(served) | _kinds_of(tuple(row for row in _own_rows() if row.reaches), served)
 

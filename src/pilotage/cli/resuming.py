@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pilotage.cli.connecting import Connection
-    from pilotage.teardown.graph import Graph
-    from pilotage.teardown.ledger import Entry, Ledger
-    from pilotage.teardown.receipt import Receipt
-    from pilotage.teardown.world import World
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Entry, Ledger
+    from pilotage.teardown.snapshot.graph import Graph
+    from pilotage.teardown.snapshot.world import World
 
 SHOWN_MAX = 20
 
@@ -46,7 +46,7 @@ class Resumed(NamedTuple):
 
 async def resume(connection: Connection, path: Path, timeout: float) -> Resumed:
     """Look at the cluster again and make the plan anew. Nothing of the saved one is lost. Changes nothing."""
-    from pilotage.teardown.saved import LedgerRefused, as_served, check_seen
+    from pilotage.teardown.engine.saved import LedgerRefused, as_served, check_seen
 
     surface = await connection.discovery.surface()
     saved = await _saved(connection, path, timeout)
@@ -61,7 +61,7 @@ async def resume(connection: Connection, path: Path, timeout: float) -> Resumed:
         ) from error
 
     def plan(world: World, graph: Graph) -> Ledger:
-        from pilotage.teardown.plan import plan_again
+        from pilotage.teardown.planning.plan import plan_again
 
         return plan_again(saved, world, graph, keeper_of=workload_of, who_keeps=who_keeps, is_abandoned=is_abandoned)
 
@@ -72,7 +72,7 @@ async def resume(connection: Connection, path: Path, timeout: float) -> Resumed:
 async def _saved(connection: Connection, path: Path, timeout: float) -> Ledger:
     """The ledger of a receipt, if it is one of this cluster."""
     from pilotage.cli.carrying_out import identity
-    from pilotage.teardown.receipt import ReceiptError, load
+    from pilotage.teardown.engine.receipt import ReceiptError, load
 
     try:
         receipt = load(path)
@@ -113,7 +113,7 @@ def _unread(saved: Ledger, world: World) -> tuple[str, ...]:
 
 
 def _told(origin: str, prepared: Prepared, saved: Ledger) -> Resumed:
-    from pilotage.teardown.world import State
+    from pilotage.teardown.snapshot.world import State
 
     known = saved.by_uid()
     states = {entry: prepared.world.state(entry.full_name, entry.uid) for entry in saved.going}

@@ -76,7 +76,7 @@ async def _read(
 async def _notes(client: Client, obj: Object) -> list[Note]:
     """The Events of an endpoint, the oldest first."""
     from pilotage.kube import EVENTS
-    from pilotage.teardown.fields import number, text
+    from pilotage.teardown.snapshot.fields import number, text
 
     listed = await client.list(EVENTS, obj.meta.namespace, fields=f"regarding.uid={obj.meta.uid}")
     notes = []
@@ -101,7 +101,7 @@ def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list
         ready_of,
         route_of,
     )
-    from pilotage.teardown.fields import text
+    from pilotage.teardown.snapshot.fields import text
 
     meta, state, spec = endpoint.metadata, endpoint.status, endpoint.spec
     lines = [f"{paint(f'servingendpoint/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(phase_of(endpoint))}"]
@@ -132,14 +132,14 @@ def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list
 
 
 def _runtime(endpoint: Endpoint) -> str:
-    from pilotage.teardown.fields import text, texts
+    from pilotage.teardown.snapshot.fields import text, texts
 
     name, image = text(endpoint.spec, "runtime", "name") or "llama.cpp", text(endpoint.spec, "runtime", "image")
     return "  ".join([name, *([image] if image else []), " ".join(texts(endpoint.spec, "runtime", "args"))]).rstrip()
 
 
 def _scaling(endpoint: Endpoint) -> str:
-    from pilotage.teardown.fields import mapping
+    from pilotage.teardown.snapshot.fields import mapping
 
     limits = mapping(endpoint.spec, "autoscaling")
     return f", scales by itself between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""

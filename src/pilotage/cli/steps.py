@@ -9,7 +9,7 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.cli.wording import phase_of
-from pilotage.teardown.fields import text
+from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
     from pilotage.cli.views import Endpoint, PastRevision

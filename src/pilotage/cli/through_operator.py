@@ -22,10 +22,10 @@ from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now
-from pilotage.teardown.ledger import Ledger
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.receipt import ReceiptError, save
-from pilotage.teardown.world import Name, World
+from pilotage.teardown.engine.receipt import ReceiptError, save
+from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.snapshot.world import Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pilotage.cli.operators import Operator
     from pilotage.cli.progress import Progress
     from pilotage.kube import Object
-    from pilotage.teardown.decision import Decision
-    from pilotage.teardown.receipt import Receipt
+    from pilotage.teardown.engine.decision import Decision
+    from pilotage.teardown.engine.receipt import Receipt
 
 TICK_SECONDS = 0.5
 NO_RECORD_SECONDS = 10.0

@@ -15,10 +15,10 @@ from pilotage.cli.relating import edges_nearby, related_graph
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.teardown.tree import Tree
-    from pilotage.teardown.world import World
+    from pilotage.teardown.diagnosis.tree import Tree
+    from pilotage.teardown.snapshot.world import World
 
-_MODULES = ("pilotage.teardown.asking", "pilotage.teardown.relations", "pilotage.teardown.tree")
+_MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations", "pilotage.teardown.diagnosis.tree")
 
 
 @click.command()
@@ -49,7 +49,7 @@ def tree(
     """
     need_words(words)
     trees = _from_dump(files, words, namespace) if files else run_briefly(_live(words, namespace, kubeconfig, context))
-    from pilotage.teardown.tree import render, to_json
+    from pilotage.teardown.diagnosis.tree import render, to_json
 
     if output == "json":
         import json
@@ -63,7 +63,7 @@ def tree(
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:
-    from pilotage.teardown.tree import tree as make_tree
+    from pilotage.teardown.diagnosis.tree import tree as make_tree
 
     seen = look_into(files, words, namespace)
     graph = related_graph(seen.world)
@@ -74,8 +74,8 @@ async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, 
     async with connected(kubeconfig, context, remembering=True) as connection:
         import_meanwhile(_MODULES)
         seen = await look(connection, words, namespace)
-        from pilotage.teardown.asking import settle
-        from pilotage.teardown.tree import tree as make_tree
+        from pilotage.teardown.diagnosis.tree import tree as make_tree
+        from pilotage.teardown.snapshot.resolve import settle
 
         def think(world: World) -> list[Tree]:
             graph = edges_nearby(world)

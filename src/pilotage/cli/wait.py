@@ -16,9 +16,9 @@ from pilotage.cli.relating import related_graph
 
 if TYPE_CHECKING:
     from pilotage.cli.connecting import Connection
-    from pilotage.teardown.waiting import Gone
-    from pilotage.teardown.why.model import Explanation
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.diagnosis.why.model import Explanation
+    from pilotage.teardown.engine.waiting import Gone
+    from pilotage.teardown.snapshot.world import Item, World
 
 TELL_FIRST_SECONDS = 2.0
 TELL_AGAIN_SECONDS = 15.0
@@ -58,8 +58,8 @@ def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str
 async def _wait(
     words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None
 ) -> int:
-    from pilotage.teardown.targets import resolve
-    from pilotage.teardown.waiting import wait_gone
+    from pilotage.teardown.engine.waiting import wait_gone
+    from pilotage.teardown.planning.targets import resolve
 
     async with connected(kubeconfig, context) as connection:
         targets = await resolve(connection.client, connection.discovery, words, namespace=namespace, absent_ok=True)
@@ -107,9 +107,9 @@ async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
 
 
 async def _explain(connection: Connection, items: list[Item]) -> list[Explanation]:
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.why.explain import explain
+    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.teardown.diagnosis.why.explain import explain
+    from pilotage.teardown.snapshot.resolve import settle
 
     world = await look_around(connection, [place(item) for item in items], FULL)
 
@@ -123,7 +123,7 @@ async def _explain(connection: Connection, items: list[Item]) -> list[Explanatio
 async def _give_up(connection: Connection, left: list[Item], timeout: float) -> int:
     """The time is over: say what is left and why."""
     from pilotage.kube import ApiError
-    from pilotage.teardown.why.render import render
+    from pilotage.teardown.diagnosis.why.render import render
 
     say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
     shown = left[:5]

@@ -24,11 +24,15 @@ from pilotage.cli.relating import edges_nearby, related_graph
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.teardown.fix import FixResult, Proposal
-    from pilotage.teardown.why.model import Explanation
-    from pilotage.teardown.world import World
+    from pilotage.teardown.diagnosis.fix import FixResult, Proposal
+    from pilotage.teardown.diagnosis.why.model import Explanation
+    from pilotage.teardown.snapshot.world import World
 
-_MODULES = ("pilotage.teardown.asking", "pilotage.teardown.relations", "pilotage.teardown.why.explain")
+_MODULES = (
+    "pilotage.teardown.snapshot.resolve",
+    "pilotage.teardown.relations",
+    "pilotage.teardown.diagnosis.why.explain",
+)
 FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 
 
@@ -83,7 +87,7 @@ def why(
         explanations = _from_dump(files, words, namespace)
     else:
         explanations = run_briefly(_live(words, namespace, kubeconfig, context))
-    from pilotage.teardown.why.render import exit_code, to_json
+    from pilotage.teardown.diagnosis.why.render import exit_code, to_json
 
     if output == "json":
         import json
@@ -97,7 +101,7 @@ def why(
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Explanation]:
-    from pilotage.teardown.why.explain import explain
+    from pilotage.teardown.diagnosis.why.explain import explain
 
     seen = look_into(files, words, namespace)
     graph = related_graph(seen.world)
@@ -109,11 +113,11 @@ async def _live(
 ) -> list[Explanation]:
     async with connected(kubeconfig, context, remembering=True) as connection:
         import_meanwhile(_MODULES)
-        from pilotage.teardown.in_full import KEEPERS
+        from pilotage.teardown.planning.in_full import KEEPERS
 
         seen = await look(connection, words, namespace, KEEPERS)
-        from pilotage.teardown.asking import settle
-        from pilotage.teardown.why.explain import explain
+        from pilotage.teardown.diagnosis.why.explain import explain
+        from pilotage.teardown.snapshot.resolve import settle
 
         def think(world: World) -> list[Explanation]:
             graph = edges_nearby(world)
@@ -123,7 +127,7 @@ async def _live(
 
 
 def _lines(explanation: Explanation) -> list[str]:
-    from pilotage.teardown.why.render import ROOT_MARK, render
+    from pilotage.teardown.diagnosis.why.render import ROOT_MARK, render
 
     first, *rest = render(explanation)
     lines = [paint(first, bold=True)]
@@ -146,10 +150,10 @@ async def _fix(
     kubeconfig: str | None,
     context: str | None,
 ) -> int:
-    from pilotage.teardown.asking import settle
-    from pilotage.teardown.fix import FixRefused, fix, propose
-    from pilotage.teardown.keepers import FULL
-    from pilotage.teardown.why.explain import explain
+    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.teardown.diagnosis.fix import FixRefused, fix, propose
+    from pilotage.teardown.diagnosis.why.explain import explain
+    from pilotage.teardown.snapshot.resolve import settle
 
     async with connected(kubeconfig, context, remembering=True) as connection:
         seen = await look(connection, words, namespace, FULL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage.cli.printing import paint
-from pilotage.teardown.fields import dig, seconds_since, span, text
+from pilotage.teardown.snapshot.fields import dig, seconds_since, span, text
 from pilotage.terminal import one_line, width
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import msgspec
 from pilotage.controllers.caches import Seen
 from pilotage.controllers.proof import is_proven
 from pilotage.kube import Absent, KindNotServed, ObjectKey
-from pilotage.teardown.keepers import keeper
-from pilotage.teardown.ledger import merge
-from pilotage.teardown.plan import make_ledger
-from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.diagnosis.finalizer_owners import keeper
+from pilotage.teardown.planning.ledger import merge
+from pilotage.teardown.planning.plan import make_ledger
+from pilotage.teardown.planning.policy import Keep, Policy
 from pilotage.teardown.relations import relate
-from pilotage.teardown.world import Item, KindReading, World
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pilotage.controllers.seals import Identity
     from pilotage.controllers.strangers import Look
     from pilotage.kube import Client
-    from pilotage.teardown.ledger import Ledger
+    from pilotage.teardown.planning.ledger import Ledger
 
 NAMED_MAX = 5
 """So many objects are named in a remark."""

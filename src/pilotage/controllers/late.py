@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.seals import Identity
     from pilotage.kube import Client
-    from pilotage.teardown.ledger import Ledger
+    from pilotage.teardown.planning.ledger import Ledger
 
 
 def selector_of(spec: TeardownSpec, ledger: Ledger) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pilotage.controllers.caches import Caches
     from pilotage.kube import Client, Object
-    from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.planning.ledger import Entry
 
 REJECTED_SECONDS = 5.0
 PENDING_SECONDS = 2.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pilotage.controllers.seals import Identity
     from pilotage.kube import Client, Object, Resource
     from pilotage.runtime.store import Store
-    from pilotage.teardown.ledger import Entry
+    from pilotage.teardown.planning.ledger import Entry
 
 OWNERS_DEEP = 4
 """A pod, its ReplicaSet, its Deployment, the InferenceService above: nothing of ours goes deeper."""

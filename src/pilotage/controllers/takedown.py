@@ -17,15 +17,15 @@ from pilotage.controllers.late import late_parts
 from pilotage.controllers.letting_go import Held, LettingGo
 from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
 from pilotage.runtime.clock import SteadyClock
-from pilotage.teardown.acting import Gone, perform, refusal
-from pilotage.teardown.decide import decide, is_over
-from pilotage.teardown.decision import Act, Cause, Wait
-from pilotage.teardown.frame import Frame
-from pilotage.teardown.ledger import Disposition
-from pilotage.teardown.phases import Phase, is_built_in
-from pilotage.teardown.prove import DEFINITIONS, Read, prove
-from pilotage.teardown.sights import Sights
-from pilotage.teardown.telling import Outcome
+from pilotage.teardown.engine.actions import Gone, perform, refusal
+from pilotage.teardown.engine.decide import decide, is_over
+from pilotage.teardown.engine.decision import Act, Cause, Wait
+from pilotage.teardown.engine.frame import Frame
+from pilotage.teardown.engine.observations import Sights
+from pilotage.teardown.engine.progress import Outcome
+from pilotage.teardown.engine.prove import DEFINITIONS, Read, prove
+from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.phases import Phase, is_built_in
 from pilotage.traffic.contract import Expectation
 from pilotage.traffic.contract import Proof as RouteProof
 from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches, Seen
     from pilotage.controllers.seals import Identity
     from pilotage.kube import Client, Resource
-    from pilotage.teardown.decision import Action, Decision, Refusal, Sight
-    from pilotage.teardown.ledger import Entry, Ledger
-    from pilotage.teardown.prove import Proof
+    from pilotage.teardown.engine.decision import Action, Decision, Refusal, Sight
+    from pilotage.teardown.engine.prove import Proof
+    from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.traffic.contract import Passage
 
 ROUNDS_MAX = 20

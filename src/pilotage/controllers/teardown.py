@@ -26,8 +26,8 @@ from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime import Result, TerminalError, clipped, set_condition
 from pilotage.runtime.clock import Ages, monotonic, utc_now
-from pilotage.teardown import receipt
-from pilotage.teardown.ledger import Ledger
+from pilotage.teardown.engine import receipt
+from pilotage.teardown.planning.ledger import Ledger
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey
     from pilotage.runtime import Context, Reconcile
     from pilotage.runtime.store import Store
-    from pilotage.teardown.decision import Decision, Wait
+    from pilotage.teardown.engine.decision import Decision, Wait
 
 _log = structlog.get_logger(__name__)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from pilotage.kube import Json, Resource
-from pilotage.teardown.keepers import Liveness, abandoned, keeper
-from pilotage.teardown.keepers.rows import find_row, table
-from pilotage.teardown.ledger import HOLD
-from pilotage.teardown.world import Item
+from pilotage.teardown.diagnosis.finalizer_owners import Liveness, abandoned, keeper
+from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row, table
+from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.snapshot.world import Item
 from tests.support import kinds
 from tests.teardown.why.worlds import LEASES, PODS, REPLICA_SETS, WIDGETS, ago, going, item, world
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pilotage.kube import Object, Resource
-from pilotage.teardown.graph import Edge
 from pilotage.teardown.relations import Nearby, relate
-from pilotage.teardown.world import Item, World
+from pilotage.teardown.snapshot.graph import Edge
+from pilotage.teardown.snapshot.world import Item, World
 from tests.teardown.relations.test_families import CASES
 from tests.teardown.relations.worlds import NOW, item_of, owned_by, told, world_of
 

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from pilotage.kube import Json, Object, Resource
-from pilotage.teardown.graph import Edge, Graph
 from pilotage.teardown.relations import BUILT_IN, Row, relate
-from pilotage.teardown.world import Item, KindReading, World
+from pilotage.teardown.snapshot.graph import Edge, Graph
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 
 NOW = dt.datetime(2026, 11, 15, 12, 0, tzinfo=dt.UTC)
 CLUSTER_SCOPED = {

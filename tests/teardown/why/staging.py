@@ -18,13 +18,13 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown import keepers
-from pilotage.teardown.asking import settle
-from pilotage.teardown.gather import gather
+from pilotage.teardown.diagnosis import finalizer_owners as keepers
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Cause, Explanation
 from pilotage.teardown.relations import full_kinds, relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Cause, Explanation
-from pilotage.teardown.world import Item, Name, World
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 
 @contextlib.contextmanager

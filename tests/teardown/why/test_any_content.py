@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import ErrorClass, Json, Resource
-from pilotage.teardown.fix import propose
-from pilotage.teardown.questions import Answer
+from pilotage.teardown.diagnosis.fix import propose
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.render import remedies_of
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Cause, Explanation, Verdict
-from pilotage.teardown.why.render import remedies_of
+from pilotage.teardown.snapshot.questions import Answer
 from tests.support.kinds import CONFIG_MAPS, NAMESPACES
 from tests.teardown.why import objects, worlds
 from tests.teardown.why.worlds import ago, item, world

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pilotage.kube import Object
-from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import Verdict
 from tests.support.kinds import deployment
 from tests.support.waiting import until
 from tests.teardown.why.objects import API_SERVICES, DEPLOYMENTS, SERVICES, unique

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Throttled
-from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import Verdict
 from tests.support.waiting import eventually, until
 from tests.teardown.why.objects import BUDGETS, force_pods_out, pod
 from tests.teardown.why.staging import Stage, root_codes, the

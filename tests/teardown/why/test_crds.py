@@ -3,9 +3,9 @@
 import secrets
 
 from pilotage.kube import Object
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.model import Verdict
-from pilotage.teardown.why.render import remedies_of
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.render import remedies_of
 from tests.support import kinds
 from tests.support.waiting import until
 from tests.teardown.why.staging import Stage, name_of, root_codes, the

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Json, Object, Resource
-from pilotage.teardown.graph import Graph
-from pilotage.teardown.ledger import HOLD
-from pilotage.teardown.questions import Answer, EventsAbout, FullObject
+from pilotage.teardown.diagnosis.remedies import delete_together
+from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN, Code
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render, to_json
+from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.relations import relate
-from pilotage.teardown.remedies import delete_together
-from pilotage.teardown.why.codes import NOTES, UNCERTAIN, Code
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Confidence, Explanation, Verdict
-from pilotage.teardown.why.render import confidence, exit_code, remedies_of, render, to_json
-from pilotage.teardown.world import Item, KindReading, World
+from pilotage.teardown.snapshot.graph import Graph
+from pilotage.teardown.snapshot.questions import Answer, EventsAbout, FullObject
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 from tests.support import kinds
 from tests.teardown.why.worlds import ALL, NOW, PODS, WIDGETS, going, item, world
 

@@ -4,9 +4,9 @@ import pytest
 
 from controlplane import Access
 from pilotage.kube import PODS, Client, Json, Object, Resource, load_config
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Verdict
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Verdict
 from tests.support.kinds import CONFIG_MAPS, config_map, deployment
 from tests.support.waiting import eventually, until
 from tests.teardown.staged import definition, install

@@ -16,9 +16,9 @@ from controlplane import Access, Cluster
 from pilotage.kube import LEASES, Absent, Client, Object, Resource, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.model import Confidence, Verdict
-from pilotage.teardown.why.render import confidence, exit_code, remedies_of, render
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
+from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render
 from tests.cli.running import Ran
 from tests.support import kinds
 from tests.support.waiting import eventually, until

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Json, Object, Propagation
-from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import Verdict
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.waiting import eventually, until
 from tests.teardown.why.objects import CRON_JOBS, JOBS, force_pods_out, pod

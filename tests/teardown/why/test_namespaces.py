@@ -6,9 +6,9 @@ import pytest
 
 from controlplane import Cluster
 from pilotage.kube import PODS, Object, ObjectKey, Resource
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.model import Confidence, Explanation, Verdict
-from pilotage.teardown.why.render import confidence, remedies_of, render
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.render import confidence, remedies_of, render
 from tests.support import kinds
 from tests.support.waiting import until
 from tests.teardown.why.staging import Stage, all_causes, name_of, root_codes, the

@@ -9,9 +9,9 @@ import pytest
 
 from controlplane import Cluster
 from pilotage.kube import Object, Propagation, Resource
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.model import Verdict
-from pilotage.teardown.why.render import remedies_of, render
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.render import remedies_of, render
 from tests.support import kinds
 from tests.support.waiting import until
 from tests.teardown.why.staging import Stage, controllers_paused, name_of, owner, root_codes, the

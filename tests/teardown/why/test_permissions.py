@@ -6,11 +6,11 @@ import pytest
 
 from controlplane import Cluster
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
-from pilotage.teardown.asking import settle
-from pilotage.teardown.gather import gather
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Explanation, Verdict
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Explanation, Verdict
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.resolve import settle
 from tests.support.kinds import CONFIG_MAPS, NAMESPACES, config_map
 from tests.teardown.why.objects import FINALIZER, unique
 from tests.teardown.why.staging import Stage, root_codes, the

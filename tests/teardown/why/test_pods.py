@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pilotage.kube import PODS, Client, Object
-from pilotage.teardown.why.model import Verdict
-from pilotage.teardown.why.render import remedies_of
+from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.render import remedies_of
 from tests.support.waiting import until
 from tests.teardown.why.objects import FINALIZER, SILENT, event, force_pods_out, node, pod, unique
 from tests.teardown.why.staging import Stage, all_causes, name_of, root_codes, the

@@ -4,12 +4,12 @@ import copy
 import secrets
 
 from pilotage.kube import Resource
-from pilotage.teardown.asking import settle
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Explanation, Verdict
+from pilotage.teardown.diagnosis.why.render import remedies_of
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Explanation, Verdict
-from pilotage.teardown.why.render import remedies_of
+from pilotage.teardown.snapshot.resolve import settle
 from tests.support import kinds
 from tests.support.waiting import eventually
 from tests.teardown.why.staging import Stage, name_of, root_codes, the

@@ -5,12 +5,12 @@ import pytest
 from msgspec.structs import replace
 
 from pilotage.kube import Json, Resource
-from pilotage.teardown.graph import Graph
-from pilotage.teardown.why.codes import Code
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Cause, Confidence, Explanation, Remedy, Verdict
-from pilotage.teardown.why.render import confidence, exit_code, remedies_of, render, to_json
-from pilotage.teardown.world import Item, Name
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Explanation, Remedy, Verdict
+from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render, to_json
+from pilotage.teardown.snapshot.graph import Graph
+from pilotage.teardown.snapshot.world import Item, Name
 from tests.support import kinds
 from tests.teardown.why.worlds import LEASES, PODS, REPLICA_SETS, ago, going, item, world
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pilotage.kube import Object
-from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import Verdict
 from tests.teardown.why.objects import SERVICES, SLICES, event
 from tests.teardown.why.staging import Stage, all_causes, root_codes, the
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Object
-from pilotage.teardown.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import Verdict
 from tests.support.waiting import until
 from tests.teardown.why.objects import (
     ATTACHMENTS,

@@ -6,9 +6,9 @@ import pytest
 
 from controlplane import Access
 from pilotage.kube import Json, Object, Resource
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Verdict
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Verdict
 from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, NAMESPACES, config_map
 from tests.teardown.staged import install, theirs
 from tests.teardown.why import worlds

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from pilotage.kube import Absent, Invalid, Object, ObjectKey, Propagation, Resource, json_patch
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
 from pilotage.teardown.relations import relate
-from pilotage.teardown.why.explain import explain
-from pilotage.teardown.why.model import Confidence, Verdict
 from tests.contract.hooks import HookServer, deny
 from tests.support.kinds import CONFIG_MAPS, CRDS, config_map
 from tests.support.waiting import eventually

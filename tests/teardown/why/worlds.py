@@ -4,7 +4,7 @@ import datetime as dt
 import uuid
 
 from pilotage.kube import Json, Object, Resource
-from pilotage.teardown.world import Item, KindReading, World
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 from tests.support import kinds
 
 NOW = dt.datetime(2026, 11, 1, 12, 0, tzinfo=dt.UTC)

@@ -29,15 +29,15 @@ from pilotage.sim.scenarios.teardown_oracles import (
     quiet_since,
     true_receipt,
 )
-from pilotage.teardown.decide import decide
-from pilotage.teardown.drive import Drive
-from pilotage.teardown.gather import gather
-from pilotage.teardown.ledger import Ledger
-from pilotage.teardown.plan import make_ledger, plan_again
-from pilotage.teardown.policy import Policy
-from pilotage.teardown.receipt import conclude
+from pilotage.teardown.engine.decide import decide
+from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.receipt import conclude
+from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.planning.plan import make_ledger, plan_again
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import BUILT_IN, Row, full_kinds, relate
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.sim.process import Main
     from pilotage.sim.world import World as SimulatedWorld
-    from pilotage.teardown.decision import Decision
-    from pilotage.teardown.receipt import Receipt
-    from pilotage.teardown.telling import Outcome
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.engine.decision import Decision
+    from pilotage.teardown.engine.progress import Outcome
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.snapshot.world import Item, World
 
 SUBJECT = "subject"
 AGAIN_SECONDS = 1.0

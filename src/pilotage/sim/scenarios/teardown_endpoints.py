@@ -9,7 +9,7 @@ from pilotage.kube import ObjectKey, without_finalizer
 from pilotage.sim import adversaries
 from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.scenarios.teardown import TeardownScenario
-from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Keep, Policy
 
 if TYPE_CHECKING:
     from pilotage.kube import Resource

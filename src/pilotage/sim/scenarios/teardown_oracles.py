@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pilotage.teardown.ledger import HOLD, Disposition
-from pilotage.teardown.world import State
+from pilotage.teardown.planning.ledger import HOLD, Disposition
+from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.sim.trace import Trace, Write
     from pilotage.sim.world import World
-    from pilotage.teardown.decision import Decision, Sight
-    from pilotage.teardown.ledger import Ledger
-    from pilotage.teardown.receipt import Receipt
+    from pilotage.teardown.engine.decision import Decision, Sight
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Ledger
 
 COLLECTORS = frozenset({"foregroundDeletion", "orphan"})
 """The finalizers that a delete itself puts on and takes off."""

@@ -11,14 +11,14 @@ from pilotage.sim import models
 from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.scenarios.teardown import TeardownScenario
 from pilotage.sim.scenarios.teardown_parts import APPS
-from pilotage.teardown.graph import Relation
-from pilotage.teardown.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Keep, Policy
 from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row
+from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from pilotage.kube import Object
     from pilotage.runtime import Context, Reconcile
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.snapshot.world import Item, World
 
 FINALIZER = "sim.pilotage.dev/app"
 LAG_SECONDS = 0.3

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.kube import ApiResource
-    from pilotage.teardown.world import GroupKind
+    from pilotage.teardown.snapshot.world import GroupKind
 
 
 def full_kinds(rows: tuple[Row, ...] = BUILT_IN, served: Iterable[ApiResource] = ()) -> frozenset[GroupKind]:

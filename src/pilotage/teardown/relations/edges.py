@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.graph import Edge, Graph, Relation
 from pilotage.teardown.relations.families import BUILT_IN, TEMPLATES
 from pilotage.teardown.relations.naming import Finder
 from pilotage.teardown.relations.plans import Plan, below, plans, spell
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.relations.labels import Labels
     from pilotage.teardown.relations.plans import Found
     from pilotage.teardown.relations.rows import Row, When
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.snapshot.world import Item, World
 
 # Pods and ReplicaSets are not read in full: what they mount stands in the template of what made them. Those that
 # nobody made are few as a rule, and are asked for one by one, up to this many.

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pilotage.kube import LabelSelector
-    from pilotage.teardown.world import Item
+    from pilotage.teardown.snapshot.world import Item
 
 Labels = dict[str, str]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pilotage.teardown.relations.labels import LabelIndex, understand
 from pilotage.teardown.relations.plans import below
 from pilotage.teardown.relations.rows import ANY_NAMESPACE, OWN_GROUP, Form, Kind, Named, Reference, Selected
-from pilotage.teardown.world import GroupKind, Name
+from pilotage.teardown.snapshot.world import GroupKind, Name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.teardown.relations.labels import Labels
     from pilotage.teardown.relations.rows import Target
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.snapshot.world import Item, World
 
 Meant = tuple[Name, "Item | None"]
 _VOLUME_URI = re.compile(r"pvc://([^/]+)")

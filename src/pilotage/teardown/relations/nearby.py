@@ -18,11 +18,11 @@ from pilotage.teardown.relations.plans import plans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.graph import Edge
     from pilotage.teardown.relations.labels import Labels
     from pilotage.teardown.relations.plans import Found, Plan
     from pilotage.teardown.relations.rows import Row
-    from pilotage.teardown.world import Item, World
+    from pilotage.teardown.snapshot.graph import Edge
+    from pilotage.teardown.snapshot.world import Item, World
 
 _PLAIN = r"[A-Za-z0-9._:-]+"
 """A name that stands in JSON as it is. Any other may be written in more than one way there."""

@@ -10,14 +10,14 @@ import msgspec
 
 from pilotage.teardown.relations.families import TEMPLATES
 from pilotage.teardown.relations.rows import Form, Kind, Named, Selected
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.kube import ApiResource, Json
     from pilotage.teardown.relations.rows import Row
-    from pilotage.teardown.world import Item
+    from pilotage.teardown.snapshot.world import Item
 
 _STEP = re.compile(r"\[\]|\[([^\]]+)\]|\*|[^.\[\]*]+")
 _PATH = re.compile(r"[^.\[\]*]+(\[\]|\[[^\]]+\])*(\.([^.\[\]*]+|\*)(\[\]|\[[^\]]+\])*)*")

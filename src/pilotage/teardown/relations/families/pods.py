@@ -15,7 +15,7 @@ from pilotage.teardown.relations.families.kinds import (
     VOLUME_CLAIM,
 )
 from pilotage.teardown.relations.rows import Named, Relation, Row
-from pilotage.teardown.world import GroupKind
+from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from pilotage.teardown.relations.rows import Kind

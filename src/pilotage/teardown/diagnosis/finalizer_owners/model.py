@@ -1,0 +1,42 @@
+"""What is known about who keeps a finalizer."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from pilotage.teardown.snapshot.world import Item
+
+
+class Liveness(enum.StrEnum):
+    """Whether a controller runs. Only evidence decides: no trace of one is not a proof that it is dead."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
+
+
+class Keeper(msgspec.Struct, frozen=True):
+    """Who would have to remove a finalizer, and whether they can."""
+
+    finalizer: str
+    who: str
+    """As a person calls it: ``KServe controller``. Empty where nothing at all is known."""
+    workload: Item | None
+    """What runs it in this cluster, if that was found."""
+    lease: Item | None
+    """The Lease it holds, or held."""
+    alive: Liveness
+    evidence: tuple[str, ...]
+    """What that rests on, in sentences."""
+    leaks: str
+    """What stays behind if the finalizer is removed by hand."""
+    builtin: bool
+    """Whether it is a part of Kubernetes itself."""
+    does: str = ""
+    """What it does before it lets go; empty where that is not known."""
+    guessed: bool = False
+    """Whether the workload was found by likeness of names alone."""
+    trouble: str = ""
+    """Why it does not run, in a few words, where it does not: ``0 of 1 replicas available``."""

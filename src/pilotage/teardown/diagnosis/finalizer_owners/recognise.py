@@ -1,0 +1,206 @@
+"""From a finalizer to its keeper: by the table where it is known, else by traces."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.teardown.diagnosis.finalizer_owners import traces
+from pilotage.teardown.diagnosis.finalizer_owners.agents import AGENT, agent
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import judge_lease, together
+from pilotage.teardown.diagnosis.finalizer_owners.model import Keeper, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
+from pilotage.teardown.planning.in_full import KEEPERS
+from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.snapshot.fields import seconds_since, text
+from pilotage.teardown.snapshot.world import GroupKind, Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.diagnosis.finalizer_owners.rows import Row
+    from pilotage.teardown.snapshot.world import World
+
+LEASE = GroupKind("coordination.k8s.io", "Lease")
+FULL = KEEPERS
+"""The kinds to gather in full: Leases are read at all only then."""
+
+PATIENCE_SECONDS = 300.0
+"""How long somebody is given to take a finalizer off who is not seen to run, and may yet."""
+UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
+
+
+class _Found(msgspec.Struct, frozen=True):
+    workload: Item | None
+    how: str = ""
+    guessed: bool = False
+    who: str = ""
+
+
+class Keepers:
+    """The keepers of one world. One for many questions: what is the same for all of them is looked up once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._workloads = list(traces.workloads(world))
+
+    @property
+    def looked_everywhere(self) -> bool:
+        """Whether workloads of other namespaces than those that were read are known, too."""
+        namespaces = self._world.namespaces
+        return not namespaces or any(each.meta.namespace not in namespaces for each in self._workloads)
+
+    def of(self, item: Item, finalizer: str) -> Keeper:
+        """Who keeps this finalizer of this object."""
+        writer = traces.writer_of(self._world, item, finalizer)
+        written = (writer.evidence,) if writer else ()
+        row = find_row(finalizer)
+        if row and row.builtin:
+            return self._built_in(finalizer, row, written)
+        if row and finalizer == HOLD:  # a run of a command: no controller, so none to be found dead or missing
+            return Keeper(
+                finalizer, row.who, None, None, Liveness.UNKNOWN, written, row.leaks, builtin=False, does=row.does
+            )
+        if row and finalizer == AGENT:
+            return agent(self._world, item, row, written)
+        found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
+        lease = self._lease(row, found.workload, traces.domain_of(finalizer))
+        judged = together(self._world, found.workload, lease)
+        evidence = ((found.how,) if found.how else ()) + judged.evidence + written + tuple(self._not_read())
+        who = row.who if row else found.who
+        if not who and found.workload:
+            who = f"{found.workload.meta.name}"
+        if not who and lease:
+            who = f"the holder of {lease}"
+        return Keeper(
+            finalizer,
+            who,
+            found.workload,
+            lease,
+            judged.alive,
+            evidence,
+            row.leaks if row else UNKNOWN_LEAKS,
+            builtin=False,
+            does=row.does if row else "",
+            guessed=found.guessed,
+            trouble=judged.trouble,
+        )
+
+    def _built_in(self, finalizer: str, row: Row, written: tuple[str, ...]) -> Keeper:
+        """A part of Kubernetes: alive where its Lease says so. It often runs where nobody can see it."""
+        leases = (self._world.find(*LEASE, "kube-system", name) for name in row.leases)
+        lease = next((each for each in leases if each), None)
+        alive, evidence = Liveness.UNKNOWN, written
+        if lease:
+            judged = judge_lease(self._world, lease)
+            evidence = judged.evidence + written
+            alive = Liveness.ALIVE if judged.alive is Liveness.ALIVE else Liveness.UNKNOWN
+        return Keeper(finalizer, row.who, None, lease, alive, evidence, row.leaks, builtin=True, does=row.does)
+
+    def _by_row(self, row: Row, finalizer: str) -> _Found:
+        best: tuple[int, Item] | None = None
+        for each in self._workloads:
+            score = _score(row, each, finalizer)
+            if score and (best is None or score > best[0]):
+                best = score, each
+        if best is None:
+            names = " or ".join(name for name in row.workloads if "*" not in name)
+            how = f"No workload named {names} was found." if names else ""
+            return _Found(None, how)
+        return _Found(best[1], guessed=best[0] < 4)
+
+    def _by_traces(self, item: Item, finalizer: str, writer: traces.Writer | None) -> _Found:
+        if found := self._by_service(item, finalizer):
+            return found
+        if writer and (workload := traces.named_like(self._workloads, writer.manager)):
+            return _Found(workload, f'"{writer.manager}" is the name of {workload}.', who=writer.manager)
+        domain = traces.domain_of(finalizer)
+        if by_word := traces.sharing_a_word(self._workloads, domain):
+            how = f"{by_word} has a word in common with the finalizer; nothing better was found."
+            return _Found(by_word, how, guessed=True)
+        who = "" if writer is None or writer.by_hand or writer.manager in traces.UNSPECIFIC else writer.manager
+        return _Found(None, "", who=who)
+
+    def _by_service(self, item: Item, finalizer: str) -> _Found | None:
+        """Over the API group that the finalizer's domain is part of: its webhooks, its conversion, its release."""
+        world = self._world
+        for crd in traces.definitions_of(world, item, traces.domain_of(finalizer)):
+            group = crd.meta.name.partition(".")[2]
+            for configuration, service in traces.services_for(world, group):
+                if workload := traces.workload_behind(world, service):
+                    how = f"{workload} answers the webhooks of the API group {group} ({configuration}, {service})."
+                    return _Found(workload, how)
+            converter = traces.conversion_service(world, crd)
+            if converter and (workload := traces.workload_behind(world, converter)):
+                return _Found(workload, f"{workload} converts {crd.meta.name} ({converter}).")
+            if workload := next(traces.released_with(world, crd), None):
+                return _Found(workload, f"{workload} was installed together with {crd}.")
+        return None
+
+    def _lease(self, row: Row | None, workload: Item | None, domain: str) -> Item | None:
+        """The Lease of the controller: of the name that is known, else the one that its pods hold, else by domain."""
+        leases = self._world.of(*LEASE)
+        if row:
+            named = [each for each in leases if any(fnmatchcase(each.meta.name, name) for name in row.leases)]
+            at_home = [each for each in named if workload and each.meta.namespace == workload.meta.namespace]
+            exact = [each for each in named if each.meta.name in row.leases]
+            if chosen := next(iter(at_home or exact), None):
+                return chosen
+        if workload:
+            for each in leases:
+                holder = text(each.read(), "spec", "holderIdentity")
+                here = each.meta.namespace == workload.meta.namespace
+                if here and (holder.startswith(f"{workload.meta.name}-") or each.meta.name == workload.meta.name):
+                    return each
+        if not row and domain:
+            below = [each for each in leases if f".{each.meta.name}".endswith(f".{domain}")]
+            exact = [each for each in below if each.meta.name == domain]
+            # Of several that merely end alike, nobody knows which is meant: they may belong to all of one company.
+            return next(iter(exact or (below if len(below) == 1 else ())), None)
+        return None
+
+    def _not_read(self) -> Iterator[str]:
+        """Kinds that would tell, and could not be read."""
+        for group, kind in (("apps", "Deployment"), LEASE):
+            problem = self._world.problem(group, kind)
+            if problem:
+                yield f"{GroupKind(group, kind)} could not be read: {problem}."
+        if not self.looked_everywhere:
+            read = ", ".join(sorted(self._world.namespaces))
+            yield f"Controllers in other namespaces than {read} were not looked for."
+
+
+def keeper(world: World, item: Item, finalizer: str) -> Keeper:
+    """Who keeps this finalizer of this object, and whether they run."""
+    return Keepers(world).of(item, finalizer)
+
+
+def abandoned(world: World, item: Item, finalizer: str) -> bool:
+    """Whether nobody is going to take this finalizer off: its keeper is known not to run; or is not seen to run, and
+    has had its time. A run of ours is no controller, and those of Kubernetes come back.
+    """
+    kept = keeper(world, item, finalizer)
+    if finalizer == HOLD or kept.builtin or kept.alive is Liveness.ALIVE:
+        return False
+    waited = seconds_since(world.now, item.meta.deletion_timestamp) or 0.0
+    return (kept.alive is Liveness.DEAD and not kept.guessed) or waited >= PATIENCE_SECONDS
+
+
+def _score(row: Row, workload: Item, finalizer: str) -> int:
+    """How well a workload fits a row; 0: not at all. Below 4 it is a guess."""
+    name, namespace = workload.meta.name, workload.meta.namespace
+    at_home = namespace in row.namespaces
+    labelled = any(workload.meta.labels.get(key) == value for key, value in row.labels)
+    exact = name in row.workloads
+    alike = any(fnmatchcase(name, pattern) for pattern in row.workloads if "*" in pattern)
+    if exact and (at_home or labelled or name not in traces.UNSPECIFIC):
+        return 8 + 2 * at_home + labelled
+    if labelled:
+        return 4 + 2 * at_home + alike
+    if not alike:
+        return 0
+    driver = finalizer.partition("/")[2] if row.patterns[0].endswith("/*") else ""
+    shared = any(word in name.split("-") for word in driver.split("-") if len(word) > 2 and word != "csi")
+    return 1 + at_home + shared

@@ -1,0 +1,52 @@
+"""What will probably stand in the way of a teardown, said before anything is done.
+
+`predict` decides from a world, without I/O: what it has to know it asks through the world. A family of hazards is one
+file. A hazard that blocks is a reason not to begin (``plan`` ends with exit code 1); the others are worth knowing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.hazards import (
+    admission,
+    keepers,
+    notes,
+    owners,
+    permissions,
+    protection,
+    references,
+    unseen,
+)
+from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.planning.in_full import HAZARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pilotage.teardown.planning.ledger import Ledger
+    from pilotage.teardown.snapshot.graph import Graph
+    from pilotage.teardown.snapshot.world import World
+
+__all__ = ["FULL", "Code", "Hazard", "predict"]
+
+FULL = HAZARDS
+"""What has to be read in full besides what the relations need."""
+
+_FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (
+    keepers.hazards,
+    permissions.hazards,
+    admission.hazards,
+    protection.hazards,
+    references.hazards,
+    owners.hazards,
+    unseen.hazards,
+    notes.hazards,
+)
+
+
+def predict(world: World, graph: Graph, ledger: Ledger) -> list[Hazard]:
+    """All hazards of a teardown, those that block first. Drive it with `asking.settle`: it asks, up to three rounds."""
+    outlook = Outlook(world, graph, ledger)
+    found = [hazard for family in _FAMILIES for hazard in family(outlook)]
+    return sorted(dict.fromkeys(found), key=lambda hazard: not hazard.blocks)

@@ -1,0 +1,158 @@
+"""Finalizers and their keepers: those that do not run, and those that go before their objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.finalizer_owners import Keepers, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
+from pilotage.teardown.diagnosis.hazards.model import Code, Group, Hazard, Outlook
+from pilotage.teardown.diagnosis.remedies import place
+from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.planning.phases import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.snapshot.world import GroupKind, Item, World
+
+LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
+
+
+def hazards(outlook: Outlook) -> Iterator[Hazard]:
+    """Each finalizer of each kind once: alike objects have the same keeper."""
+    keepers = Keepers(outlook.world)
+    for (_, finalizer), group in _finalizers(outlook.going.values()).items():
+        keeper = keepers.of(group.example, finalizer)
+        if finalizer == LOAD_BALANCER:
+            yield from _load_balancer(keeper, group)
+        elif keeper.alive is Liveness.DEAD:
+            yield _dead(keeper, group)
+        elif keeper.workload is not None and _ends_before(outlook, keeper.workload, group.example):
+            yield _ends_first(keeper, group)
+        elif keeper.alive is Liveness.UNKNOWN:
+            yield _unknown(keeper, group, everywhere=keepers.looked_everywhere)
+    if any(item.group_kind in WORKLOADS for item in outlook.going.values()):
+        staying = (item for item in outlook.world if not outlook.goes(item) or item.terminating)
+        for (_, finalizer), group in _finalizers(item for item in staying if item.uid not in outlook.going).items():
+            keeper = keepers.of(group.example, finalizer)
+            if keeper.workload is not None and keeper.workload.uid in outlook.going:
+                yield _left_without(keeper, group)
+
+
+def others_matter(world: World) -> bool:
+    """Whether what runs in other namespaces than those of a world has to be seen, to tell who keeps what in it.
+
+    Finalizers here are mostly kept there. And what is there may seem to be kept by something here, as long as nobody
+    has looked for its real keeper.
+    """
+    if not world.namespaces or not any(item.meta.finalizers for item in world):
+        return False
+    if _finalizers(item for item in world if item.meta.namespace in world.namespaces):
+        return True
+    keepers = Keepers(world)
+    return any(keepers.of(group.example, finalizer).workload for (_, finalizer), group in _finalizers(world).items())
+
+
+def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Group]:
+    """The finalizers that somebody besides Kubernetes itself and us has to remove, with an object for each.
+
+    One that is in the table has the same keeper on all kinds; of others each kind may have its own.
+    """
+    found: dict[tuple[GroupKind | None, str], Group] = {}
+    for item in items:
+        for finalizer in item.meta.finalizers:
+            row = find_row(finalizer) if finalizer != HOLD else None
+            if finalizer == HOLD or (row is not None and row.builtin):
+                continue
+            key = None if row else item.group_kind, finalizer
+            known = found.get(key)
+            found[key] = Group(item, 1) if known is None else known._replace(size=known.size + 1)
+    return found
+
+
+def _ends_before(outlook: Outlook, workload: Item, item: Item) -> bool:
+    """Whether the keeper is on its way out while the object still waits for it.
+
+    Where both are in the ledger and stand, the order sees to it. A namespace that is already being deleted takes its
+    pods first, whatever the order.
+    """
+    if workload.terminating:
+        return True
+    namespace = outlook.world.find("", "Namespace", "", workload.meta.namespace)
+    return namespace is not None and namespace.terminating and HOLD not in item.meta.finalizers
+
+
+def _who(keeper: Keeper) -> str:
+    name = keeper.who or "its controller"
+    return f"{name} ({keeper.workload})" if keeper.workload and str(keeper.workload) != name else name
+
+
+def _dead(keeper: Keeper, group: Group) -> Hazard:
+    target = keeper.workload
+    look = f"kubectl describe {place(target)}" if target else f"pilotage why {place(group.example)}"
+    return Hazard(
+        Code.KEEPER_DEAD,
+        group.example,
+        f"will hang on finalizer {keeper.finalizer}{_more(group)}: {_who(keeper)} does not run"
+        + (f", {keeper.trouble}" if keeper.trouble else ""),
+        not keeper.guessed,
+        f"Bring it back first: {look}",
+        keeper.evidence,
+    )
+
+
+def _ends_first(keeper: Keeper, group: Group) -> Hazard:
+    return Hazard(
+        Code.KEEPER_GOES_FIRST,
+        keeper.workload or group.example,
+        f"is being deleted before {group}, whose finalizer {keeper.finalizer} only it removes",
+        True,
+        "Run it somewhere else, or once more, until these are gone.",
+        keeper.evidence,
+    )
+
+
+def _left_without(keeper: Keeper, group: Group) -> Hazard:
+    assert keeper.workload is not None
+    return Hazard(
+        Code.KEEPER_GOES_FIRST,
+        keeper.workload,
+        f"goes, and {group} stay{'s' * (group.size == 1)}, whose finalizer {keeper.finalizer} only it removes: "
+        "nobody can delete what stays afterwards",
+        not keeper.guessed,
+        f"Delete {place(group.example)}{' and the others' * (group.size > 1)} in the same teardown, or before.",
+        keeper.evidence,
+    )
+
+
+def _unknown(keeper: Keeper, group: Group, *, everywhere: bool) -> Hazard:
+    who = f"whether {_who(keeper)} runs could not be seen" if keeper.who else "nobody was found who would remove it"
+    if not everywhere and keeper.workload is None:
+        who += " (other namespaces were not looked at)"
+    return Hazard(
+        Code.KEEPER_UNKNOWN,
+        group.example,
+        f"waits for finalizer {keeper.finalizer}{_more(group)}, and {who}",
+        False,
+        "Make sure that its controller runs, here or elsewhere.",
+        keeper.evidence,
+    )
+
+
+def _load_balancer(keeper: Keeper, group: Group) -> Iterator[Hazard]:
+    if keeper.alive is not Liveness.ALIVE:
+        yield Hazard(
+            Code.LOAD_BALANCER_UNKEPT,
+            group.example,
+            f"has a load balancer of the cloud{_more(group)}, and no cloud controller was seen to run "
+            "that would give it back",
+            keeper.alive is Liveness.DEAD,
+            "Make sure that the cloud's controller runs; on some clouds it runs where nobody can see it.",
+            keeper.evidence,
+        )
+
+
+def _more(group: Group) -> str:
+    return f" (and {group.size - 1} more like it)" if group.size > 1 else ""

@@ -1,0 +1,106 @@
+"""What protects objects: usages, pods that mount a claim. And what only seems to: disruption budgets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.remedies import place
+from pilotage.teardown.snapshot.graph import Relation
+from pilotage.teardown.snapshot.world import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.snapshot.world import Item
+
+OURS = "pilotage.dev"
+IN_USE = "crossplane.io/in-use"
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+POD = GroupKind("", "Pod")
+_USAGES = ("Usage", "ClusterUsage")
+
+
+def hazards(outlook: Outlook) -> Iterator[Hazard]:
+    """What keeps the members of a ledger, or is thought to."""
+    budgets: dict[str, Item] = {}
+    used: set[str] = set()
+    for item in outlook.going.values():
+        for edge in outlook.graph.into(item.uid):
+            source = edge.source
+            if edge.relation is not Relation.PROTECTS:
+                continue
+            if source.group_kind == BUDGET:
+                budgets[source.uid] = source
+            elif source.resource.kind in _USAGES and _can_protect(source, item):
+                used.add(item.uid)
+                if not outlook.goes(source):
+                    yield _in_use(source, item)
+        if item.meta.labels.get(IN_USE) == "true" and item.uid not in used:
+            yield _labelled(item)
+        if item.group_kind == CLAIM:
+            yield from _claim(outlook, item)
+    for budget in budgets.values():
+        yield Hazard(
+            Code.BUDGET_IGNORED,
+            budget,
+            "guards pods that go against evictions only: their delete does not ask it",
+            False,
+            "",
+        )
+
+
+def _can_protect(usage: Item, item: Item) -> bool:
+    """Crossplane's ClusterUsage cannot protect what is in a namespace, whatever it says."""
+    return usage.resource.group == OURS or usage.resource.kind != "ClusterUsage" or not item.meta.namespace
+
+
+def _in_use(usage: Item, item: Item) -> Hazard:
+    return Hazard(
+        Code.IN_USE,
+        usage,
+        f"protects {item}: its delete is refused while this usage exists",
+        True,
+        f"Delete what uses it first, or the usage, if it is not in use any more: kubectl delete {place(usage)}",
+        (f"it has the label {IN_USE}",) if item.meta.labels.get(IN_USE) == "true" else (),
+    )
+
+
+def _labelled(item: Item) -> Hazard:
+    """Crossplane checks the delete of whatever has its label. Where no usage stands behind it, the delete passes."""
+    words = f"has the label {IN_USE}, so that its delete is checked; no usage that protects it was seen"
+    return Hazard(Code.IN_USE, item, words, False, "")
+
+
+def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
+    """A claim that a pod mounts waits for that pod; one that only a template names does not."""
+    for edge in outlook.graph.into(claim.uid):
+        source = edge.source
+        if edge.relation is not Relation.MOUNTS or outlook.goes(source):
+            continue
+        pods = [source] if source.group_kind == POD else _pods_of(outlook, source)
+        if pods:
+            yield Hazard(
+                Code.CLAIM_IN_USE,
+                claim,
+                f"stays until no pod mounts it, and {pods[0]} stays"
+                + (f" ({source} runs it)" * (pods[0] is not source)),
+                True,
+                f"Take {place(source)} down as well, or keep the claim.",
+                (f"{source} mounts it ({edge.field})",),
+            )
+
+
+def _pods_of(outlook: Outlook, workload: Item) -> list[Item]:
+    """The pods below a workload that stay."""
+    found, open_, seen = [], [workload], {workload.uid}
+    while open_:
+        for child in outlook.world.children(open_.pop().uid):
+            if child.uid in seen:
+                continue
+            seen.add(child.uid)
+            if child.group_kind == POD and not outlook.goes(child):
+                found.append(child)
+            open_.append(child)
+    return found

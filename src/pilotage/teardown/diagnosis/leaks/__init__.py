@@ -1,0 +1,44 @@
+"""What was left behind: objects that nobody will ever clean up, and references to what is not there.
+
+`find_leaks` decides from a world, without I/O. A family of leaks is one file. A false alarm is worse than a miss: what
+is younger than a minute, or being deleted, is in progress; what could not be read is unknown, and unknown is not gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
+from pilotage.teardown.diagnosis.leaks.looking import Looking
+from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
+from pilotage.teardown.diagnosis.leaks.receipts import LeftOver, left_over
+from pilotage.teardown.snapshot.world import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pilotage.teardown.snapshot.graph import Graph
+    from pilotage.teardown.snapshot.world import World
+
+__all__ = ["FULL", "Code", "Leak", "LeftOver", "Severity", "find_leaks", "left_over"]
+
+FULL: frozenset[GroupKind] = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice")})
+"""What has to be read in full besides what the relations need."""
+
+_FAMILIES: tuple[Callable[[Looking], Iterator[Leak]], ...] = (
+    holds.leaks,
+    owners.leaks,
+    traffic.leaks,
+    orphans.leaks,
+    idle.leaks,
+    storage.leaks,
+)
+
+
+def find_leaks(world: World, graph: Graph) -> list[Leak]:
+    """All leaks that this world shows, the worst first. It must hold all kinds that are served (`gather` without
+    `kinds`), or be a dump: else a kind that was left out could be taken for one that is not served.
+    """
+    looking = Looking(world, graph)
+    found = {leak.key: leak for family in _FAMILIES for leak in family(looking)}
+    return sorted(found.values(), key=lambda leak: (leak.severity.rank, *leak.subject.name, leak.code))

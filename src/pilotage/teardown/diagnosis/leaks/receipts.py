@@ -1,0 +1,61 @@
+"""What a receipt says should be gone, and is there; and what its objects owned, and stayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.snapshot.world import State
+
+if TYPE_CHECKING:
+    from pilotage.teardown.planning.ledger import Ledger
+    from pilotage.teardown.snapshot.world import World
+
+
+class LeftOver(NamedTuple):
+    """What lives on of a ledger."""
+
+    leaks: list[Leak]
+    unread: dict[str, str]
+    """Objects of it, by name, that could not be read, with why: these may live on, too."""
+
+
+def left_over(world: World, ledger: Ledger) -> LeftOver:
+    """Compare a ledger with a world. Objects are told apart by uid: a successor of the same name is none of ours."""
+    leaks: list[Leak] = []
+    unread: dict[str, str] = {}
+    known = {entry.uid for entry in ledger.entries}
+    for entry in ledger.going:
+        name = entry.full_name
+        state = world.state(name, entry.uid)
+        if state is State.UNKNOWN:
+            unread[str(entry)] = world.problem(name.group, name.kind, name.namespace)
+        item = world.get(entry.uid)
+        if item is not None:
+            leaving = ", though its deletion has begun" if item.terminating else ""
+            leaks.append(
+                Leak(
+                    Code.LIVES_ON,
+                    item,
+                    f"stands in the receipt as something to go ({entry.reason}), and is still there{leaving}",
+                    Severity.MEDIUM,
+                    "It was meant to be gone.",
+                    f"pilotage why {delete(item).removeprefix('pilotage delete ')}" if leaving else delete(item),
+                    "Says what it waits for." if leaving else "Deletes it, with what it owns.",
+                )
+            )
+        for child in world.children(entry.uid):
+            if child.uid not in known and not child.terminating and item is None and state is not State.UNKNOWN:
+                known.add(child.uid)
+                leaks.append(
+                    Leak(
+                        Code.OWNED_BY_THE_GONE,
+                        child,
+                        f"is owned by {entry}, which the receipt took down, and stands in no ledger",
+                        Severity.MEDIUM,
+                        "It was made, or found, too late to go along.",
+                        delete(child),
+                        "Deletes it, with what it owns.",
+                    )
+                )
+    return LeftOver(leaks, unread)

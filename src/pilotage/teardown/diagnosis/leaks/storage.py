@@ -1,0 +1,93 @@
+"""Volumes whose claim is gone, and attachments to nodes that are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
+from pilotage.teardown.diagnosis.remedies import place
+from pilotage.teardown.snapshot.fields import seconds_since, span, text
+from pilotage.teardown.snapshot.world import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.kube import Json
+    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.snapshot.world import Item
+
+RECLAIM_SECONDS = 300
+"""How long the storage behind a released volume may take to be deleted."""
+
+
+def leaks(looking: Looking) -> Iterator[Leak]:
+    """Storage that nobody uses, and is kept."""
+    for item in looking.of("", "PersistentVolume"):
+        yield from _volume(looking, item, looking.world.body(item) or {})
+    for item in looking.of("storage.k8s.io", "VolumeAttachment"):
+        yield from _attachment(looking, item, looking.world.body(item) or {})
+
+
+def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
+    claim = Name(
+        "",
+        "PersistentVolumeClaim",
+        text(body, "spec", "claimRef", "namespace"),
+        text(body, "spec", "claimRef", "name"),
+    )
+    phase = text(body, "status", "phase")
+    released = seconds_since(looking.world.now, text(body, "status", "lastPhaseTransitionTime"))
+    since = f" for {span(released)}" if released is not None else ""
+    if phase == "Failed":
+        yield Leak(
+            Code.VOLUME_FAILED,
+            item,
+            f"could not be reclaimed{since}: {text(body, 'status', 'message') or 'it gives no reason'}",
+            Severity.MEDIUM,
+            "The storage behind it is kept, and paid for.",
+            f"kubectl describe {place(item)}",
+            "Mend what it says. Deleting the record alone leaves the storage behind it, out of sight.",
+            (f"its claim was {claim}",),
+            claim,
+        )
+    elif phase == "Released" and text(body, "spec", "persistentVolumeReclaimPolicy") == "Retain":
+        yield Leak(
+            Code.VOLUME_RELEASED,
+            item,
+            f"is released{since} and kept by its reclaim policy Retain: its claim is gone",
+            Severity.MEDIUM,
+            "The storage behind it is kept, and paid for.",
+            f"kubectl delete {place(item)}",
+            "The record goes; THE STORAGE BEHIND IT STAYS until it is deleted where it is. Save its data first.",
+            (f"its claim was {claim}",),
+            claim,
+        )
+    elif phase == "Released" and released is not None and released >= RECLAIM_SECONDS:
+        yield Leak(
+            Code.VOLUME_RELEASED,
+            item,
+            f"is released{since}, and its storage has not been deleted, though its reclaim policy says so",
+            Severity.MEDIUM,
+            "The storage behind it is kept, and paid for.",
+            f"kubectl describe {place(item)}",
+            "Find out why its provisioner does not delete it; then it goes by itself.",
+            (f"its claim was {claim}",),
+            claim,
+        )
+
+
+def _attachment(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
+    node = Name("", "Node", "", text(body, "spec", "nodeName"))
+    if node.name and looking.gone(node):
+        volume = text(body, "spec", "source", "persistentVolumeName")
+        yield Leak(
+            Code.ATTACHED_TO_GONE_NODE,
+            item,
+            f"says that {f'volume {volume}' if volume else 'a volume'} is attached to {node}, which does not exist",
+            Severity.HIGH,
+            "The volume can be attached to no other node, and pods that need it do not start.",
+            f"kubectl delete {place(item)}",
+            "The attacher detaches the volume. Make sure that the machine is off: if it still writes, data is damaged.",
+            (),
+            node,
+        )

@@ -1,0 +1,102 @@
+"""Traffic that is sent to nobody: slices without their Service or with pods that are gone, routes without a backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.remedies import place
+from pilotage.teardown.snapshot.fields import entries, mapping, text
+from pilotage.teardown.snapshot.graph import Relation
+from pilotage.teardown.snapshot.world import GroupKind, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.snapshot.world import Item
+
+SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
+SERVICE_NAME = "kubernetes.io/service-name"
+_MESH = "networking.istio.io"
+_WEIGHTLESS = "(weight 0)"
+
+
+def leaks(looking: Looking) -> Iterator[Leak]:
+    """Slices first, then routes."""
+    for item in looking.of(*SLICE):
+        leak = _without_service(looking, item) or _with_gone_pods(looking, item)
+        if leak:
+            yield leak
+    yield from _routes(looking)
+
+
+def _without_service(looking: Looking, item: Item) -> Leak | None:
+    """Slices that a controller made have an owner, and are its: this is about those that were made by hand."""
+    service = item.meta.labels.get(SERVICE_NAME)
+    if not service or item.meta.owner_references:
+        return None
+    name = Name("", "Service", item.meta.namespace, service)
+    if not looking.gone(name):
+        return None
+    return Leak(
+        Code.SLICE_WITHOUT_SERVICE,
+        item,
+        f"belongs to {name}, which does not exist: a Service of that name would send traffic to its addresses",
+        Severity.MEDIUM,
+        "A Service that is made under that name later sends requests to these addresses.",
+        delete(item),
+        "Deletes the slice. Nothing uses it while its Service is not there.",
+        (f"its label {SERVICE_NAME} is {service}, and it has no owner",),
+        name,
+    )
+
+
+def _with_gone_pods(looking: Looking, item: Item) -> Leak | None:
+    """Addresses that are said to be ready, of pods that are gone: somebody else may have the address by now."""
+    body = looking.world.body(item)
+    gone = []
+    for endpoint in entries(body, "endpoints"):
+        target = mapping(endpoint, "targetRef")
+        if text(target, "kind") != "Pod" or mapping(endpoint, "conditions").get("ready") is False:
+            continue
+        namespace = text(target, "namespace") or item.meta.namespace
+        uid = text(target, "uid")
+        same = looking.world.get(uid) if uid else looking.world.find("", "Pod", namespace, text(target, "name"))
+        if same is None and looking.read(("", "Pod"), namespace):
+            gone.append(text(target, "name"))
+    if not gone:
+        return None
+    names = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+    return Leak(
+        Code.SLICE_WITH_GONE_PODS,
+        item,
+        f"sends traffic to the addresses of pods that are gone: {names}",
+        Severity.HIGH,
+        "Requests to these addresses fail, or reach whoever has them now.",
+        f"kubectl edit {place(item)}",
+        "Take these endpoints out. Where a controller keeps the slice, find out why it does not: it should have.",
+        (f"{len(gone)} of {len(entries(body, 'endpoints'))} endpoints name a pod that is not there",),
+    )
+
+
+def _routes(looking: Looking) -> Iterator[Leak]:
+    for edge in looking.pointing_at_nothing(Relation.ROUTES_TO):
+        source = edge.source
+        if source.group_kind == SLICE or _WEIGHTLESS in edge.field:
+            continue
+        if source.resource.group == _MESH and looking.world.of(_MESH, "ServiceEntry"):
+            continue  # a host may be one of these
+        others = [each for each in looking.graph.out_of(source.uid) if each.relation is Relation.ROUTES_TO]
+        alone = all(each.target is None for each in others)
+        yield Leak(
+            Code.ROUTE_TO_NOTHING,
+            source,
+            f"routes to {edge.name}, which does not exist",
+            Severity.HIGH,
+            "Requests that it sends there fail." if alone else "Its share of the requests fails.",
+            delete(source) if alone else f"kubectl edit {place(source)}",
+            "Deletes the route, which leads nowhere." if alone else f"Take {edge.field} out; its other backends stay.",
+            (f"it stands in {edge.field}",),
+            edge.name,
+        )

@@ -1,0 +1,119 @@
+"""How harmful a remedy is, and the remedies that more than one family of causes offers.
+
+Remedies are shown from the least destructive up. Removing a finalizer is always the last: whoever put it there wanted
+to do something first, and that is then never done.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.why.model import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pilotage.kube import Resource
+    from pilotage.teardown.snapshot.world import Item, Name
+
+LOOK = 0
+"""Nothing is changed."""
+REPAIR = 1
+"""What is broken gets mended, and the deletion finishes by itself."""
+REDRIVE = 2
+"""A delete that was already asked for is sent again."""
+EDIT = 3
+"""Another object is changed, such as an owner reference or a spec."""
+DELETE = 5
+"""Another object is deleted."""
+UNGUARD = 7
+"""Something that protects others as well is taken away, such as a webhook configuration."""
+FORCE = 9
+"""The record goes, and what it stands for may live on."""
+STRIP = 10
+"""A finalizer of somebody else is removed."""
+
+STRIP_FINALIZER = "strip-finalizer"
+REDRIVE_FOREGROUND = "redrive-foreground"
+REPLAY_DELETE = "replay-delete"
+
+
+def place(item: Item) -> str:
+    """The object as a person types it: kind and name with its namespace, the group where the kind is not a core one.
+
+    Quoted for a shell: in a dump a name can be anything, and commands are there to be copied.
+    """
+    return spelled(item.resource, item.name)
+
+
+def spelled(resource: Resource, name: Name) -> str:
+    """The same, of what may be gone."""
+    group = resource.group
+    kind = resource.kind.lower()
+    word = kind if not group or "." not in group or group.endswith(".k8s.io") else f"{resource.plural}.{group}"
+    return quote(f"{word}/{name.name}") + (f" -n {quote(name.namespace)}" if name.namespace else "")
+
+
+def strip_command(where: str, finalizer: str) -> str:
+    """What to type to remove a finalizer from an object."""
+    return f"pilotage why {where} --fix={STRIP_FINALIZER} --finalizer {quote(finalizer)}"
+
+
+def look_at(item: Item, title: str, effect: str) -> Remedy:
+    """Let a person look, who then knows what to mend."""
+    return Remedy("", title, f"kubectl describe {place(item)}", effect, LOOK, item)
+
+
+def redrive_foreground(item: Item) -> Remedy:
+    """Send the delete again, in the background: the API drops the finalizer of the foreground deletion by itself."""
+    return Remedy(
+        REDRIVE_FOREGROUND,
+        "Send the delete again, in the background",
+        f"pilotage why {place(item)} --fix={REDRIVE_FOREGROUND}",
+        "The server drops foregroundDeletion by itself; what it owns is collected afterwards. Nothing leaks.",
+        REDRIVE,
+        item,
+    )
+
+
+def replay_delete(item: Item) -> Remedy:
+    """Send the delete of a dependent again, which the garbage collector gave up on for the time being."""
+    return Remedy(
+        REPLAY_DELETE,
+        f"Send the delete of {item} again",
+        f"pilotage why {place(item)} --fix={REPLAY_DELETE}",
+        "The garbage collector waits up to 17 minutes before it tries again. Nothing leaks.",
+        REDRIVE,
+        item,
+    )
+
+
+def delete_together(items: Sequence[Item]) -> Remedy:
+    """Take down objects that wait for each other, so that none has to be gone before another."""
+    namespaces = {item.meta.namespace for item in items} - {""}
+    if len(namespaces) > 1:  # a command has one -n, and waits for the end of what it was given
+        return look_at(items[0], "See which of them can do without the others, and let go of that", "Nothing changes.")
+    words = [spelled(item.resource, item.name._replace(namespace="")) for item in items]
+    words += (f"-n {quote(namespace)}" for namespace in namespaces)
+    return Remedy(
+        "",
+        "Delete them together",
+        f"pilotage delete {' '.join(words)}",
+        "Each is deleted in the background, with what it owns, so that none waits for another. Nothing leaks.",
+        REDRIVE if all(item.terminating for item in items) else DELETE,
+        items[0],
+    )
+
+
+def strip_finalizer(item: Item, finalizer: str, leaks: str) -> Remedy:
+    """Remove a finalizer of somebody else: the last resort."""
+    return Remedy(
+        STRIP_FINALIZER,
+        "Remove the finalizer",
+        strip_command(place(item), finalizer),
+        f"LEAKS: {leaks}",
+        STRIP,
+        item,
+        finalizer,
+    )

@@ -1,0 +1,123 @@
+"""What a controller says about its trouble with an object: in the object's conditions, and in Events about it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.teardown.snapshot.fields import entries, moment, text
+from pilotage.teardown.snapshot.questions import EventsAbout
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+
+    from pilotage.kube import Json
+    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.snapshot.world import Item
+
+_TROUBLE = re.compile(
+    r"error|fail|cannot|can't|could not|unable|denied|forbidden|refused|time[ds]? ?out|deadline|invalid|not allowed"
+    r"|in use|conflict|reject",
+    re.IGNORECASE,
+)
+_GOOD_WHEN_FALSE = re.compile(r"error|fail|degraded|stalled|blocked|problem|pressure|conflict", re.IGNORECASE)
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'
+    r'(?: in API group "(?P<group>[^"]*)")?(?: in the namespace "(?P<namespace>[^"]+)")?'
+)
+_LENGTH_MAX = 300
+_BYSTANDERS = frozenset({"garbage-collector-controller", "default-scheduler", "kubelet", "node-controller"})
+"""They say things about many objects, and keep no finalizer that others would ask about."""
+
+
+class Complaint(NamedTuple):
+    """One of them. `fresh`: it was said after the deletion was asked for."""
+
+    source: str
+    """Where it stands: ``condition Ready``, ``Event FailedCleanup of acme-operator``."""
+    message: str
+    when: str
+    fresh: bool
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.message}"
+
+
+class Refusal(NamedTuple):
+    """What the API server refused to somebody, as its message says."""
+
+    user: str
+    verb: str
+    group: str
+    plural: str
+    subresource: str
+    namespace: str
+
+    def __str__(self) -> str:
+        what = f"{self.plural}.{self.group}" if self.group else self.plural
+        what += f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {what}" + (
+            f" in namespace {self.namespace}" if self.namespace else " in the whole cluster"
+        )
+
+
+def complaints(context: Context, item: Item) -> list[Complaint]:
+    """What was said about this object, the newest of each kind of source first those after its deletion."""
+    found = [*_from_events(context, item), *_from_conditions(context, item)]
+    return sorted(found, key=lambda complaint: not complaint.fresh)
+
+
+def refusal_in(message: str) -> Refusal | None:
+    """Who may not do what, if the message is the API server's word on that."""
+    match = _FORBIDDEN.search(message)
+    if match is None:
+        return None
+    plural, _, subresource = match["resource"].partition("/")
+    return Refusal(match["user"], match["verb"], match["group"] or "", plural, subresource, match["namespace"] or "")
+
+
+def _from_conditions(context: Context, item: Item) -> Iterator[Complaint]:
+    body = context.body(item)
+    deleted = context.deleted_at(item)
+    for condition in entries(body, "status", "conditions"):
+        type_, message = text(condition, "type"), text(condition, "message")
+        reason = text(condition, "reason")
+        healthy = "False" if _GOOD_WHEN_FALSE.search(type_) else "True"
+        if text(condition, "status") in (healthy, "") or not _TROUBLE.search(f"{reason} {message}"):
+            continue
+        when = text(condition, "lastTransitionTime")
+        yield Complaint(f"condition {type_}", _short(message or reason), when, _not_before(moment(when), deleted))
+
+
+def _from_events(context: Context, item: Item) -> Iterator[Complaint]:
+    """Warnings since the deletion was asked for; older ones are about something else."""
+    answer = context.world.ask(EventsAbout(item.uid))
+    deleted = context.deleted_at(item)
+    seen: set[str] = set()
+    for event in reversed(answer.items if answer else _in_world(context, item)):
+        when = text(event, "lastTimestamp") or text(event, "eventTime") or text(event, "metadata", "creationTimestamp")
+        message = _short(text(event, "message") or text(event, "note"))
+        if text(event, "type") != "Warning" or message in seen or not _not_before(moment(when), deleted):
+            continue
+        seen.add(message)
+        who = text(event, "source", "component") or text(event, "reportingComponent")
+        if who in _BYSTANDERS:
+            continue
+        source = f"Event {text(event, 'reason')}" + (f" of {who}" if who else "")
+        yield Complaint(source, message, when, fresh=True)
+
+
+def _in_world(context: Context, item: Item) -> tuple[Json, ...]:
+    """A dump may hold Events as objects."""
+    events = (each.read() for each in context.world.of("", "Event", item.meta.namespace))
+    return tuple(each for each in events if text(each, "involvedObject", "uid") == item.uid)
+
+
+def _not_before(when: dt.datetime | None, deleted: dt.datetime | None) -> bool:
+    return when is not None and (deleted is None or when >= deleted)
+
+
+def _short(message: str) -> str:
+    message = " ".join(message.split())
+    return message if len(message) <= _LENGTH_MAX else f"{message[: _LENGTH_MAX - 1]}…"

@@ -1,0 +1,121 @@
+"""From an object to an explanation: all causes, the verdict, what still serves, and what could not be read.
+
+It never fails, whatever the world holds, and always ends in a cause, in "not stuck", or in "unknown" with what could
+not be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, Context, roots_of
+from pilotage.teardown.diagnosis.why.families import FAMILIES
+from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Verdict
+from pilotage.teardown.snapshot.fields import seconds_since, span
+from pilotage.teardown.snapshot.world import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pilotage.teardown.snapshot.graph import Edges
+    from pilotage.teardown.snapshot.world import Item, World
+
+SERVING = frozenset(
+    {
+        ("", "Pod"),
+        ("", "Service"),
+        ("apps", "DaemonSet"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("argoproj.io", "Rollout"),
+        ("gateway.networking.k8s.io", "GRPCRoute"),
+        ("gateway.networking.k8s.io", "HTTPRoute"),
+        ("networking.istio.io", "VirtualService"),
+        ("networking.k8s.io", "Ingress"),
+        ("pilotage.dev", "GatewayRoute"),
+        ("pilotage.dev", "HostProcess"),
+        ("projectcontour.io", "HTTPProxy"),
+        ("serving.knative.dev", "Service"),
+    }
+)
+"""Kinds that run something, or bring traffic to it."""
+SERVING_MAX = 200
+
+
+def explain(world: World, graph: Edges, item: Item) -> Explanation:
+    """Why this object does not go away. Asks the world for what it lacks: call it again once that is answered."""
+    item = world.get(item.uid) or item
+    context = Context(world, graph, FAMILIES)
+    causes = context.causes_of(item)
+    state = world.state(item.name, item.uid)
+    if state in (State.GONE, State.FOREIGN):
+        return Explanation(item, Verdict.NOT_STUCK, "is gone", causes, unread=context.all_unread)
+    verdict = _verdict(context, item, causes)
+    serving = tuple(still_serving(world, item)) if item.terminating else ()
+    return Explanation(item, verdict, _headline(context, item, verdict, causes), causes, serving, context.all_unread)
+
+
+def still_serving(world: World, item: Item) -> Iterator[Item]:
+    """What still takes traffic or runs below an object that is being deleted: by ownership, or in the namespace."""
+    below: Iterable[Item]
+    if item.group_kind == ("", "Namespace"):
+        below = (each for each in world if each.meta.namespace == item.meta.name)
+    else:
+        below = _descendants(world, item)
+    found = 0
+    for each in below:
+        if each.group_kind in SERVING and not each.terminating and found < SERVING_MAX:
+            found += 1
+            yield each
+
+
+def _descendants(world: World, item: Item) -> Iterator[Item]:
+    seen = {item.uid}
+    open_ = [item]
+    while open_:
+        for child in world.children(open_.pop().uid):
+            if child.uid not in seen:
+                seen.add(child.uid)
+                open_.append(child)
+                yield child
+
+
+def _verdict(context: Context, item: Item, causes: tuple[Cause, ...]) -> Verdict:
+    codes = {root.code for root in roots_of(causes)}
+    if codes - NOTES - UNCERTAIN:
+        return Verdict.STUCK
+    if codes & UNCERTAIN:
+        return Verdict.UNKNOWN
+    if (
+        codes
+        or not item.terminating
+        or context.deleted_seconds_ago(item) < COLLECTOR_SECONDS + _grace_left(context, item)
+    ):
+        return Verdict.NOT_STUCK
+    return Verdict.UNKNOWN
+
+
+def _grace_left(context: Context, item: Item) -> float:
+    """Seconds until its grace ends; 0 where that is over, or where it has none."""
+    since = seconds_since(context.now, item.meta.deletion_timestamp)
+    return 0.0 if since is None else max(0.0, -since)
+
+
+def _headline(context: Context, item: Item, verdict: Verdict, causes: tuple[Cause, ...]) -> str:
+    if not item.terminating:
+        if verdict is Verdict.STUCK:
+            stays = all(root.code in NOTES | UNCERTAIN | STAYS for root in roots_of(causes))
+            return "present; nothing collects it" if stays else "present; a delete would not go through"
+        return "is not being deleted"
+    left = _grace_left(context, item)
+    if verdict is Verdict.NOT_STUCK and left > 0:
+        return f"not stuck: {span(left)} of grace left"
+    text = f"terminating for {span(context.deleted_seconds_ago(item))}"
+    if "foregroundDeletion" in item.meta.finalizers:
+        text += " (foreground)"
+    if verdict is Verdict.NOT_STUCK:
+        return f"{text}, not stuck"
+    if verdict is Verdict.UNKNOWN and not causes:
+        return f"{text}; nothing that could be read holds it"
+    return text

@@ -1,0 +1,56 @@
+"""The families of causes: one file each, with one function, listed here.
+
+A family gets an object, terminating or not, and yields the causes that it knows. Of an object that is not being
+deleted it yields what a delete would run into (and what is worth knowing: a code in `codes.NOTES`). It does no I/O, has
+no clock, and asks through the context; what it could not see it notes with `context.unread`. Where its cause is about
+one finalizer of the object, it says so with ``context.claim(item, finalizer)``: `finalizers` is asked last, and speaks
+for those that nobody claimed.
+
+`namespaces` and `crds` and `owners` look further with ``context.causes_of(other)``: a dead APIService is found as the
+cause of a namespace's discovery failure by ``causes_of`` that APIService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pilotage.teardown.diagnosis.why.context import Context
+from pilotage.teardown.diagnosis.why.families import (
+    apiservices,
+    budgets,
+    crds,
+    fighting,
+    finalizers,
+    jobs,
+    namespaces,
+    owners,
+    permissions,
+    pods,
+    recreation,
+    services,
+    storage,
+    usages,
+    webhooks,
+)
+from pilotage.teardown.diagnosis.why.model import Cause
+from pilotage.teardown.snapshot.world import Item
+
+Family = Callable[[Context, Item], Iterator[Cause]]
+
+FAMILIES: tuple[Family, ...] = (
+    recreation.causes,
+    owners.causes,
+    namespaces.causes,
+    crds.causes,
+    permissions.causes,
+    webhooks.causes,
+    usages.causes,
+    apiservices.causes,
+    pods.causes,
+    storage.causes,
+    services.causes,
+    jobs.causes,
+    budgets.causes,
+    fighting.causes,
+    finalizers.causes,  # last: it speaks for the finalizers that nobody claimed
+)

@@ -1,0 +1,56 @@
+"""APIServices: an aggregated API that does not answer makes discovery fail, and no namespace is then proven empty."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.remedies import UNGUARD, look_at
+from pilotage.teardown.diagnosis.why.backends import behind
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.why.reading import condition, since
+from pilotage.teardown.snapshot.fields import mapping, text
+from pilotage.teardown.snapshot.world import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.snapshot.world import Item
+
+GROUP = "apiregistration.k8s.io"
+
+
+def causes(context: Context, item: Item) -> Iterator[Cause]:
+    """Why an APIService does not answer, and what that holds up."""
+    if item.group_kind != (GROUP, "APIService"):
+        return
+    body = context.body(item)
+    available = condition(body, "Available")
+    service = mapping(body, "spec", "service")
+    if text(available, "status") != "False" or not service:
+        return  # it answers; or it is served by the API server itself, as CRDs are
+    name = Name("", "Service", text(service, "namespace"), text(service, "name"))
+    root = behind(context.world, name)
+    words = ": ".join(filter(None, (text(available, "reason"), text(available, "message"))))
+    version = f"{text(body, 'spec', 'group')}/{text(body, 'spec', 'version')}"
+    yield Cause(
+        Code.APISERVICE_DEAD,
+        item,
+        f"does not answer: {version} cannot be read, and until it can no namespace is ever proven empty",
+        (f"Available is False{since(context.world, text(available, 'lastTransitionTime'))} ({words})",),
+        because=(root,) if root else (),
+        remedies=(
+            look_at(item, f"Bring {name} back", "The API answers, and namespaces go on by themselves. Nothing leaks."),
+            Remedy(
+                "",
+                "Take the APIService away, if nobody needs its API any more",
+                f"kubectl delete apiservice {quote(item.meta.name)}",
+                f"Discovery works again. The objects of {version} cannot be reached until it is installed again.",
+                UNGUARD,
+                item,
+            ),
+        ),
+        since=text(available, "lastTransitionTime"),
+    )

@@ -1,0 +1,274 @@
+"""Finalizers: who would have to remove one, whether they run, and what they say when they try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.finalizer_owners import Liveness
+from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, look_at, place
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.complaints import complaints, refusal_in
+from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS
+from pilotage.teardown.diagnosis.why.controllers import bring_back, do_its_work, grant, last_resort, read_log, restart
+from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.snapshot.fields import span
+from pilotage.teardown.snapshot.questions import MayThey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.diagnosis.why.complaints import Complaint, Refusal
+    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.snapshot.world import Item
+
+UNDER_WAY_SECONDS = 900
+"""A `pilotage delete` may be at work for so long: more than the time it has by default."""
+
+
+def causes(context: Context, item: Item) -> Iterator[Cause]:
+    """What each finalizer waits for that nobody else has explained; of an object that stays, those that would hang."""
+    for finalizer in dict.fromkeys(item.meta.finalizers):
+        if context.claimed(item, finalizer):
+            continue
+        if item.terminating:
+            yield waits_for(context, item, finalizer)
+        elif (keeper := context.keeper(item, finalizer)).alive is Liveness.DEAD or finalizer == HOLD:
+            yield Cause(
+                Code.FINALIZER,
+                item,
+                f"a delete would wait for finalizer {finalizer}",
+                because=(_kept_by(item, keeper, _root(context, item, keeper)),),
+            )
+
+
+def waits_for(context: Context, item: Item, finalizer: str) -> Cause:
+    """The chain for one finalizer of an object that is being deleted."""
+    keeper = context.keeper(item, finalizer)
+    root = _root(context, item, keeper)
+    step = root if root.code == Code.FINALIZER_UNCLAIMED else _kept_by(item, keeper, root)
+    return Cause(
+        Code.FINALIZER, item, f"waits for finalizer {finalizer}", because=(step,), since=item.meta.deletion_timestamp
+    )
+
+
+def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
+    if keeper.finalizer == HOLD:
+        return _unfinished(context, item, keeper)
+    if keeper.alive is Liveness.DEAD:
+        return _dead(context, item, keeper)
+    said = complaints(context, item)
+    for complaint in said:
+        if refusal := refusal_in(complaint.message):
+            return _forbidden(context, item, keeper, complaint, refusal)
+    if said and (said[0].fresh or not keeper.builtin):
+        return _erroring(item, keeper, said)
+    age = context.deleted_seconds_ago(item)
+    if keeper.alive is Liveness.ALIVE:
+        return _working(item, keeper, age) if age < PATIENCE_SECONDS else _silent(item, keeper, age)
+    if keeper.builtin or keeper.workload:
+        return _working(item, keeper, age) if age < PATIENCE_SECONDS and keeper.builtin else _unclear(item, keeper)
+    if context.world.namespaces or context.world.problem("apps", "Deployment"):
+        return _unclear(item, keeper)  # not found where nobody looked
+    return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
+
+
+def _kept_by(item: Item, keeper: Keeper, root: Cause) -> Cause:
+    workload = f"  {keeper.workload}" if keeper.workload else ""
+    likely = "probably kept by" if keeper.guessed else "kept by"
+    return Cause(
+        Code.FINALIZER_KEEPER,
+        keeper.workload or item,
+        f"{likely} {keeper.who or 'an unknown controller'}{workload}",
+        (f"Before it lets go, it {keeper.does}.",) if keeper.does else (),
+        confidence=Confidence.LOW if keeper.guessed else Confidence.HIGH,
+        because=(root,),
+    )
+
+
+# Root causes
+
+
+def _dead(context: Context, item: Item, keeper: Keeper) -> Cause:
+    if keeper.workload and keeper.workload.meta.namespace == item.meta.namespace and _namespace_goes(context, item):
+        return _went_first(item, keeper, keeper.workload)
+    return Cause(
+        Code.FINALIZER_CONTROLLER_DEAD,
+        keeper.workload or keeper.lease or item,
+        f"NOT RUNNING: {keeper.trouble}",
+        keeper.evidence,
+        remedies=(*bring_back(keeper), *do_its_work(context, item), *last_resort(item, keeper)),
+    )
+
+
+def _went_first(item: Item, keeper: Keeper, workload: Item) -> Cause:
+    """Nothing new is created in a namespace that is being deleted: a controller in there cannot be brought back."""
+    elsewhere = Remedy(
+        "",
+        f"Run {keeper.who} from another namespace until its objects are gone",
+        f"kubectl get {place(workload)} -o yaml",
+        "It finishes the deletions by itself, and the namespace goes. Nothing leaks.",
+        REPAIR,
+        workload,
+    )
+    return Cause(
+        Code.NAMESPACE_OPERATOR_INSIDE,
+        workload,
+        f"WENT FIRST: it lives in the namespace that is being deleted ({keeper.trouble}), and no pod can start there",
+        (*keeper.evidence, "Pods go first when a namespace is deleted, and none is created in it any more."),
+        remedies=(elsewhere, *last_resort(item, keeper)),
+    )
+
+
+def _forbidden(context: Context, item: Item, keeper: Keeper, complaint: Complaint, refusal: Refusal) -> Cause:
+    question = MayThey(
+        refusal.user, refusal.verb, refusal.group, refusal.plural, refusal.namespace, refusal.subresource
+    )
+    answer = context.world.ask(question)
+    confidence, now = Confidence.MEDIUM, ""
+    if answer is not None and answer.error_class is None:
+        confidence = Confidence.MEDIUM if answer.allowed else Confidence.HIGH
+        now = "It may by now: the controller tries again." if answer.allowed else "The server confirms that it may not."
+    permit = Remedy(
+        "",
+        f"Give {refusal.user} the permission",
+        grant(refusal),
+        "Its controller tries again and finishes the deletion by itself. Nothing leaks.",
+        REPAIR,
+        item,
+    )
+    return Cause(
+        Code.FINALIZER_CONTROLLER_FORBIDDEN,
+        keeper.workload or item,
+        f"FORBIDDEN: {refusal.user} may not {refusal}",
+        (str(complaint), *([now] if now else []), *keeper.evidence),
+        confidence,
+        remedies=(permit, *last_resort(item, keeper)),
+        since=complaint.when,
+    )
+
+
+def _erroring(item: Item, keeper: Keeper, said: list[Complaint]) -> Cause:
+    first = said[0]
+    remedies = [
+        Remedy(
+            "",
+            "Mend what the controller complains about",
+            f"kubectl describe {place(item)}",
+            "It tries again by itself and finishes the deletion. Nothing leaks.",
+            LOOK,
+            item,
+        )
+    ]
+    if keeper.workload:
+        remedies.append(read_log(keeper.workload))
+    return Cause(
+        Code.FINALIZER_CONTROLLER_ERRORING,
+        keeper.workload or item,
+        f"FAILS: {first.message}",
+        (*(str(each) for each in said), *keeper.evidence),
+        Confidence.HIGH if first.fresh else Confidence.MEDIUM,
+        remedies=(*remedies, *last_resort(item, keeper)),
+        since=first.when,
+    )
+
+
+def _working(item: Item, keeper: Keeper, age: float) -> Cause:
+    return Cause(
+        Code.FINALIZER_CONTROLLER_WORKING,
+        keeper.workload or item,
+        f"is at work for {span(age)}" if keeper.alive is Liveness.ALIVE else f"has had {span(age)} so far",
+        keeper.evidence,
+        Confidence.HIGH if keeper.alive is Liveness.ALIVE else Confidence.MEDIUM,
+        remedies=(Remedy("", "Wait", f"pilotage wait {place(item)}", "Nothing leaks.", LOOK, item),),
+    )
+
+
+def _silent(item: Item, keeper: Keeper, age: float) -> Cause:
+    remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
+    if keeper.workload:
+        remedies = [read_log(keeper.workload), restart(keeper.workload)]
+    return Cause(
+        Code.FINALIZER_CONTROLLER_SILENT,
+        keeper.workload or item,
+        f"runs, but has not let go for {span(age)}, and says nothing about it here",
+        keeper.evidence,
+        Confidence.MEDIUM,
+        remedies=(*remedies, *last_resort(item, keeper)),
+    )
+
+
+def _unclear(item: Item, keeper: Keeper) -> Cause:
+    target = keeper.workload or item
+    return Cause(
+        Code.FINALIZER_CONTROLLER_UNCLEAR,
+        target,
+        "whether it runs could not be seen",
+        keeper.evidence,
+        Confidence.LOW,
+        remedies=(
+            look_at(target, f"Look whether {keeper.who or target} runs", "Nothing changes."),
+            *last_resort(item, keeper),
+        ),
+    )
+
+
+def _missing(context: Context, item: Item, keeper: Keeper) -> Cause:
+    install = Remedy(
+        "",
+        f"Install {keeper.who} again, or start it where it runs",
+        "kubectl get deployments,statefulsets,leases -A",
+        "It finishes the deletion by itself. Nothing leaks.",
+        REPAIR,
+    )
+    return Cause(
+        Code.FINALIZER_CONTROLLER_MISSING,
+        item,
+        "NOT FOUND: nothing in this cluster looks like it; it was uninstalled, or runs elsewhere",
+        keeper.evidence,
+        Confidence.MEDIUM,
+        remedies=(install, *do_its_work(context, item), *last_resort(item, keeper)),
+    )
+
+
+def _unfinished(context: Context, item: Item, keeper: Keeper) -> Cause:
+    """Our own: no controller comes back to it, but the same command, given again, goes on where it was cut off."""
+    young = item.terminating and context.deleted_seconds_ago(item) < UNDER_WAY_SECONDS
+    finish = Remedy(
+        "",
+        "Finish the teardown",
+        f"pilotage delete {place(item)}",
+        "Takes down what is left of its parts, in order, and lets go. Nothing leaks. Give --resume RECEIPT instead "
+        "where the receipt of that teardown is at hand.",
+        REDRIVE,
+        item,
+    )
+    return Cause(
+        Code.FINALIZER_TEARDOWN_UNFINISHED,
+        item,
+        f"{'UNDER WAY, or not finished' if young else 'NOT FINISHED'}: its parts go first, and nobody but "
+        "`pilotage delete` lets go of it then",
+        keeper.evidence,
+        Confidence.MEDIUM if young else Confidence.HIGH,
+        remedies=(finish, *last_resort(item, keeper)),
+    )
+
+
+def _unclaimed(item: Item, keeper: Keeper) -> Cause:
+    return Cause(
+        Code.FINALIZER_UNCLAIMED,
+        item,
+        "NOBODY watches it, as far as can be seen: no known controller, workload, API group or Lease goes with it",
+        keeper.evidence,
+        Confidence.MEDIUM,
+        remedies=(
+            look_at(item, "Find out who put it there", "Whoever did knows what it is for. Nothing changes."),
+            *last_resort(item, keeper),
+        ),
+    )
+
+
+def _namespace_goes(context: Context, item: Item) -> bool:
+    namespace = context.world.find("", "Namespace", "", item.meta.namespace)
+    return namespace is not None and namespace.terminating

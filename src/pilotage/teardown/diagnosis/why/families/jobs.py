@@ -1,0 +1,117 @@
+"""Jobs: their pods are orphaned by a plain API delete, hold a tracking finalizer, and CronJobs make new ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.remedies import DELETE, STRIP, STRIP_FINALIZER, place
+from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.why.reading import few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.snapshot.world import Item
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+
+
+def causes(context: Context, item: Item) -> Iterator[Cause]:
+    """What a Job's pod, or a Job, is held by or leaves behind."""
+    if item.group_kind == ("", "Pod"):
+        yield from _pod(context, item)
+    elif item.group_kind == ("batch", "Job") and context.asked_about(item):
+        yield from _job(context, item)
+
+
+def _label(item: Item, names: tuple[str, ...]) -> str:
+    return next((item.meta.labels[name] for name in names if name in item.meta.labels), "")
+
+
+def _pod(context: Context, pod: Item) -> Iterator[Cause]:
+    world = context.world
+    name, uid = _label(pod, JOB_NAMES), _label(pod, JOB_UIDS)
+    if not name or world.problem("batch", "Job", pod.meta.namespace):
+        return
+    job = world.get(uid) if uid else world.find("batch", "Job", pod.meta.namespace, name)
+    if job is not None:
+        return
+    other = world.find("batch", "Job", pod.meta.namespace, name)
+    taken = f"; the Job of that name now is another one ({other.uid})" if other and uid else ""
+    gone = f"its Job {name} is gone{taken}"
+    if TRACKING in pod.meta.finalizers:
+        context.claim(pod, TRACKING)
+        evidence = [f"its labels name the Job {name} ({uid or 'no uid'}); no such Job is there"]
+        if (owner := pod.meta.controller) and owner.kind != "Job":
+            evidence.append(f"the Job controller does not touch it: {owner.kind} {owner.name} controls it")
+        yield Cause(
+            Code.JOB_TRACKING_LEFT,
+            pod,
+            f"has the finalizer {TRACKING}, and {gone}: nobody counts it any more",
+            tuple(evidence),
+            remedies=(
+                Remedy(
+                    STRIP_FINALIZER,
+                    "Remove the finalizer: it only keeps the pod until its Job has counted it",
+                    f"pilotage why {place(pod)} --fix={STRIP_FINALIZER} --finalizer {TRACKING}",
+                    "Nothing leaks: there is no Job left that could count it.",
+                    STRIP,
+                    pod,
+                    TRACKING,
+                ),
+            ),
+        )
+    elif not pod.terminating:
+        dangling = any(owner.kind == "Job" for owner in pod.meta.owner_references)
+        yield Cause(
+            Code.JOB_POD_ORPHANED,
+            pod,
+            f"is left over: {gone}, and nothing deletes its pods"
+            + (" but the garbage collector, which has not come by yet" if dangling else ""),
+            ("a delete of a Job without a propagation policy orphans its pods",),
+            remedies=(
+                Remedy(
+                    "",
+                    "Delete the pod",
+                    f"kubectl delete {place(pod)}",
+                    "It ends, if it still runs. Nothing leaks.",
+                    DELETE,
+                    pod,
+                ),
+            ),
+        )
+
+
+def _job(context: Context, job: Item) -> Iterator[Cause]:
+    world = context.world
+    pods = [pod for pod in world.of("", "Pod", job.meta.namespace) if _label(pod, JOB_UIDS) == job.uid]
+    orphans = [pod for pod in pods if not any(owner.uid == job.uid for owner in pod.meta.owner_references)]
+    if orphans:
+        yield Cause(
+            Code.JOB_PODS_NOT_OWNED,
+            orphans[0],
+            f"is not owned by {job} any more, and stays when that goes",
+            (f"pods without an ownerReference to it: {few([pod.meta.name for pod in orphans])}",),
+        )
+    owner = job.meta.controller
+    cron = world.get(owner.uid) if owner and owner.kind == "CronJob" else None
+    if cron is not None and not cron.terminating and not job.terminating:
+        yield Cause(
+            Code.JOB_MADE_BY_CRONJOB,
+            cron,
+            f"makes a Job like {job} again at its next time, whether this one is deleted or not",
+            remedies=(
+                Remedy(
+                    "",
+                    "Suspend the CronJob, or delete it with its Jobs",
+                    f'kubectl patch {place(cron)} -p \'{{"spec":{{"suspend":true}}}}\'',
+                    "No new Job is made. Nothing leaks.",
+                    DELETE,
+                    cron,
+                ),
+            ),
+        )

@@ -1,0 +1,86 @@
+"""What an explanation is: a tree of causes, down to those without a further cause, with evidence and remedies."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from pilotage.teardown.snapshot.world import Item, Name
+
+
+class Confidence(enum.StrEnum):
+    """How sure an explanation is. An explanation is as sure as the least sure step of its chain."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """One thing to do. Remedies are listed from the least destructive up (`harm`, 0: nothing is lost)."""
+
+    code: str
+    """Its name for ``--fix=CODE``; empty where only a person can do it."""
+    title: str
+    """What it is, as an imperative sentence."""
+    command: str
+    """What to type."""
+    effect: str
+    """What happens then, and what may leak. ``Nothing leaks.`` where nothing does."""
+    harm: int
+    subject: Item | Name | None = None
+    detail: str = ""
+    """What `fix` needs besides the subject: the finalizer, for example."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One step of a chain. Without `because` it is a root cause."""
+
+    code: str
+    """A stable name for scripts and tests, such as ``finalizer-controller-dead``. All of them stand in `why.codes`."""
+    subject: Item | Name
+    text: str
+    """The line a person reads, without the subject where that was just named."""
+    evidence: tuple[str, ...] = ()
+    confidence: Confidence = Confidence.HIGH
+    because: tuple[Cause, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    since: str = ""
+    """RFC 3339: since when it is so, if that is known."""
+
+
+class Verdict(enum.StrEnum):
+    """The answer in a word; the exit code follows from it."""
+
+    NOT_STUCK = "not stuck"
+    """Nothing keeps it; or it is going, and is in time."""
+    STUCK = "stuck"
+    UNKNOWN = "unknown"
+    """Too little could be read to say."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """All that `why` says about one object."""
+
+    subject: Item
+    verdict: Verdict
+    headline: str
+    """Its state in one line: ``terminating for 14m``, ``not stuck: 12 s of grace left``."""
+    causes: tuple[Cause, ...] = ()
+    still_serving: tuple[Item, ...] = ()
+    """What still takes traffic or runs below it."""
+    unread: tuple[str, ...] = ()
+    """What could not be read and might matter, with why."""
+
+    @property
+    def roots(self) -> tuple[Cause, ...]:
+        """The causes that have no further cause."""
+        found: list[Cause] = []
+        open_ = list(reversed(self.causes))
+        while open_:
+            cause = open_.pop()
+            open_ += reversed(cause.because)
+            if not cause.because and cause not in found:
+                found.append(cause)
+        return tuple(found)

@@ -1,0 +1,220 @@
+"""An explanation as text for a person, and as JSON for a program. No colours: whoever prints it adds them.
+
+A line of the tree is the cause's text. Where it is about another object than the line above, and does not name it, that
+object's name goes before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
+from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
+from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
+from pilotage.teardown.snapshot.world import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pilotage.kube import Json
+    from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Remedy
+    from pilotage.teardown.snapshot.world import Name
+
+ROOT_MARK = "← root cause"
+WIDTH_MAX = 100
+EXIT_CODES = {Verdict.NOT_STUCK: 0, Verdict.STUCK: 1, Verdict.UNKNOWN: 3}
+EVIDENCE_MAX = 8
+SERVING_NAMED_MAX = 12
+_SURENESS = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
+
+
+def render(explanation: Explanation) -> list[str]:
+    """The lines that `pilotage why` prints."""
+    lines = [f"{explanation.subject}  {explanation.headline}"]
+    marks = _Marks(explanation)
+    for place, cause in enumerate(explanation.causes):
+        last = place == len(explanation.causes) - 1
+        lines += _tree(cause, explanation.subject, str(explanation.subject), "", marks, last=last)
+    lines += _footer(explanation)
+    remedies = remedies_of(explanation)
+    if remedies:
+        lines += ["", "What to do, least destructive first"]
+        for number, remedy in enumerate(remedies, 1):
+            lines += [f"{number}. {remedy.title}:  {remedy.command}", f"   {remedy.effect}"]
+    return lines
+
+
+def to_json(explanation: Explanation) -> Json:
+    """The same, for programs."""
+    return {
+        "subject": _subject(explanation.subject),
+        "verdict": explanation.verdict.value,
+        "exitCode": exit_code(explanation),
+        "headline": explanation.headline,
+        "confidence": confidence(explanation).value,
+        "causes": [_cause(cause) for cause in explanation.causes],
+        "rootCauses": [{"code": str(root.code), "subject": _subject(root.subject)} for root in explanation.roots],
+        "stillServing": [_subject(item) for item in explanation.still_serving],
+        "unread": list(explanation.unread),
+        "remedies": [_remedy(remedy) for remedy in remedies_of(explanation)],
+    }
+
+
+def exit_code(explanation: Explanation) -> int:
+    """0: nothing is stuck; 1: stuck, with a cause; 3: too little could be read."""
+    return EXIT_CODES[explanation.verdict]
+
+
+def confidence(explanation: Explanation) -> Confidence:
+    """The least sure step of the chains that made the verdict.
+
+    Causes that are only notes do not count where something else made it.
+    """
+    chains = list(_chains(explanation))
+    deciding = [sure for root, sure in chains if root.code not in NOTES] or [sure for _, sure in chains]
+    if not deciding:
+        return Confidence.LOW if explanation.verdict is Verdict.UNKNOWN else Confidence.HIGH
+    return min(deciding, key=_SURENESS.index)
+
+
+def remedies_of(explanation: Explanation) -> list[Remedy]:
+    """All remedies of all causes, each once, from the least destructive up; to remove a finalizer comes last."""
+    found: dict[tuple[str, str], Remedy] = {}
+    for cause in _all(explanation.causes):
+        for remedy in cause.remedies:
+            found.setdefault((remedy.title, remedy.command), remedy)
+    return sorted(found.values(), key=lambda remedy: (remedy.code == STRIP_FINALIZER, remedy.harm))
+
+
+# The tree
+
+
+class _Marks:
+    """Which causes get the mark of a root cause: those that made the verdict."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        roots = explanation.roots
+        real = [root for root in roots if root.code not in NOTES | UNCERTAIN]
+        self._marked = {id(root) for root in real}
+
+    def __contains__(self, cause: Cause) -> bool:
+        return id(cause) in self._marked
+
+
+def _tree(
+    cause: Cause, above: Item | Name, line_above: str, indent: str, marks: _Marks, *, last: bool
+) -> Iterator[str]:
+    text = cause.text
+    named = str(cause.subject)
+    if named != str(above) and named not in text and named not in line_above:
+        text = f"{named}: {text}"
+    line = f"{indent}{'└─' if last else '├─'} {text}"
+    if cause in marks:
+        line = f"{line.ljust(WIDTH_MAX - len(ROOT_MARK) - 2)}  {ROOT_MARK}"
+    yield line
+    deeper = indent + ("   " if last else "│  ")
+    for place, further in enumerate(cause.because):
+        yield from _tree(further, cause.subject, text, deeper, marks, last=place == len(cause.because) - 1)
+
+
+def _footer(explanation: Explanation) -> list[str]:
+    lines = [""]
+    if explanation.still_serving:
+        lines.append(f"Still serving: {_serving(explanation)}")
+    if explanation.causes:
+        evidence = list(dict.fromkeys(line for root in explanation.roots for line in root.evidence))
+        shown = " ".join(_sentence(line) for line in evidence[:EVIDENCE_MAX])
+        lines.append(f"Confidence: {confidence(explanation)}.{' ' + shown if shown else ''}")
+    if explanation.unread:
+        lines.append(f"Could not be read: {'; '.join(explanation.unread)}")
+    return lines if len(lines) > 1 else []
+
+
+def _serving(explanation: Explanation) -> str:
+    pods = [item for item in explanation.still_serving if item.group_kind == ("", "Pod")]
+    others = [item for item in explanation.still_serving if item.group_kind != ("", "Pod")]
+    here = _namespace(explanation.subject)
+    names = [_short(item, here) for item in others[:SERVING_NAMED_MAX]]
+    if len(others) > SERVING_NAMED_MAX:
+        names.append(f"{len(others) - SERVING_NAMED_MAX} more")
+    if pods:
+        names.append("1 pod" if len(pods) == 1 else f"{len(pods)} pods")
+    return ", ".join(names)
+
+
+def _short(item: Item, namespace: str) -> str:
+    """Its name, without the namespace where that is clear."""
+    name = str(item)
+    return name.removesuffix(f" -n {namespace}") if namespace else name
+
+
+def _namespace(item: Item) -> str:
+    return item.meta.name if item.group_kind == ("", "Namespace") else item.meta.namespace
+
+
+def _sentence(line: str) -> str:
+    line = line.strip()
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+
+
+# Walks
+
+
+def _all(causes: tuple[Cause, ...]) -> Iterator[Cause]:
+    open_ = list(reversed(causes))
+    while open_:
+        cause = open_.pop()
+        open_ += reversed(cause.because)
+        yield cause
+
+
+def _chains(explanation: Explanation) -> Iterator[tuple[Cause, Confidence]]:
+    """Each root with how sure the chain down to it is."""
+    open_ = [(cause, Confidence.HIGH) for cause in reversed(explanation.causes)]
+    while open_:
+        cause, so_far = open_.pop()
+        sure = min(so_far, cause.confidence, key=_SURENESS.index)
+        if not cause.because:
+            yield cause, sure
+        open_ += ((further, sure) for further in reversed(cause.because))
+
+
+# JSON
+
+
+def _subject(subject: Item | Name) -> Json:
+    name = subject.name if isinstance(subject, Item) else subject
+    found: Json = {"group": name.group, "kind": name.kind, "namespace": name.namespace, "name": name.name}
+    if isinstance(subject, Item):
+        found["uid"] = subject.uid
+    return found
+
+
+def _cause(cause: Cause) -> Json:
+    found: Json = {
+        "code": str(cause.code),
+        "subject": _subject(cause.subject),
+        "text": cause.text,
+        "confidence": cause.confidence.value,
+        "evidence": list(cause.evidence),
+        "because": [_cause(further) for further in cause.because],
+        "remedies": [_remedy(remedy) for remedy in cause.remedies],
+    }
+    if cause.since:
+        found["since"] = cause.since
+    return found
+
+
+def _remedy(remedy: Remedy) -> Json:
+    found: Json = {
+        "code": remedy.code,
+        "title": remedy.title,
+        "command": remedy.command,
+        "effect": remedy.effect,
+        "harm": remedy.harm,
+    }
+    if remedy.subject is not None:
+        found["subject"] = _subject(remedy.subject)
+    if remedy.detail:
+        found["detail"] = remedy.detail
+    return found

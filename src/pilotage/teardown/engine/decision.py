@@ -1,0 +1,130 @@
+"""What a decision is made of: what was seen of each object, what may be done to it, and what is waited for, and why.
+
+Values only; `decide` makes them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.planning.phases import Phase
+
+if TYPE_CHECKING:
+    from pilotage.kube.errors import ErrorClass
+    from pilotage.teardown.snapshot.world import State
+
+
+class Act(enum.StrEnum):
+    """What can be done to an object."""
+
+    HOLD = "hold"
+    """Put our finalizer on it."""
+    DELETE = "delete"
+    REDRIVE = "redrive"
+    """Delete it once more, in the background: a foreground deletion that nobody goes on with is over then."""
+    RELEASE = "release"
+    """Take our finalizer off it."""
+    DISOWN = "disown"
+    """Take the references to owners that go off it, so that it stays."""
+
+
+class Action(NamedTuple):
+    """One thing to do now."""
+
+    act: Act
+    entry: Entry
+
+
+class Refusal(NamedTuple):
+    """How the last attempt at an entry ended, if it failed."""
+
+    act: Act
+    error_class: ErrorClass
+    message: str
+    first: dt.datetime
+    """When it was first refused in a row."""
+    retry: dt.datetime
+    """Not before then."""
+
+
+class Sight(NamedTuple):
+    """What was last seen of one uid."""
+
+    state: State
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    """The uids in its ownerReferences."""
+    deletion: str = ""
+    """metadata.deletionTimestamp."""
+    grace_seconds: int = 0
+    gone_at: dt.datetime | None = None
+    """When it was first seen gone."""
+    problem: str = ""
+    """Why it is unknown, or what is still seen of it (`settled`)."""
+    settled: bool | None = None
+    """Of what is gone: whether nothing acts as if it were there any more. None: nobody can tell, and time decides."""
+
+
+class Cause(enum.StrEnum):
+    """Why something is waited for."""
+
+    ORDER = "order"
+    """Something has to go before it. Not a blocker by itself: that one has a wait of its own."""
+    HELD = "held"
+    """Its parts go first."""
+    ROUTER = "router"
+    """A router that cannot prove anything is given time, or what is under way is."""
+    GRACE = "grace period"
+    COLLECTOR = "garbage collector"
+    FINALIZER = "finalizer"
+    NAMESPACE = "namespace controller"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """One thing that is waited for."""
+
+    entry: Entry
+    cause: Cause
+    actor: str
+    """Who has to do something."""
+    text: str
+    since: dt.datetime
+    until: dt.datetime
+    """When it is given up."""
+    again: dt.datetime | None = None
+    """When it has to be looked at again, though nothing may have happened."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it is a reason of its own, and not just something that has its turn later."""
+        return self.cause not in (Cause.ORDER, Cause.HELD)
+
+
+class Decision(NamedTuple):
+    """What `decide` says."""
+
+    phase: Phase
+    actions: tuple[Action, ...]
+    waits: tuple[Wait, ...]
+    notes: tuple[str, ...] = ()
+    """What did not go as planned and belongs into the receipt."""
+
+    hopeless: bool = False
+    """Whether all that is left is forbidden, or nobody runs who would let go of it: waiting changes nothing."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is gone, so that it can be proven."""
+        return self.phase is Phase.PROVE
+
+    @property
+    def blockers(self) -> tuple[Wait, ...]:
+        """The waits that are reasons of their own."""
+        return tuple(wait for wait in self.waits if wait.blocks)

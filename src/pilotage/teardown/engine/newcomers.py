@@ -1,0 +1,86 @@
+"""What appeared after the plan was made, and belongs to it: a pod that replaced another, or a new kind of part.
+
+Watches show most of them, but only of the kinds that something is waited for. So the proof looks once more, through all
+kinds of which something may have been made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.planning.ledger import Disposition, Entry, extend
+from pilotage.teardown.planning.phases import Phase, is_built_in, phase_of
+from pilotage.teardown.snapshot.world import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pilotage.kube import Object, Resource
+    from pilotage.teardown.planning.ledger import Ledger
+
+_MAKES: dict[GroupKind, tuple[GroupKind, ...]] = {
+    GroupKind("", "ReplicationController"): (GroupKind("", "Pod"),),
+    GroupKind("", "Service"): (GroupKind("discovery.k8s.io", "EndpointSlice"),),
+    GroupKind("apps", "DaemonSet"): (GroupKind("", "Pod"), GroupKind("apps", "ControllerRevision")),
+    GroupKind("apps", "Deployment"): (GroupKind("apps", "ReplicaSet"),),
+    GroupKind("apps", "ReplicaSet"): (GroupKind("", "Pod"),),
+    GroupKind("apps", "StatefulSet"): (
+        GroupKind("", "Pod"),
+        GroupKind("", "PersistentVolumeClaim"),
+        GroupKind("apps", "ControllerRevision"),
+    ),
+    GroupKind("batch", "CronJob"): (GroupKind("batch", "Job"),),
+    GroupKind("batch", "Job"): (GroupKind("", "Pod"),),
+}
+"""What the controllers of Kubernetes make, for what. What others make, nobody knows."""
+
+
+def searched(ledger: Ledger, known: Iterable[Resource]) -> list[Resource]:
+    """The kinds, of those known, in which something may have appeared that belongs to a ledger.
+
+    All that have a namespace, unless only Kubernetes' own controllers were at work: it is known what those make. So are
+    the kinds of which something was made before.
+    """
+    kinds = {entry.group_kind for entry in ledger.going}
+    namespaced = [resource for resource in known if resource.namespaced]
+    if not all(is_built_in(kind.group) for kind in kinds):
+        return namespaced
+    made = {entry.group_kind for entry in ledger.going if entry.owner}
+    made.update(product for kind in kinds for product in _MAKES.get(kind, ()))
+    return [resource for resource in namespaced if GroupKind(resource.group, resource.kind) in made]
+
+
+def owner_of(obj: Object, entries: Mapping[str, Entry]) -> Entry | None:
+    """The entry that an object belongs to, if it belongs to nobody else. One in another namespace is no owner."""
+    owners = [entries.get(reference.uid) for reference in obj.meta.owner_references]
+    if not owners or not all(
+        owner is not None
+        and owner.disposition is not Disposition.KEEP
+        and owner.namespace in ("", obj.meta.namespace)
+        and (owner.resource.kind, owner.name) == (reference.kind, reference.name)
+        for owner, reference in zip(owners, obj.meta.owner_references, strict=True)
+    ):
+        return None
+    return owners[0]
+
+
+def take_in(ledger: Ledger, resource: Resource, obj: Object, owner: Entry) -> tuple[Ledger, Entry]:
+    """The ledger with a newcomer, and its entry. It goes as its siblings do: one by one, or with their owner."""
+    phase = phase_of(GroupKind(resource.group, resource.kind))
+    siblings = [
+        each
+        for each in ledger.going
+        if each.owner == owner.uid and each.disposition is Disposition.DELETE and each.phase != Phase.RELEASE
+    ]
+    entry = Entry(
+        resource=resource,
+        namespace=obj.meta.namespace,
+        name=obj.meta.name,
+        uid=obj.meta.uid,
+        phase=phase,
+        disposition=Disposition.DELETE if owner.hold or siblings else Disposition.COLLECT,
+        reason=f"appeared later; owned by {owner}",
+        owner=owner.uid,
+        after=tuple(each.uid for each in siblings if each.phase < phase),
+    )
+    return extend(ledger, [entry], {each.uid for each in siblings if each.phase > phase}), entry

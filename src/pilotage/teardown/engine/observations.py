@@ -1,0 +1,78 @@
+"""What is known about each uid of a ledger at this moment, from lists, watches, single reads and answers to writes.
+
+Knowledge only moves on: a deletion that has begun does not end, and an object that is gone does not come back (another
+of its name has another uid). So an answer that comes late cannot undo what is known already; only a read made to prove
+something can (`contradict`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.teardown.engine.decision import Sight
+from pilotage.teardown.snapshot.world import State
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+    from pilotage.kube import Object
+
+_UNREAD = Sight(State.UNKNOWN, problem="it was not read")
+
+
+class Sights:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._sights: dict[str, Sight] = {}
+        self._versions: dict[str, int] = {}
+
+    @property
+    def all(self) -> Mapping[str, Sight]:
+        """By uid."""
+        return self._sights
+
+    def get(self, uid: str) -> Sight:
+        """What is known about one."""
+        return self._sights.get(uid, _UNREAD)
+
+    def see(self, obj: Object) -> bool:
+        """An object as it was read; returns whether that is news."""
+        meta = obj.meta
+        version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
+        old = self._sights.get(meta.uid)
+        if old is not None and old.state in (State.GONE, State.FOREIGN):
+            return False
+        if version and version < self._versions.get(meta.uid, 0):
+            return False
+        self._versions[meta.uid] = version
+        sight = Sight(
+            State.TERMINATING if meta.terminating else State.PRESENT,
+            meta.finalizers,
+            tuple(owner.uid for owner in meta.owner_references),
+            meta.deletion_timestamp,
+            meta.deletion_grace_period_seconds,
+        )
+        self._sights[meta.uid] = sight
+        return sight != old
+
+    def gone(self, uid: str, now: dt.datetime, *, foreign: bool = False) -> bool:
+        """It is not there any more (`foreign`: another has its name); returns whether that is news."""
+        old = self._sights.get(uid)
+        if old is not None and old.state in (State.GONE, State.FOREIGN):
+            return False
+        self._sights[uid] = Sight(State.FOREIGN if foreign else State.GONE, gone_at=now)
+        return True
+
+    def unknown(self, uid: str, problem: str) -> bool:
+        """It could not be read; returns whether that is news. What was seen of it before stays known."""
+        if uid in self._sights:
+            return False
+        self._sights[uid] = Sight(State.UNKNOWN, problem=problem)
+        return True
+
+    def contradict(self, obj: Object) -> None:
+        """A consistent read shows an object that was taken for gone."""
+        self._sights.pop(obj.meta.uid, None)
+        self.see(obj)

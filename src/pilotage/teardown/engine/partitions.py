@@ -1,0 +1,157 @@
+"""A ledger, decided in parts: only what something has happened to is decided again.
+
+Parts do not wait for each other: a thousand endpoints are a thousand small ledgers, and a decision about one costs as
+much as if it were alone. Who owns whom and who waits for whom is in the same part.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.teardown.engine.decide import decide, is_over, runs
+from pilotage.teardown.engine.decision import Decision
+from pilotage.teardown.engine.frame import Frame
+from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.phases import Phase
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+    from pilotage.teardown.engine.decision import Refusal, Sight
+    from pilotage.teardown.planning.ledger import Entry, Ledger
+
+LARGE = 16
+"""So many parts are few: what their owners leave behind is deleted at once. Of more, the collector takes it: that is
+slower for each, and less work for all."""
+_NOT_DECIDED = Decision(Phase.CORDON, (), ())
+
+
+class Agenda:
+    """See the module."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._parts = [Frame(part) for part in split(ledger)]
+        self._part_of = {uid: number for number, part in enumerate(self._parts) for uid in part.entries}
+        self._decisions = [_NOT_DECIDED] * len(self._parts)
+        self._again: dict[int, dt.datetime] = {}
+        self._moments: list[tuple[dt.datetime, int]] = []
+        """A heap of all that was ever in `_again`; what is not there any more is passed over."""
+        self._due = set(range(len(self._parts)))
+        self._unfinished = set(self._due)
+        self._entries = ledger.by_uid()
+        self._collected: dt.datetime | None = None
+        """When the garbage collector was last seen at work."""
+        self._running: dict[str, set[str]] = {}
+        """By namespace, what runs and is not known to be gone."""
+        self._last: dict[str, set[int]] = {}
+        """By namespace, the parts that wait until nothing runs there."""
+        for entry in ledger.entries:
+            if runs(entry):
+                self._running.setdefault(entry.namespace, set()).add(entry.uid)
+            if entry.last:
+                self._last.setdefault(entry.namespace, set()).add(self._part_of[entry.uid])
+
+    @property
+    def finished(self) -> bool:
+        """Whether all parts are, as of their last decisions."""
+        return not self._unfinished and not self._due
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are many parts."""
+        return len(self._parts) > LARGE
+
+    @property
+    def hastens(self) -> bool:
+        """Whether we do the work of the garbage collector."""
+        return not self.is_large
+
+    def touch(self, uid: str, sight: Sight | None) -> None:
+        """Something has happened to an object, or to an attempt at it."""
+        if uid not in self._part_of:
+            return
+        self._due.add(self._part_of[uid])
+        entry = self._entries[uid]
+        if entry.disposition is Disposition.COLLECT and sight is not None and sight.gone_at is not None:
+            self._collected = max(self._collected or sight.gone_at, sight.gone_at)
+        if runs(entry):
+            running = self._running[entry.namespace]
+            if not is_over(sight):
+                running.add(uid)
+            elif uid in running:
+                running.discard(uid)
+                if not running:
+                    self._due |= self._last.get(entry.namespace, set())
+
+    def decide(self, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> list[Decision]:
+        """Decide the parts that it is time for; returns their decisions."""
+        while (moment := self.again()) is not None and moment <= now:
+            number = self._moments[0][1]
+            del self._again[number]
+            self._due.add(number)
+        running = {namespace for namespace, uids in self._running.items() if uids}
+        decided = []
+        for number in sorted(self._due):
+            decision = decide(
+                self._parts[number],
+                sights,
+                refusals,
+                now,
+                running=running,
+                collected=self._collected,
+                hasten=self.hastens,
+            )
+            self._decisions[number] = decision
+            decided.append(decision)
+            moments = [wait.again for wait in decision.waits if wait.again is not None]
+            self._again.pop(number, None)
+            if moments:
+                self._again[number] = min(moments)
+                heapq.heappush(self._moments, (self._again[number], number))
+            if decision.finished:
+                self._unfinished.discard(number)
+            else:
+                self._unfinished.add(number)
+        self._due.clear()
+        return decided
+
+    def again(self) -> dt.datetime | None:
+        """When a part has to be decided again, though nothing may have happened."""
+        while self._moments and self._again.get(self._moments[0][1]) != self._moments[0][0]:
+            heapq.heappop(self._moments)
+        return self._moments[0][0] if self._moments else None
+
+    def whole(self) -> Decision:
+        """The last decisions, as one."""
+        left = [self._decisions[number] for number in sorted(self._unfinished)]
+        return Decision(
+            min((decision.phase for decision in left), default=Phase.PROVE),
+            tuple(action for decision in left for action in decision.actions),
+            tuple(wait for decision in left for wait in decision.waits),
+            tuple(note for decision in self._decisions for note in decision.notes),
+            bool(left) and all(decision.hopeless for decision in left if decision.blockers or decision.actions),
+        )
+
+
+def split(ledger: Ledger) -> list[Ledger]:
+    """The parts of a ledger, in the order in which they first appear."""
+    above: dict[str, str] = {entry.uid: entry.uid for entry in ledger.entries}
+
+    def top(uid: str) -> str:
+        while above[uid] != uid:
+            above[uid] = above[above[uid]]
+            uid = above[uid]
+        return uid
+
+    for entry in ledger.entries:
+        for other in (entry.owner, *entry.after, *entry.disown):
+            if other in above:
+                above[top(entry.uid)] = top(other)
+    together: dict[str, list[Entry]] = {}
+    for entry in ledger.entries:
+        together.setdefault(top(entry.uid), []).append(entry)
+    return [msgspec.structs.replace(ledger, entries=tuple(entries)) for entries in together.values()]

@@ -1,0 +1,213 @@
+"""The proof: everything in a ledger is read afresh, consistently, and by uid.
+
+Few objects of a kind are read one by one, many by a list of their kind. A read that fails proves nothing: what it was
+about is unread, and the proof does not hold. A kind that is not served proves nothing either, unless its definition
+was part of the ledger and is gone: then there is no such object.
+
+The same lists show what appeared since, and belongs to something in the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.kube import Absent, ApiError, KindNotServed, Object, ObjectKey, Resource
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.engine.newcomers import owner_of
+from pilotage.teardown.planning.ledger import Disposition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotage.kube import Client
+    from pilotage.teardown.planning.ledger import Entry, Ledger, Pointer
+
+ONE_BY_ONE_MAX = 2
+"""Where nothing is known of how many others there are: more requests than this cost more than one list."""
+AT_ONCE = 8
+"""More connections than there are already cost more than they bring."""
+POINTERS_MAX = 200
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+
+
+class Read(msgspec.Struct, frozen=True):
+    """One read that proves something."""
+
+    request: str
+    at: dt.datetime
+    resource_version: str = ""
+    """Of the collection; empty for a read of one object, which was not there."""
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What reading everything afresh has shown."""
+
+    gone: dict[str, Read]
+    """The uids that are proven gone, and by which read."""
+    there: list[Object]
+    """What is there after all."""
+    unread: dict[str, str]
+    """The uids that could not be read, with why."""
+    kept: dict[str, bool]
+    """Of what was to be kept: whether it is there."""
+    taken: dict[str, str]
+    """Of what is gone: the uid of another object that has its name now, and that is nobody's here."""
+    pointers: list[str]
+    """What still is there and pointed at something that is gone now, or could not be read."""
+    newcomers: Sequence[tuple[Resource, Object]] = ()
+    """What belongs to something in the ledger, and is not in it."""
+    unsearched: Sequence[str] = ()
+    """The kinds that could not be searched for such, with why."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that was to go is gone, and nothing came after it."""
+        return not self.there and not self.unread and not self.newcomers
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version that a read was made at."""
+        versions = [int(read.resource_version) for read in self.gone.values() if read.resource_version.isdigit()]
+        return str(max(versions)) if versions else ""
+
+
+async def prove(
+    client: Client, ledger: Ledger, search: Iterable[Resource] = (), *, one_by_one_max: int = ONE_BY_ONE_MAX
+) -> Proof:
+    """Read all entries, and `search` these kinds, where something goes, for what belongs to it.
+
+    `one_by_one_max`: more objects of a kind in one namespace than this are read by one list of all of them there.
+    Never raises an ApiError: what cannot be read is unread.
+    """
+    return await _Proving(client, ledger).prove(search, one_by_one_max)
+
+
+class _Proving:
+    """One proof in the making."""
+
+    def __init__(self, client: Client, ledger: Ledger) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._going = {entry.uid: entry for entry in ledger.going}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._newcomers: list[tuple[Resource, Object]] = []
+        self._unsearched: list[str] = []
+        self._proof = Proof({}, [], {}, {}, {}, [], self._newcomers, self._unsearched)
+
+    async def prove(self, search: Iterable[Resource], one_by_one_max: int) -> Proof:
+        places: dict[tuple[Resource, str], list[Entry]] = {}
+        for entry in self._ledger.entries:
+            places.setdefault((entry.resource, entry.namespace), []).append(entry)
+        known = {(resource.group, resource.kind): resource for resource, _ in places}
+        namespaces = sorted({entry.namespace for entry in self._ledger.going} - {""})
+        searched = {
+            (known.get((resource.group, resource.kind), resource), namespace)
+            for resource in search
+            for namespace in namespaces
+        }
+        reads = []
+        for (resource, namespace), entries in places.items():
+            if len(entries) > one_by_one_max or (resource, namespace) in searched:
+                reads.append(self._list(resource, namespace, entries))
+            else:
+                reads += map(self._get, entries)
+        reads += (self._list(*place, []) for place in sorted(searched - places.keys()))
+        reads += map(self._look_at, self._ledger.pointers[:POINTERS_MAX])
+        await asyncio.gather(*reads)
+        return self._proof
+
+    async def _look_at(self, pointer: Pointer) -> None:
+        """Whether something that pointed at what is gone is still there."""
+        key = ObjectKey(pointer.namespace, pointer.name)
+        try:
+            async with self._gate:
+                found = await self._client.get(pointer.resource, key, metadata_only=True)
+        except Absent:
+            return
+        except ApiError as error:
+            self._proof.pointers.append(f"{pointer.text}: {error.message}")
+            return
+        if found.meta.uid == pointer.uid:
+            self._proof.pointers.append(pointer.text)
+
+    async def _get(self, entry: Entry) -> None:
+        request = f"GET {entry.resource.path(entry.namespace, entry.name)}"
+        try:
+            async with self._gate:
+                found = await self._client.get(entry.resource, entry.key, metadata_only=True)
+        except Absent:
+            self._conclude(entry, None, Read(request, utc_now()))
+        except ApiError as error:
+            await self._without_its_kind([entry], error)
+        else:
+            # Another object of this name proves as much as none: the one that was meant is not there.
+            same = found if found.meta.uid == entry.uid else None
+            if same is None:
+                self._proof.taken[entry.uid] = found.meta.uid
+            self._conclude(entry, same, Read(request, utc_now(), found.meta.resource_version))
+
+    async def _list(self, resource: Resource, namespace: str, entries: list[Entry]) -> None:
+        """One kind in one place: the entries of it, and what belongs to others."""
+        try:
+            async with self._gate:
+                page = await self._client.list(resource, namespace, metadata_only=True)
+        except ApiError as error:
+            if entries:
+                await self._without_its_kind(entries, error)
+            elif not isinstance(error, KindNotServed):
+                self._unsearched.append(f"{resource.plural} could not be searched for new parts: {error.message}")
+            return
+        read = Read(f"LIST {resource.path(namespace)}", utc_now(), page.resource_version)
+        by_uid = {obj.meta.uid: obj for obj in page.items}
+        by_key = {obj.key: obj.meta.uid for obj in page.items} if entries else {}
+        for entry in entries:
+            if by_key.get(entry.key, entry.uid) != entry.uid:
+                self._proof.taken[entry.uid] = by_key[entry.key]
+            self._conclude(entry, by_uid.pop(entry.uid, None), read)
+        self._newcomers += (
+            (resource, obj) for obj in by_uid.values() if obj.meta.owner_references and owner_of(obj, self._going)
+        )
+
+    async def _without_its_kind(self, entries: list[Entry], error: ApiError) -> None:
+        """What could not be read is unread, unless the whole kind is gone."""
+        resource = entries[0].resource
+        gone = isinstance(error, KindNotServed) and await kind_is_gone(self._client, self._ledger, resource)
+        read = Read(f"GET {DEFINITIONS.path('', _definition(resource))}", utc_now())
+        for entry in entries:
+            if gone:
+                self._conclude(entry, None, read)
+            else:
+                self._proof.unread[entry.uid] = error.message
+
+    def _conclude(self, entry: Entry, found: Object | None, read: Read) -> None:
+        if entry.disposition is Disposition.KEEP:
+            self._proof.kept[entry.uid] = found is not None
+        elif found is None:
+            self._proof.gone[entry.uid] = read
+        else:
+            self._proof.there.append(found)
+
+
+async def kind_is_gone(client: Client, ledger: Ledger, resource: Resource) -> bool:
+    """Whether a kind is not served because its definition, which is in the ledger, is gone: it outlives its objects."""
+    name = _definition(resource)
+    if not any(each.name == name and each.resource.kind == DEFINITIONS.kind for each in ledger.going):
+        return False
+    try:
+        await client.get(DEFINITIONS, ObjectKey("", name), metadata_only=True)
+    except Absent:
+        return True
+    except ApiError:
+        return False
+    return False
+
+
+def _definition(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}"

@@ -1,0 +1,125 @@
+"""Whether a receipt still holds: everything in it is read again, by uid, as it was for the proof.
+
+What was gone must still be gone; a uid never comes back, but a proof can have been wrong, or made on another cluster.
+An object of the same name is another object, and is mentioned. What was kept should still be there. What cannot be
+read proves nothing, either way.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.teardown.engine.prove import prove
+
+if TYPE_CHECKING:
+    from pilotage.kube import Client, Json
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Entry
+
+COMPLETE = "complete"
+
+
+class Verdict(enum.StrEnum):
+    """The answer in a word."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    UNKNOWN = "unknown"
+    """Too little could be read to say."""
+
+
+class Verification(NamedTuple):
+    """What reading the cluster again has shown."""
+
+    verdict: Verdict
+    gone: tuple[Entry, ...]
+    """Proven gone, again."""
+    back: tuple[Entry, ...]
+    """There, although they should be gone."""
+    unread: dict[str, str]
+    """What could not be read, by its name, with why."""
+    successors: dict[str, str]
+    """Names of gone objects that another object has by now, with its uid."""
+    kept: tuple[Entry, ...]
+    """Kept, and there."""
+    lost: tuple[Entry, ...]
+    """To be kept, and not there any more."""
+    incomplete: str = ""
+    """Why the receipt promises less than it seems to; empty for the receipt of a complete teardown."""
+    elsewhere: str = ""
+    """Why this may not be the cluster of the receipt; empty where it is."""
+
+    def to_json(self) -> Json:
+        """All of it."""
+        return {
+            "verdict": str(self.verdict),
+            "gone": [_identify(entry) for entry in self.gone],
+            "back": [_identify(entry) for entry in self.back],
+            "unread": self.unread,
+            "successors": self.successors,
+            "kept": [_identify(entry) for entry in self.kept],
+            "lost": [_identify(entry) for entry in self.lost],
+            "incomplete": self.incomplete,
+            "elsewhere": self.elsewhere,
+        }
+
+
+async def verify(client: Client, receipt: Receipt, *, server: str = "") -> Verification:
+    """Read everything in a receipt again. Never raises an ApiError: what cannot be read is unread.
+
+    `server` is where the client is connected to: on another cluster all would seem to be gone.
+    """
+    ledger = receipt.ledger
+    proof = await prove(client, ledger)
+    there = {obj.meta.uid for obj in proof.there}
+    gone = tuple(entry for entry in ledger.going if entry.uid in proof.gone)
+    back = tuple(entry for entry in ledger.going if entry.uid in there)
+    kept = tuple(entry for entry in ledger.kept if proof.kept.get(entry.uid) is True)
+    lost = tuple(entry for entry in ledger.kept if proof.kept.get(entry.uid) is False)
+    # A uid that is there shows that it is the same cluster, whatever its address is by now.
+    elsewhere = "" if back or kept else _elsewhere(receipt, server)
+    incomplete = _incomplete(receipt)
+    if back or lost or incomplete:
+        verdict = Verdict.DOES_NOT_HOLD
+    elif elsewhere or proof.unread:
+        verdict = Verdict.UNKNOWN
+    else:
+        verdict = Verdict.HOLDS
+    return Verification(
+        verdict,
+        gone,
+        back,
+        {str(entry): proof.unread[entry.uid] for entry in ledger.entries if entry.uid in proof.unread},
+        {str(entry): proof.taken[entry.uid] for entry in gone if entry.uid in proof.taken},
+        kept,
+        lost,
+        incomplete,
+        elsewhere,
+    )
+
+
+def _incomplete(receipt: Receipt) -> str:
+    if receipt.result == COMPLETE:
+        return ""
+    if receipt.result == "incomplete":
+        left = [str(record) for record in receipt.objects if record.state not in ("gone", "kept")]
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        return f"the teardown ended without {', '.join(left[:3]) or 'a proof'}{more}"
+    return "the teardown was cut off, or is still under way: nothing was proven at its end"
+
+
+def _elsewhere(receipt: Receipt, server: str) -> str:
+    if not server or not receipt.server or server == receipt.server:
+        return ""
+    return f"the receipt was made at {receipt.server}, and this is {server}"
+
+
+def _identify(entry: Entry) -> Json:
+    return {
+        "apiVersion": entry.resource.api_version,
+        "kind": entry.resource.kind,
+        "namespace": entry.namespace,
+        "name": entry.name,
+        "uid": entry.uid,
+    }

@@ -1,0 +1,224 @@
+"""The ledger: what a teardown takes, and in which order, written down before anything is done.
+
+It is a value that can be saved and read back: a teardown that was cut off goes on from it.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.kube import ObjectKey, ObjectRef, Resource
+from pilotage.teardown.planning.order import break_cycles, needed_by
+from pilotage.teardown.planning.phases import Phase
+from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.snapshot.world import GroupKind, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Mapping
+
+HOLD = "pilotage.dev/teardown"
+"""Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
+
+
+class Disposition(enum.StrEnum):
+    """Who makes an object go."""
+
+    DELETE = "delete"
+    """We delete it."""
+    COLLECT = "collect"
+    """The garbage collector takes it with its owner; we see to it that it does."""
+    KEEP = "keep"
+    """It stays."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One object of a ledger."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    phase: Phase
+    disposition: Disposition
+    reason: str
+    """How it came here: ``named``, ``owned by deployment/web``, ``kept: policy``."""
+    owner: str = ""
+    """The uid of the entry that takes it along (`COLLECT`), or whose parts it belongs to."""
+    after: tuple[str, ...] = ()
+    """The uids that have to be gone, with all they own, before this one is deleted."""
+    last: bool = False
+    """It goes when nothing of the ledger runs in its namespace any more: nobody knows who uses it."""
+    disown: tuple[str, ...] = ()
+    """Of what stays: the uids of those of its owners that go."""
+    hold: bool = False
+    """Its parts go one by one: our finalizer keeps it until they have gone."""
+    keeper: str = ""
+    """Who takes its finalizers off, as far as that is known."""
+    settle_seconds: float = 0.0
+    """How long after it is gone things may go on as if it were there: routes that proxies still have."""
+    unverified: str = ""
+    """What cannot be proven about it, for the receipt."""
+    abandoned: tuple[str, ...] = ()
+    """Finalizers whose keepers were not seen to run, where we were asked to do their work: they are not waited for."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Where it is."""
+        return ObjectKey(self.namespace, self.name)
+
+    @property
+    def full_name(self) -> Name:
+        """What and where it is."""
+        return Name(self.resource.group, self.resource.kind, self.namespace, self.name)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Its kind."""
+        return GroupKind(self.resource.group, self.resource.kind)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """As others print it."""
+        return ObjectRef(self.resource.api_version, self.resource.kind, self.namespace, self.name, self.uid)
+
+    def __str__(self) -> str:
+        return str(self.full_name)
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that stays, and points at something that goes."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    text: str
+    """As a person reads it: who points at what."""
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """All objects of one teardown."""
+
+    targets: tuple[str, ...]
+    """What was asked for, as a person reads it."""
+    adopt: bool = False
+    """Whether what refers to it and to nothing else goes along."""
+    started: str
+    """RFC 3339."""
+    policy: Policy
+    entries: tuple[Entry, ...]
+    cycles: tuple[tuple[str, ...], ...] = ()
+    """Uids that wait for each other in a circle: these go together."""
+    remarks: tuple[str, ...] = ()
+    """What the reader of the plan should know."""
+    pointers: tuple[Pointer, ...] = ()
+    """What stays and will point at nothing."""
+    unread: tuple[str, ...] = ()
+    """The kinds that were to be searched and could not be read: what of them was meant is unknown, and not gone."""
+
+    def by_uid(self) -> dict[str, Entry]:
+        """The entries, by uid."""
+        return {entry.uid: entry for entry in self.entries}
+
+    @property
+    def going(self) -> tuple[Entry, ...]:
+        """All that goes."""
+        return tuple(entry for entry in self.entries if entry.disposition != Disposition.KEEP)
+
+    @property
+    def kept(self) -> tuple[Entry, ...]:
+        """All that stays."""
+        return tuple(entry for entry in self.entries if entry.disposition == Disposition.KEEP)
+
+
+def extend(ledger: Ledger, found: Iterable[Entry], later: Collection[str] = ()) -> Ledger:
+    """The ledger with more entries. `later`: the uids that have to wait for them, too."""
+    more = tuple(found)
+    uids = tuple(entry.uid for entry in more)
+    entries = (
+        msgspec.structs.replace(entry, after=(*entry.after, *uids)) if entry.uid in later else entry
+        for entry in ledger.entries
+    )
+    return msgspec.structs.replace(ledger, entries=(*entries, *more))
+
+
+def merge(saved: Ledger, planned: Ledger) -> Ledger:
+    """The saved ledger of a teardown that was cut off, with what a new plan of the same has found since.
+
+    Nothing that stands in the saved one is lost, whether the new plan has seen it or not. What is new comes in with its
+    order, and what is known waits for the new as planned. The time that the policy gives begins anew.
+    """
+    known = saved.by_uid()
+    again = planned.by_uid()
+    owners = {entry.uid: entry.owner for entry in saved.entries if entry.owner}
+    entries = []
+    for entry in saved.entries:
+        new = again.get(entry.uid)
+        if new is not None and entry.disposition is not Disposition.KEEP and new.disposition is not Disposition.KEEP:
+            entry = _with_news(entry, new, known, owners)
+        entries.append(entry)
+    one_by_one = {entry.owner for entry in saved.entries if entry.disposition is Disposition.DELETE}
+    for entry in planned.entries:
+        if entry.uid not in known:
+            ours = entry.disposition is Disposition.COLLECT and entry.owner in one_by_one
+            disposition = Disposition.DELETE if ours else entry.disposition
+            entries.append(msgspec.structs.replace(entry, disposition=disposition))
+    entries, cycles = _in_order(entries)
+    going = {entry.uid for entry in entries if entry.disposition is not Disposition.KEEP}
+    pointers = {pointer.uid: pointer for pointer in (*planned.pointers, *saved.pointers) if pointer.uid not in going}
+    return msgspec.structs.replace(
+        saved,
+        started=planned.started,
+        entries=tuple(entries),
+        cycles=tuple({frozenset(each): each for each in (*cycles, *planned.cycles, *saved.cycles)}.values()),
+        remarks=tuple(dict.fromkeys((*saved.remarks, *planned.remarks))),
+        pointers=tuple(pointers.values()),
+    )
+
+
+def _with_news(entry: Entry, new: Entry, known: Container[str], owners: dict[str, str]) -> Entry:
+    """An entry, with what a new plan says about the same object. `owners`: who is whose part, so far."""
+    if not entry.owner and new.owner and entry.uid not in _upwards(new.owner, owners):
+        owners[entry.uid] = new.owner
+    return msgspec.structs.replace(
+        entry,
+        after=(*entry.after, *(uid for uid in new.after if uid not in known)),
+        disposition=Disposition.DELETE if new.disposition is Disposition.DELETE else entry.disposition,
+        owner=owners.get(entry.uid, ""),
+        hold=entry.hold or new.hold,
+        abandoned=new.abandoned,
+    )
+
+
+def _upwards(uid: str, owners: Mapping[str, str]) -> set[str]:
+    """An object and all above it."""
+    found: set[str] = set()
+    while uid and uid not in found:
+        found.add(uid)
+        uid = owners.get(uid, "")
+    return found
+
+
+def _in_order(entries: list[Entry]) -> tuple[list[Entry], list[tuple[str, ...]]]:
+    """Two plans may each have broken a circle elsewhere, or have seen other parts: together nothing may wait for
+    itself. Returns the circles, too.
+    """
+    after = {entry.uid: set(entry.after) for entry in entries}
+    for waited in after.values():
+        waited &= after.keys()
+    owners = {entry.uid: entry.owner for entry in entries if entry.owner}
+    cycles = break_cycles(after, owners)
+    going = (entry for entry in entries if entry.disposition is not Disposition.KEEP)
+    needed = needed_by(after, owners, (entry.uid for entry in going if entry.phase <= Phase.STOP))
+    ordered = [
+        msgspec.structs.replace(
+            entry,
+            after=tuple(uid for uid in entry.after if uid in after[entry.uid]),
+            last=entry.last and entry.uid not in needed,
+        )
+        for entry in entries
+    ]
+    return ordered, cycles

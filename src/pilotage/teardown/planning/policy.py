@@ -1,0 +1,57 @@
+"""What a person decides about a teardown: what stays, and how long things may take."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from pilotage.teardown.snapshot.world import GroupKind
+
+
+class Keep(enum.StrEnum):
+    """A family of objects that can be kept."""
+
+    VOLUMES = "volumes"
+    CACHES = "caches"
+    """Fetched weights: Models, and claims that are called ``…-cache``."""
+    SECRETS = "secrets"
+    CONFIGS = "configs"
+
+
+CACHE_SUFFIX = "-cache"
+"""How the claims for caches that an endpoint has are called."""
+_MODEL = GroupKind("pilotage.dev", "Model")
+_CLAIM = GroupKind("", "PersistentVolumeClaim")
+_KEPT_KINDS = {
+    _CLAIM: Keep.VOLUMES,
+    GroupKind("", "PersistentVolume"): Keep.VOLUMES,
+    GroupKind("", "Secret"): Keep.SECRETS,
+    GroupKind("", "ConfigMap"): Keep.CONFIGS,
+}
+
+
+def family(kind: GroupKind) -> Keep | None:
+    """The family of a kind, if it has one."""
+    return _KEPT_KINDS.get(kind)
+
+
+class Policy(msgspec.Struct, frozen=True, rename="camel"):
+    """All durations are in seconds."""
+
+    keep: frozenset[Keep] = frozenset()
+    keep_uids: frozenset[str] = frozenset()
+    """Objects that stay, whatever else is said."""
+    drain_seconds: float = 0.0
+    """How long, after the routes are gone, what is under way may go on before the workloads stop."""
+    detach_seconds: float = 5.0
+    """How long a router that cannot prove what its proxies do is given to take a route away."""
+    timeout_seconds: float = 600.0
+    """After so long a teardown ends, says what it waits for, and can be resumed."""
+    stalled_seconds: float = 10.0
+    """After so long without a reason a foreground deletion, or the collector, is given another push."""
+
+    def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
+        """Whether this object stays."""
+        is_cache = kind == _MODEL or (kind == _CLAIM and name.endswith(CACHE_SUFFIX))
+        return uid in self.keep_uids or family(kind) in self.keep or (is_cache and Keep.CACHES in self.keep)

@@ -1,0 +1,85 @@
+"""How the objects of a world relate: edges from the one that points to the one it points at."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from pilotage.teardown.snapshot.world import Item, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Relation(enum.StrEnum):
+    """What the source does with the target."""
+
+    OWNS = "owns"
+    """By the target's ownerReferences, with the right uid and scope: the only relation the garbage collector knows."""
+    SELECTS = "selects"
+    """By labels: a Service its pods (and the workloads that make them), a PodMonitor its pods."""
+    ROUTES_TO = "routes to"
+    """Traffic goes from the source to the target."""
+    SCALES = "scales"
+    MOUNTS = "mounts"
+    """Needs it to run: ConfigMaps, Secrets, volumes, ServiceAccounts of pods and pod templates."""
+    PROTECTS = "protects"
+    """Keeps the target from going: disruption budgets, Usages."""
+    CLAIMS = "claims"
+    """Holds it for itself: a PersistentVolumeClaim its volume."""
+    TARGETS = "targets"
+    """Is about it in another way: a binding its role, an admission webhook or an APIService its Service."""
+    NEEDS = "needs"
+    """Is nothing without it, but is not about it: a claim its StorageClass, a route its Gateway, a user its Usage."""
+    DEFINES = "defines"
+    """A CustomResourceDefinition its instances; a Namespace what is in it."""
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """One pointer. `target` is None where nothing of that name was seen."""
+
+    source: Item
+    relation: Relation
+    name: Name
+    target: Item | None
+    field: str
+    """Where it stands, such as ``spec.scaleTargetRef``."""
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.relation} {self.name} ({self.field})"
+
+
+class Edges(Protocol):
+    """Edges, found from both ends."""
+
+    def out_of(self, uid: str) -> list[Edge]:
+        """What this object points at."""
+
+    def into(self, uid: str) -> list[Edge]:
+        """What points at this object."""
+
+
+class Graph:
+    """All edges of one world, found from both ends."""
+
+    def __init__(self, edges: Iterable[Edge]) -> None:
+        self._out: dict[str, list[Edge]] = {}
+        self._into: dict[str, list[Edge]] = {}
+        self.dangling: list[Edge] = []
+        """Those that point at nothing that was seen."""
+        for edge in edges:
+            self._out.setdefault(edge.source.uid, []).append(edge)
+            if edge.target is None:
+                self.dangling.append(edge)
+            else:
+                self._into.setdefault(edge.target.uid, []).append(edge)
+
+    def out_of(self, uid: str) -> list[Edge]:
+        """What this object points at."""
+        return self._out.get(uid, [])
+
+    def into(self, uid: str) -> list[Edge]:
+        """What points at this object."""
+        return self._into.get(uid, [])
