@@ -200,6 +200,8 @@ class Gateway:
         self.rejects: Callable[[dict[str, Any]], str] = lambda _: ""
         """Envoy's text, for a route that it refuses."""
         self.in_flight: dict[str, int] = {}
+        self.counts = True
+        """Whether it can tell how many requests are under way."""
         self.seen: list[dict[str, int]] = []
         """The weights of each version that was acknowledged."""
 
@@ -225,7 +227,9 @@ class Gateway:
         if why:
             status |= {"state": "Rejected", "message": why}
         else:
-            counts = [{"service": name, "inFlight": self.in_flight.get(name, 0)} for name in sorted(idle)]
+            counts = [
+                {"service": name, "inFlight": self.in_flight.get(name, 0)} for name in sorted(idle) if self.counts
+            ]
             status |= {"state": "Programmed", "message": None, "version": str(route.meta.generation), "counts": counts}
         old = body.get("status", {})
         if any(old.get(name) != value for name, value in status.items()):

@@ -279,13 +279,43 @@ async def test_a_delete_waits_for_requests_that_are_under_way_and_says_so():
         await deployed(place, deletion={"drainSeconds": 300})
         place.gateway.in_flight["chat-1"] = 2
         await place.delete()
-        await place.until(lambda: "2 requests are under way" in (place.status().get("waitingFor") or ""))
+        await place.until(lambda: "2 requests are still under way" in (place.status().get("waitingFor") or ""))
         await asyncio.sleep(60.0)
         assert place.status()["teardown"]["phase"] == "drain"
         assert place.routed() == {"chat-1": 0}
         assert place.process("chat-1-0")["status"]["ready"]
         place.gateway.in_flight.clear()
         await place.gone()
+
+
+def moment(place: HostTown, who: str, write: str) -> float:
+    """When somebody last did this."""
+    writes = place.world.trace.writes
+    return max(each.at for each in writes if each.who == who and f"{each.verb} {each.resource} {each.key}" == write)
+
+
+@virtual
+async def test_a_route_stays_for_a_moment_after_the_gateway_has_let_go_of_it():
+    """A request whose head came just before is counted only when its body goes on."""
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 300})
+        await place.delete()
+        await place.gone()
+        let_go = moment(place, "gateway", "patch gatewayroutes.pilotage.dev/status default/chat")
+        unrouted = moment(place, "operator", UNROUTED)
+        assert 1.0 <= unrouted - let_go < 5.0
+
+
+@virtual
+async def test_requests_that_the_gateway_does_not_count_have_the_whole_time():
+    async with host_town() as place:
+        await deployed(place, deletion={"drainSeconds": 20})
+        place.gateway.counts = False
+        await place.delete()
+        await place.until(lambda: "requests under way are not counted" in (place.status().get("waitingFor") or ""))
+        await place.gone()
+        let_go = moment(place, "gateway", "patch gatewayroutes.pilotage.dev/status default/chat")
+        assert 20.0 <= moment(place, "operator", UNROUTED) - let_go < 25.0
 
 
 @virtual

@@ -96,7 +96,7 @@ class Envoy:
     """A `Lookout` on one Envoy that has everything at once, as long as it can be read."""
 
     readable = True
-    in_flight = 0
+    in_flight: int | None = 0
 
     async def observe(self, _: Expectation) -> Passage:
         if self.readable:
@@ -273,7 +273,7 @@ async def test_a_deletion_waits_for_requests_that_are_under_way():
         await place.serving()
         envoy.in_flight = 2
         await place.delete()
-        await place.until(lambda: "2 requests are under way" in place.status().get("waitingFor", ""))
+        await place.until(lambda: "2 requests are still under way" in place.status().get("waitingFor", ""))
         await asyncio.sleep(60.0)
         assert "Deployment/chat-1" in place.parts()
         envoy.in_flight = 0
@@ -295,6 +295,21 @@ async def test_requests_that_take_too_long_are_cut_and_the_receipt_says_so():
         await place.gone()
         notes = place.records()[-1]["status"]["receipt"]["notes"]
         assert notes == ["2 requests were still under way when the time to drain was over"]
+
+
+@virtual
+async def test_requests_that_no_envoy_counts_are_not_taken_for_none():
+    envoy = Envoy()
+    async with edge(envoy) as place:
+        await place.deploy(route=PROXY, deletion={"drainSeconds": 30})
+        await place.serving()
+        envoy.in_flight = None
+        start = asyncio.get_running_loop().time()
+        await place.delete()
+        await place.until(lambda: "requests under way are not counted" in place.status().get("waitingFor", ""))
+        await place.until(lambda: not any(part.startswith("Deployment/") for part in place.parts()))
+        assert 30.0 <= asyncio.get_running_loop().time() - start < 35.0
+        await place.gone()
 
 
 def receipt_of_route(place: Town) -> dict[str, Any]:

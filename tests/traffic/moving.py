@@ -13,7 +13,7 @@ from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, comb
 from pilotage.traffic.proxies import Proxies, observe, place
 from pilotage.traffic.routers import find
 from pilotage.traffic.routers.base import Router
-from pilotage.traffic.shift import Done, Pace, Write, expectation, next_step
+from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expectation, next_step
 from tests.support.edge import Place
 
 PORT = 8080
@@ -142,7 +142,7 @@ class Moving:
 
         return await until(look, proof)
 
-    async def move(self, target: Backend, *others: Backend, pace: Pace, proven: bool = True) -> Done:
+    async def move(self, target: Backend, *others: Backend, timeouts: ShiftTimeouts, proven: bool = True) -> Done:
         """Until everything goes to the target; without `proven`, by what the router says alone."""
         loop = asyncio.get_running_loop()
         proven_at: tuple[object, float] = (None, 0.0)
@@ -159,10 +159,10 @@ class Moving:
                 if fact != proven_at[0]:
                     proven_at = (fact, loop.time())
                 seconds = loop.time() - proven_at[1]
-                step = next_step(says, target, passage, leaving=bool(others), proven_seconds=seconds, pace=pace)
+                step = next_step(says, target, passage, leaving=bool(others), proven_seconds=seconds, timeouts=timeouts)
                 if isinstance(step, Done):
                     return step
-                if isinstance(step, Write):
+                if isinstance(step, WriteBackends):
                     await self.write(*step.backends)
                 else:
                     await asyncio.sleep(min(step.seconds, POLL_SECONDS))

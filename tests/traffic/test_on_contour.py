@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pilotage.traffic.contract import WHOLE, Backend, Passage, Proof
-from pilotage.traffic.shift import Done, Pace
+from pilotage.traffic.shift import Done, ShiftTimeouts
 from tests.support.edge import Place
 from tests.traffic.moving import SLICES, Moving, Town, until
 
 KINDS = ("HTTPProxy", "HTTPRoute")
-PACE = Pace(settle_seconds=0.1, drain_seconds=20.0, grace_seconds=0.3)
+PACE = ShiftTimeouts(settle_seconds=0.1, drain_seconds=20.0, grace_seconds=0.3)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def serving(town: Town, kind: str, *, streams: int = 3) -> tuple[Moving, B
     """A route whose old service has all of the load, and a new service beside it."""
     old, new = await town.service(f"old-{kind.lower()}"), await town.service(f"new-{kind.lower()}")
     moving = town.moving(kind)
-    assert await moving.move(old, pace=PACE) == Done(verified=True)
+    assert await moving.move(old, timeouts=PACE) == Done(verified=True)
     town.edge.load(moving.host, streams=streams)
     await answered(town, moving, old)
     return moving, old, new
@@ -52,7 +52,7 @@ async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(town
         loop.call_later(held_seconds, town.edge.release)
 
     async def moved(moving: Moving, old: Backend, new: Backend) -> dict[str, Any]:
-        assert await moving.move(new, old, pace=PACE) == Done(verified=True)
+        assert await moving.move(new, old, timeouts=PACE) == Done(verified=True)
         assert loop.time() >= start + held_seconds
         town.edge.mark(moving.host)
         await town.take_down(old)
@@ -70,7 +70,7 @@ async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(town
 async def test_by_the_routers_word_alone_the_same_move_loses_requests(town: Town, kind: str):
     moving, old, new = await serving(town, kind)
     town.edge.hold()
-    assert await moving.move(new, pace=Pace(0.1, 0.0, 0.0), proven=False) == Done(verified=False)
+    assert await moving.move(new, timeouts=ShiftTimeouts(0.1, 0.0, 0.0), proven=False) == Done(verified=False)
     town.edge.mark(moving.host)
     await answered(town, moving, old)  # it is said to have no route any more
     await town.take_down(old)
@@ -107,7 +107,7 @@ async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(t
 async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are_counted_on(town: Town, kind: str):
     service = await town.service(f"only-{kind.lower()}")
     moving = town.moving(kind)
-    await moving.move(service, pace=PACE)
+    await moving.move(service, timeouts=PACE)
     town.edge.load(moving.host, clients=0, streams=1, seconds=1.5)
     gone = moving.expect(counted=frozenset({service.service}))
 

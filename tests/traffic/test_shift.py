@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, combined
-from pilotage.traffic.shift import Done, Pace, Step, Wait, Write, expectation, next_step
+from pilotage.traffic.drain import TrafficWait
+from pilotage.traffic.shift import Done, ShiftStep, ShiftTimeouts, WriteBackends, expectation, next_step
 
 PROGRAMMED = Passage(Proof.PROGRAMMED, in_flight=0)
 ACCEPTED = Passage(Proof.ACCEPTED)
@@ -22,8 +23,8 @@ def route(text: str) -> tuple[Backend, ...]:
     )
 
 
-def written(step: Step) -> str:
-    assert isinstance(step, Write), step
+def written(step: ShiftStep) -> str:
+    assert isinstance(step, WriteBackends), step
     assert all(each.port == 8080 for each in step.backends)
     return ", ".join(f"{each.service} {each.weight}" for each in step.backends)
 
@@ -36,11 +37,11 @@ class Shift:
     target: Backend
     steps: list[str] = field(default_factory=list)
 
-    def step(self, passage: Passage = PROGRAMMED, seconds: float = LONG, **options) -> Step:
+    def step(self, passage: Passage = PROGRAMMED, seconds: float = LONG, **options) -> ShiftStep:
         step = next_step(self.says, self.target, passage, proven_seconds=seconds, **{"leaving": True, **options})
-        if isinstance(step, Write):
+        if isinstance(step, WriteBackends):
             self.says = step.backends
-        self.steps.append(written(step) if isinstance(step, Write) else type(step).__name__)
+        self.steps.append(written(step) if isinstance(step, WriteBackends) else type(step).__name__)
         return step
 
 
@@ -78,28 +79,28 @@ def test_every_beginning_leads_to_the_target_alone(says, target, steps):
 
 def test_nothing_moves_before_the_proxies_have_what_is_there():
     moved = shift("old 100, new 0")
-    assert moved.step(PENDING, 0.0) == Wait("1 of 2 Envoys has it", 0.2)
+    assert moved.step(PENDING, 0.0) == TrafficWait("1 of 2 Envoys has it", 0.2)
     moved.step()
-    assert isinstance(moved.step(PENDING, 0.0), Wait)
+    assert isinstance(moved.step(PENDING, 0.0), TrafficWait)
     moved.step()
-    assert isinstance(moved.step(PENDING, 0.0), Wait)
-    assert moved.steps == ["Wait", "old 0, new 100", "Wait", "new 100", "Wait"]
+    assert isinstance(moved.step(PENDING, 0.0), TrafficWait)
+    assert moved.steps == ["TrafficWait", "old 0, new 100", "TrafficWait", "new 100", "TrafficWait"]
 
 
 def test_a_refusal_is_said_in_the_routers_words():
     refused = Passage(Proof.REJECTED, text='Spec.Routes unresolved service reference: service "chat/new" not found')
     step = shift("old 100, new 0").step(refused)
-    assert isinstance(step, Wait)
+    assert isinstance(step, TrafficWait)
     assert step.text == 'rejected: Spec.Routes unresolved service reference: service "chat/new" not found'
 
 
 def test_where_nobody_can_prove_each_step_waits_five_seconds_and_requests_get_their_time_once():
     moved = shift("old 100, new 0")
-    assert moved.step(ACCEPTED, 2.0) == Wait("accepted; no proxy can be asked, so some time is given to it", 3.0)
+    assert moved.step(ACCEPTED, 2.0) == TrafficWait("accepted; no proxy can be asked, so some time is given to it", 3.0)
     assert written(moved.step(ACCEPTED, 5.0)) == "old 0, new 100"
-    assert isinstance(moved.step(ACCEPTED, 5.5), Wait)
+    assert isinstance(moved.step(ACCEPTED, 5.5), TrafficWait)
     assert written(moved.step(ACCEPTED, 6.0)) == "new 100"
-    assert moved.step(ACCEPTED, 6.0) == Wait("requests under way are not counted; some time is given to them", 29.0)
+    assert moved.step(ACCEPTED, 6.0) == TrafficWait("requests under way are not counted; they are given time", 29.0)
     assert moved.step(ACCEPTED, 35.0) == Done(verified=False)
 
 
@@ -107,31 +108,31 @@ def test_where_nobody_can_prove_each_step_waits_five_seconds_and_requests_get_th
 def test_a_wait_that_is_all_but_over_still_takes_a_moment(seconds):
     """What the rounding of two sums leaves never passes: who waits for that alone looks again for ever."""
     step = shift("new 100").step(ACCEPTED, seconds - 1e-13)
-    assert isinstance(step, Wait)
+    assert isinstance(step, TrafficWait)
     assert step.seconds > 0.001
 
 
 def test_requests_under_way_hold_the_old_one_until_they_end_or_the_time_is_up():
     moved = shift("old 0, new 100")
     three = Passage(Proof.PROGRAMMED, in_flight=3)
-    assert moved.step(three, 29.9) == Wait("3 requests are still under way", 0.2)
-    assert isinstance(moved.step(PROGRAMMED, 0.9), Wait)  # one whose head has come may not be counted yet
-    assert isinstance(next_step(moved.says, moved.target, three, leaving=True, proven_seconds=30.0), Write)
+    assert moved.step(three, 29.5) == TrafficWait("3 requests are still under way", 0.2)
+    assert isinstance(moved.step(PROGRAMMED, 0.9), TrafficWait)  # one whose head has come may not be counted yet
+    assert isinstance(next_step(moved.says, moved.target, three, leaving=True, proven_seconds=30.0), WriteBackends)
     assert written(moved.step(PROGRAMMED, 1.0)) == "new 100"
     assert moved.step(PROGRAMMED, 1.0) == Done(verified=True)
 
 
 def test_what_the_route_does_not_name_any_more_is_drained_all_the_same():
     moved = shift("new 100")
-    assert isinstance(moved.step(Passage(Proof.PROGRAMMED, in_flight=2), 3.0), Wait)
+    assert isinstance(moved.step(Passage(Proof.PROGRAMMED, in_flight=2), 3.0), TrafficWait)
     assert moved.step(Passage(Proof.PROGRAMMED, in_flight=2), 3.0, leaving=False) == Done(verified=True)
 
 
 def test_a_router_without_weights_switches_at_once_and_gives_time_after():
     moved = shift("old 100")
     assert written(moved.step(ACCEPTED, weighted=False)) == "new 100"
-    assert isinstance(moved.step(ACCEPTED, 4.0, weighted=False), Wait)
-    assert isinstance(moved.step(ACCEPTED, 34.0, weighted=False), Wait)
+    assert isinstance(moved.step(ACCEPTED, 4.0, weighted=False), TrafficWait)
+    assert isinstance(moved.step(ACCEPTED, 34.0, weighted=False), TrafficWait)
     assert moved.step(ACCEPTED, 35.0, weighted=False) == Done(verified=False)
 
 
@@ -144,7 +145,7 @@ def test_a_service_that_does_not_exist_is_not_waited_for():
 def test_another_port_of_the_target_is_another_backend():
     wrong = (Backend("new", 80, 100),)
     step = next_step(wrong, Backend("new", 8080), PROGRAMMED, leaving=False, proven_seconds=LONG)
-    assert step == Write((Backend("new", 80, 100), Backend("new", 8080, 0)))
+    assert step == WriteBackends((Backend("new", 80, 100), Backend("new", 8080, 0)))
 
 
 def test_the_proxies_are_asked_for_what_the_route_says_and_for_the_requests_of_all_but_the_target():
@@ -211,18 +212,20 @@ def test_any_story_ends_at_the_target_and_no_write_on_the_way_does_harm(story):
 
 def played(says, target, passage, seconds, missing):
     """One step on a route that obeys, and what must hold for it."""
-    pace = Pace()
-    step = next_step(says, target, passage, leaving=True, proven_seconds=seconds, missing=missing, pace=pace)
-    if not isinstance(step, Write):
+    timeouts = ShiftTimeouts()
+    step = next_step(says, target, passage, leaving=True, proven_seconds=seconds, missing=missing, timeouts=timeouts)
+    if not isinstance(step, WriteBackends):
         assert not isinstance(step, Done) or says == (target,)
-        assert not isinstance(step, Wait) or step.seconds > 0
+        assert not isinstance(step, TrafficWait) or step.seconds > 0
         return says
     before = {}
     for each in says:
         if each.service not in missing or each.key == target.key:
             before[each.key] = before.get(each.key, 0) + each.weight
     after = {each.key: each.weight for each in step.backends}
-    proven = passage.proof is Proof.PROGRAMMED or (passage.proof is Proof.ACCEPTED and seconds >= pace.settle_seconds)
+    proven = passage.proof is Proof.PROGRAMMED or (
+        passage.proof is Proof.ACCEPTED and seconds >= timeouts.settle_seconds
+    )
     assert step.backends != says, "a write that changes nothing goes on for ever"
     assert any(after.values())
     if before:
@@ -234,5 +237,5 @@ def played(says, target, passage, seconds, missing):
             assert not fresh or proven, "it got a weight before the proxies had it"
         if set(before) - set(after):
             assert proven
-            assert passage.in_flight in (None, 0) or seconds >= pace.drain_seconds
+            assert passage.in_flight in (None, 0) or seconds >= timeouts.drain_seconds
     return step.backends

@@ -21,6 +21,7 @@ from pilotage.agent.registration import Refused
 from pilotage.kube import ApiError
 from pilotage.runtime import monotonic, uptime
 from pilotage.teardown.planning.phases import Phase
+from pilotage.traffic.drain import DrainLimits, undrained
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -128,19 +129,25 @@ class Takedown:
 
     async def _drain(self, entry: Entry) -> Progress | None:
         """Wait until it has no more requests; None if that is so, or if the time for them is over."""
-        left = entry.since + entry.drain_seconds - uptime()
-        if left <= 0:
+        detached = uptime() - entry.since
+        if detached >= entry.drain_seconds:  # a server that hangs is not asked first
             self._idle_since.pop(entry.uid, None)
             return None
+        withdrawn, countable = entry.uid in self._withdrawn, KINDS[entry.runtime].in_flight
         in_flight = await self._prober.in_flight(entry)
-        # Who cannot be asked has to finish its requests after SIGTERM, and gets the time for it there.
-        idle = entry.uid in self._withdrawn and (in_flight == 0 or not KINDS[entry.runtime].in_flight)
-        now = monotonic()
-        if not idle:
+        if not withdrawn or in_flight or (in_flight is None and countable):
             self._idle_since.pop(entry.uid, None)
-        elif now - self._idle_since.setdefault(entry.uid, now) >= min(self._pace.idle, entry.drain_seconds):
+            idle = 0.0
+        else:
+            idle = monotonic() - self._idle_since.setdefault(entry.uid, monotonic())
+        # A server that cannot be asked has to finish its requests after SIGTERM, and gets the time for it there.
+        uncounted = None if countable or not withdrawn else self._pace.idle
+        limits = DrainLimits(entry.drain_seconds, self._pace.idle, uncounted)
+        wait = undrained(in_flight if withdrawn else None, detached, limits, idle_seconds=idle)
+        if wait is None:
+            self._idle_since.pop(entry.uid, None)
             return None
-        return Progress(Phase.DRAIN, wait=min(left, self._pace.drain_look), in_flight=in_flight)
+        return Progress(Phase.DRAIN, wait=min(wait.seconds, self._pace.drain_look), in_flight=in_flight)
 
     async def _stop(self, entry: Entry, *, hurry: bool, just_ended: bool) -> None:
         began, patience = monotonic(), self._pace.grace

@@ -13,8 +13,8 @@ from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, Foreign, merge_patch
 from pilotage.runtime.clock import monotonic
 from pilotage.traffic.contract import Proof
+from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 from pilotage.traffic.routers.gateway import ROUTER
-from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,17 +63,11 @@ class LettingGo:
                 return Held(f"the gateway refuses to let go of it: {passage.text}", REJECTED_SECONDS, draining=False)
             return Held(passage.text, PENDING_SECONDS, draining=False)
         since = monotonic() - self._since.setdefault(entry.uid, monotonic())
-        left = drain_seconds - since
-        grace = DEFAULT_PACE.grace_seconds - since
-        if left > 0 and passage.in_flight is None:
-            return Held(f"requests under way are not counted; {left:.0f} s are given to them", left, draining=True)
-        if left > 0 and passage.in_flight:
-            text = f"{passage.in_flight} requests are under way, {left:.0f} s left for them"
-            return Held(text, min(left, PENDING_SECONDS), draining=True)
-        if left > 0 and grace > 0:  # a request that came just before is not counted yet
-            return Held(JUST_CAME, min(left, grace), draining=True)
-        if passage.in_flight:
-            self.notes.append(f"{passage.in_flight} requests were still under way when the time to drain was over")
+        wait = undrained(passage.in_flight, since, DrainLimits(drain_seconds))
+        if wait is not None:
+            return Held(wait.countdown, min(wait.seconds, PENDING_SECONDS), draining=True)
+        if note := cut_short(passage.in_flight):
+            self.notes.append(note)
         self.proven.add(entry.uid)
         return None
 

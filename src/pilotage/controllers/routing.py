@@ -12,7 +12,8 @@ from pilotage.serving.resources import SERVICES
 from pilotage.serving.sameness import same
 from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend, Passage, Proof, combined
-from pilotage.traffic.shift import POLL_SECONDS, Done, Pace, Wait, Write, expectation, next_step
+from pilotage.traffic.drain import TrafficWait
+from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expectation, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -102,15 +103,15 @@ class Routing:
             leaving=bool(set(running) - {target.service}),
             weighted=router.weighted,
             missing=await self._missing(subject, backends, target),
-            pace=Pace(drain_seconds=float(subject.spec.deletion.drain_seconds)),
+            timeouts=ShiftTimeouts(drain_seconds=float(subject.spec.deletion.drain_seconds)),
         )
         services = frozenset(each.service for each in backends)
         match step:
-            case Write(backends=wanted):
+            case WriteBackends(backends=wanted):
                 await self._write(subject, wanted, models)
                 named = services | {each.service for each in wanted}
                 return Routed(False, False, "Moving", f"The route is moved: {_shares(wanted)}.", POLL_SECONDS, named)
-            case Wait(text=text, seconds=seconds):
+            case TrafficWait(text=text, seconds=seconds):
                 reason = "Rejected" if passage.proof is Proof.REJECTED else "Waiting"
                 return Routed(False, False, reason, text, seconds, services)
             case Done(verified=verified):

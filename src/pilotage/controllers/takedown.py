@@ -28,7 +28,7 @@ from pilotage.teardown.planning.ledger import Disposition
 from pilotage.teardown.planning.phases import Phase, is_built_in
 from pilotage.traffic.contract import Expectation
 from pilotage.traffic.contract import Proof as RouteProof
-from pilotage.traffic.shift import DEFAULT_PACE, JUST_CAME
+from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -310,14 +310,12 @@ class Takedown:
         now = self.clock.now()
         self._detached_at = self._detached_at or now
         since = (now - self._detached_at).total_seconds()
-        left = self.ledger.policy.drain_seconds - since
-        # A request that came just before is not counted yet.
-        self._drained = left <= 0 or (not passage.in_flight and since >= DEFAULT_PACE.grace_seconds)
-        if not self._drained:
-            flying = f"{passage.in_flight} requests are under way, {left:.0f} s left for them"
-            return False, flying if passage.in_flight else JUST_CAME
-        if passage.in_flight:
-            self.notes.append(f"{passage.in_flight} requests were still under way when the time to drain was over")
+        wait = undrained(passage.in_flight, since, DrainLimits(self.ledger.policy.drain_seconds))
+        self._drained = wait is None
+        if wait is not None:
+            return False, wait.countdown
+        if note := cut_short(passage.in_flight):
+            self.notes.append(note)
         return True, ""
 
     # Acting

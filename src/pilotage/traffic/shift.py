@@ -22,55 +22,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pilotage.traffic.contract import WHOLE, Backend, Expectation, Passage, Proof
+from pilotage.traffic.drain import GRACE_SECONDS, SECONDS_MIN, DrainLimits, TrafficWait, undrained
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 POLL_SECONDS = 0.2
 """How often proxies are asked while something is awaited of them."""
-LEAST_SECONDS = 0.01
-"""A wait is no shorter: the rest that sums of fractions leave would be looked at again and again, and not pass."""
 REJECTED_SECONDS = 5.0
 """How often a route is looked at that its controller refuses. A change of the route wakes its watchers anyway."""
 
 
-class Pace(NamedTuple):
-    """How long things are given."""
+class ShiftTimeouts(NamedTuple):
+    """Durations of one shift, in seconds."""
 
     settle_seconds: float = 5.0
     """After a route is accepted, where no proxy can be asked. Nothing is verified by it."""
     drain_seconds: float = 30.0
     """For requests that are under way to what goes; they are cut after that."""
-    grace_seconds: float = 1.0
-    """Before nothing in flight is believed: a request whose head came before the change is counted only when its
-    body goes on to the service."""
+    grace_seconds: float = GRACE_SECONDS
+    """Before zero in flight is believed."""
 
 
-DEFAULT_PACE = Pace()
-JUST_CAME = "no requests are under way; a moment is given to those that just came"
+DEFAULT_TIMEOUTS = ShiftTimeouts()
 
 
-class Write(NamedTuple):
-    """Write these backends into the route."""
+class WriteBackends(NamedTuple):
+    """A step: write these backends into the route."""
 
     backends: tuple[Backend, ...]
 
 
-class Wait(NamedTuple):
-    """Nothing to do now: for what, and after how many seconds to look again."""
-
-    text: str
-    seconds: float
-
-
 class Done(NamedTuple):
-    """The route names the target alone, and what it named before is drained or had its time."""
+    """The last step: the route names the target alone, and what it named before is drained or had its time."""
 
     verified: bool
     """Whether proxies were seen to have it."""
 
 
-Step: TypeAlias = Write | Wait | Done
+ShiftStep: TypeAlias = WriteBackends | TrafficWait | Done
 
 
 def next_step(
@@ -82,8 +72,8 @@ def next_step(
     proven_seconds: float = 0.0,
     weighted: bool = True,
     missing: Collection[str] = (),
-    pace: Pace = DEFAULT_PACE,
-) -> Step:
+    timeouts: ShiftTimeouts = DEFAULT_TIMEOUTS,
+) -> ShiftStep:
     """What to do next so that `target` (whatever its weight) gets everything. It must be ready to serve.
 
     `backends` is what the route says, empty where there is none; `passage` is about exactly that, and its `in_flight`
@@ -95,20 +85,22 @@ def next_step(
     named = _distinct(each for each in backends if each.service not in missing or each.key == target.key)
     everything = (target._replace(weight=WHOLE),)
     if not named or (not weighted and named != everything):
-        return Write(everything)
+        return WriteBackends(everything)
     entered = _entered(named, target)
     if len(named) < len(backends) or named != entered:
-        return Write(entered)
-    wait = _unproven(passage, proven_seconds, pace)
+        return WriteBackends(entered)
+    wait = _unproven(passage, proven_seconds, timeouts)
     if wait is not None:
         return wait
     given = tuple(each._replace(weight=WHOLE if each.key == target.key else 0) for each in named)
     if named != given:
-        return Write(given)
+        return WriteBackends(given)
     if named != everything:
         # Where nobody counts, the time for requests to end is given once, at the end.
-        return _undrained(passage, proven_seconds, pace, uncounted_seconds=pace.grace_seconds) or Write(everything)
-    wait = _undrained(passage, proven_seconds, pace, uncounted_seconds=pace.drain_seconds) if leaving else None
+        return _undrained(passage, proven_seconds, timeouts, uncounted_seconds=timeouts.grace_seconds) or WriteBackends(
+            everything
+        )
+    wait = _undrained(passage, proven_seconds, timeouts) if leaving else None
     return wait or Done(passage.proof is Proof.PROGRAMMED)
 
 
@@ -158,30 +150,28 @@ def _entered(named: tuple[Backend, ...], target: Backend) -> tuple[Backend, ...]
     return tuple(each._replace(weight=WHOLE if each.key == first else 0) for each in named)
 
 
-def _unproven(passage: Passage, proven_seconds: float, pace: Pace) -> Wait | None:
+def _unproven(passage: Passage, proven_seconds: float, timeouts: ShiftTimeouts) -> TrafficWait | None:
     """What to wait for before the route as it stands is taken for programmed."""
     match passage.proof:
         case Proof.PROGRAMMED:
             return None
         case Proof.ACCEPTED:
-            left = pace.settle_seconds - proven_seconds
+            left = timeouts.settle_seconds - proven_seconds
             text = "accepted; no proxy can be asked, so some time is given to it"
-            return None if left <= 0 else Wait(text, max(left, LEAST_SECONDS))
+            return None if left <= 0 else TrafficWait(text, max(left, SECONDS_MIN))
         case Proof.PENDING:
-            return Wait(passage.text or "the proxies do not have it yet", POLL_SECONDS)
+            return TrafficWait(passage.text or "the proxies do not have it yet", POLL_SECONDS)
         case Proof.REJECTED:
-            return Wait(f"rejected: {passage.text}", REJECTED_SECONDS)
+            return TrafficWait(f"rejected: {passage.text}", REJECTED_SECONDS)
 
 
-def _undrained(passage: Passage, proven_seconds: float, pace: Pace, *, uncounted_seconds: float) -> Wait | None:
-    """What to wait for before nothing is taken to be under way to all but the target."""
-    since = proven_seconds - (pace.settle_seconds if passage.proof is Proof.ACCEPTED else 0.0)
-    if passage.in_flight is None:
-        left = uncounted_seconds - since
-        text = "requests under way are not counted; some time is given to them"
-        return None if left <= 0 else Wait(text, max(left, LEAST_SECONDS))
-    if since >= pace.drain_seconds or (passage.in_flight == 0 and since >= pace.grace_seconds):
-        return None
-    if passage.in_flight == 0:
-        return Wait(JUST_CAME, POLL_SECONDS)
-    return Wait(f"{passage.in_flight} requests are still under way", POLL_SECONDS)
+def _undrained(
+    passage: Passage, proven_seconds: float, timeouts: ShiftTimeouts, *, uncounted_seconds: float | None = None
+) -> TrafficWait | None:
+    """The wait until nothing is under way to all but the target, or has had its time."""
+    since = proven_seconds - (timeouts.settle_seconds if passage.proof is Proof.ACCEPTED else 0.0)
+    limits = DrainLimits(timeouts.drain_seconds, timeouts.grace_seconds, uncounted_seconds)
+    wait = undrained(passage.in_flight, since, limits)
+    if wait is None or passage.in_flight is None:
+        return wait
+    return wait._replace(seconds=min(wait.seconds, POLL_SECONDS))
