@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pilotage.catalogue import Phase
 from pilotage.harbor.errors import StatusError
 from pilotage.harbor.patching import apply, json_patch, merge_patch, strategic_merge
 from pilotage.harbor.protobuf import BadMessage, from_protobuf_untrusted
@@ -30,7 +31,6 @@ from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.render import render, to_json
 from pilotage.teardown.engine import receipt
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.dump import DumpError, load_dump

@@ -15,6 +15,7 @@ LAYERS = [
     {"kube", "system"},
     {"harbor", "runtime"},
     {"api"},
+    {"catalogue"},
     {"teardown"},
     {"models", "serving", "traffic"},
     {"controllers"},

@@ -9,9 +9,9 @@ import structlog
 from pilotage.agent.launch import process
 from pilotage.agent.registration import Refused
 from pilotage.api.names import HOST_LEASES, HOSTS
+from pilotage.catalogue import Phase
 from pilotage.kube import LEASES, Forbidden, ObjectKey, Unavailable, merge_patch
 from pilotage.serving.resources import SLICES
-from pilotage.teardown.planning.phases import Phase
 from tests.agent.servers import PLAIN
 from tests.agent.town import ask, python_server, refuse
 

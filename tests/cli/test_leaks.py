@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from controlplane import Access, Cluster
+from pilotage.catalogue import Phase
 from pilotage.cli import leaks as command
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.diagnosis.leaks import looking
 from pilotage.teardown.engine.receipt import Receipt, save
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.dump import load_dump
 from pilotage.teardown.snapshot.world import KindReading, World

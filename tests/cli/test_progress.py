@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from pilotage.catalogue import Phase
 from pilotage.cli.progress import QUIET_SECONDS, ROWS_MAX, Block, Lines
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
 from pilotage.teardown.engine.progress import Step
 from pilotage.teardown.planning.ledger import Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from tests.cli.running import run, run_on_terminal
 from tests.contract.server import harbor
 from tests.support import kinds

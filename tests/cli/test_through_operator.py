@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.catalogue import Phase
 from pilotage.cli import operators
 from pilotage.cli.operators import judge
 from pilotage.cli.progress import Lines
@@ -31,7 +32,6 @@ from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.receipt import ObjectRecord, begin, load
 from pilotage.teardown.planning.ledger import Ledger
-from pilotage.teardown.planning.phases import Phase
 from tests.cli.serving import SINCE, Chat, part, press_ctrl_c, serving, with_ctrl_c
 from tests.support import kinds
 from tests.support.waiting import until

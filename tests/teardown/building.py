@@ -6,13 +6,13 @@ import datetime as dt
 from typing import Any
 
 from pilotage.api.names import MODELS
-from pilotage.kube import Object, Resource
+from pilotage.catalogue import Phase, phase_of
+from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Sight
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase, phase_of
 from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.snapshot.world import GroupKind, Item, KindReading, State, World
+from pilotage.teardown.snapshot.world import Item, KindReading, State, World
 
 NOW = dt.datetime(2026, 1, 1, 12, 0, tzinfo=dt.UTC)
 STARTED = NOW - dt.timedelta(seconds=100)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotage.catalogue import Phase
 from pilotage.kube import Client, Object, Propagation, Resource
 from pilotage.teardown.planning.ledger import Disposition, Entry
-from pilotage.teardown.planning.phases import Phase
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 

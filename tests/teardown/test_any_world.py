@@ -9,14 +9,14 @@ from typing import NamedTuple
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from pilotage.catalogue import Phase, Relation
 from pilotage.kube import Object
 from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Decision, Sight
 from pilotage.teardown.planning.ledger import Disposition, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.plan import make_ledger, plan_again
 from pilotage.teardown.planning.policy import Keep, Policy
-from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of
 from tests.teardown.model import Cluster, Thing, run

@@ -12,6 +12,7 @@ from pilotage.kube import (
     Client,
     Discovery,
     ErrorClass,
+    GroupKind,
     Object,
     Propagation,
     Resource,
@@ -31,7 +32,7 @@ from pilotage.teardown.snapshot.questions import (
     Question,
 )
 from pilotage.teardown.snapshot.resolve import LISTED_RATHER_THAN_GOT, answer, settle
-from pilotage.teardown.snapshot.world import GroupKind, World
+from pilotage.teardown.snapshot.world import World
 from tests.support.kinds import CONFIG_MAPS, NODES, config_map
 from tests.support.transports import observed
 from tests.support.waiting import eventually

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pilotage.catalogue import Relation
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.policy import Keep, Policy
-from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, KindReading
 from tests.teardown.building import KINDS, item, world_of

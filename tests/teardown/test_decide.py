@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decide import FOREGROUND, ORPHAN, decide
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Refusal, Sight, Wait
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.snapshot.world import State
 from tests.teardown.building import (
     FOREIGN,

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controlplane import Access
-from pilotage.kube import Client, Discovery, Json, Resource, load_config
+from pilotage.kube import Client, Discovery, GroupKind, Json, Resource, load_config
 from pilotage.teardown.snapshot.dump import DumpError, load_dump, manifests
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.world import GroupKind, Name, State, World
+from pilotage.teardown.snapshot.world import Name, State, World
 from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, SERVICES, config_map, definition, deployment
 
 POD = GroupKind("", "Pod")

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane import Access, ApiError
+from pilotage.catalogue import Phase
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.leaks import FULL, Code, Leak, Severity, find_leaks, left_over
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather

@@ -7,15 +7,14 @@ import random
 
 import pytest
 
-from pilotage.kube import Discovery, Resource, merge_patch
+from pilotage.catalogue import Phase
+from pilotage.kube import Discovery, GroupKind, Resource, merge_patch
 from pilotage.sim.loop import virtual
 from pilotage.sim.scenarios import teardown_parts as parts
 from pilotage.sim.world import World
 from pilotage.teardown.engine.drive import Drive
 from pilotage.teardown.engine.newcomers import owner_of, searched
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.world import GroupKind
 from tests.teardown.building import entry, ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of
 

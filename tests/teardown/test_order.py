@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pilotage.catalogue import Phase, Relation, phase_of
 from pilotage.teardown.planning.order import break_cycles, needed_by, order, strongly_connected
-from pilotage.teardown.planning.phases import Phase, phase_of
-from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.graph import Edge, Graph
 from tests.teardown.building import item
 
 DEPLOYMENT, SERVICE, INGRESS = item("Deployment"), item("Service"), item("Ingress")

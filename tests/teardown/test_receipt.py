@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pilotage.catalogue import Phase
 from pilotage.teardown.engine.decision import Cause, Decision, Wait
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.prove import Proof, Read
@@ -19,7 +20,6 @@ from pilotage.teardown.engine.receipt import (
     save,
 )
 from pilotage.teardown.planning.ledger import Disposition, Ledger, extend, merge
-from pilotage.teardown.planning.phases import Phase
 from tests.teardown.building import GONE, NOW, UNTIL, entry, ledger, seconds, uid
 
 INGRESS = entry("Ingress", unverified="no proxy was asked")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pilotage.catalogue import Phase
 from pilotage.teardown.engine import progress as telling
 from pilotage.teardown.engine.decision import Decision
 from pilotage.teardown.engine.progress import Showing
-from pilotage.teardown.planning.phases import Phase
 from tests.teardown.building import NOW, seconds
 
 STOPPING, PROVING = Decision(Phase.STOP, (), ()), Decision(Phase.PROVE, (), ())

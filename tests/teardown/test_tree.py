@@ -9,12 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotage.catalogue import Relation
 from pilotage.kube import Json, Object, Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.tree import Node, Tree, render, to_json, tree
 from pilotage.teardown.diagnosis.tree_state import ready, span
 from pilotage.teardown.relations import relate
-from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
+from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, KindReading, Name, State, World
 from tests.teardown.relations.worlds import NOW, item_of, owned_by, world_of

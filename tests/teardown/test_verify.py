@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from controlplane import Access, Cluster
+from pilotage.catalogue import Phase
 from pilotage.kube import Client, Object, Resource, load_config
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
 from pilotage.teardown.engine.verify import Verdict, verify
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.policy import Policy
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
 

@@ -34,10 +34,10 @@ from pilotage.agent.tending import Tending, leaving
 from pilotage.agent.ward import Ward
 from pilotage.api.host import ProcessSpec
 from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
+from pilotage.catalogue import Phase
 from pilotage.kube import Absent, ApiError, ObjectKey, merge_patch, without_finalizer
 from pilotage.runtime import Result, monotonic
 from pilotage.serving.resources import SLICES
-from pilotage.teardown.planning.phases import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

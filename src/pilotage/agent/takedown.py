@@ -18,9 +18,9 @@ from pilotage.agent.launch import census, process
 from pilotage.agent.launch.command import KINDS
 from pilotage.agent.pace import backed_off
 from pilotage.agent.registration import Refused
+from pilotage.catalogue import Phase
 from pilotage.kube import ApiError
 from pilotage.runtime import monotonic, uptime
-from pilotage.teardown.planning.phases import Phase
 from pilotage.traffic.drain import DrainLimits, undrained
 
 if TYPE_CHECKING:

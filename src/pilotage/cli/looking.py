@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.cli.connecting import Connection
+    from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.dump import Source
-    from pilotage.teardown.snapshot.world import GroupKind, Item, World
+    from pilotage.teardown.snapshot.world import Item, World
 
 
 class Seen(NamedTuple):
@@ -72,8 +73,7 @@ async def look_around(
 
 def _is_forbidden(world: World) -> bool:
     """Whether one may not look into all namespaces."""
-    from pilotage.kube import ErrorClass
-    from pilotage.teardown.snapshot.world import GroupKind
+    from pilotage.kube import ErrorClass, GroupKind
 
     pods = world.kinds.get(GroupKind("", "Pod"))
     return pods is not None and pods.error_class is ErrorClass.FORBIDDEN

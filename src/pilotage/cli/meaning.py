@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from pilotage.cli.connecting import Connection
     from pilotage.cli.preparing import Asked
-    from pilotage.kube import Resource
+    from pilotage.kube import GroupKind, Resource
     from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.snapshot.world import GroupKind, Item, Name, World
+    from pilotage.teardown.snapshot.world import Item, Name, World
 
 
 async def names_in(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
@@ -108,7 +108,7 @@ async def find(
 
 async def means_what_has_no_namespace(connection: Connection, asked: Asked) -> bool:
     """Whether a selector is for kinds without a namespace as well: their parts may be in any."""
-    from pilotage.teardown.snapshot.world import GroupKind
+    from pilotage.kube import GroupKind
 
     if not asked.selector:
         return False
@@ -119,7 +119,7 @@ async def means_what_has_no_namespace(connection: Connection, asked: Asked) -> b
 
 async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[GroupKind]:
     """The kinds that words mean: ``deploy,svc``, ``all``."""
-    from pilotage.teardown.snapshot.world import GroupKind
+    from pilotage.kube import GroupKind
 
     surface = await connection.discovery.surface()
     kinds: set[GroupKind] = set()

@@ -88,7 +88,7 @@ def unread_sentence(ledger: Ledger) -> str:
 
 def plan_lines(prepared: Prepared) -> list[str]:
     """The plan, as a person reads it."""
-    from pilotage.teardown.planning.phases import Phase
+    from pilotage.catalogue import Phase
 
     ledger = prepared.ledger
     lines = [f"{name} is not there: nothing to do" for name in prepared.absent]

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from pilotage.cli.connecting import Connection
-    from pilotage.kube import Surface
+    from pilotage.kube import GroupKind, Surface
     from pilotage.teardown.diagnosis.hazards import Hazard
     from pilotage.teardown.planning.ledger import Ledger
     from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import GroupKind, Item, Name, World
+    from pilotage.teardown.snapshot.world import Item, Name, World
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -241,9 +241,9 @@ def _kinds(
     All that have a namespace, and of the others those that point somewhere: what has a namespace cannot own what has
     none. Where `controllers` may go, all custom kinds, and their definitions, which tell whose they are.
     """
-    from pilotage.teardown.planning.phases import is_built_in
+    from pilotage.catalogue import is_built_in
+    from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.gather import readable
-    from pilotage.teardown.snapshot.world import GroupKind
 
     listed = {GroupKind(each.group, each.kind): each.namespaced for each in readable(surface, None, full)}
     custom = frozenset(kind for kind in listed if controllers and not is_built_in(kind.group))
@@ -256,7 +256,7 @@ def _kinds(
 
 def _may_run_controllers(asked: Asked, names: Iterable[Name]) -> bool:
     """Whether the controller of something may be among what goes: in it, or owned by it."""
-    from pilotage.teardown.planning.phases import is_built_in
+    from pilotage.catalogue import is_built_in
 
     return (
         asked.everything
@@ -286,14 +286,14 @@ def check_namespace(world: World, name: str) -> None:
 
 async def see_keepers(connection: Connection, world: World) -> None:
     """Who keeps the finalizers of a world often lives in another namespace: see what runs there, too, if it matters."""
+    from pilotage.catalogue import workloads
+    from pilotage.kube import GroupKind
     from pilotage.teardown.diagnosis.finalizer_owners import FULL
     from pilotage.teardown.diagnosis.hazards.keepers import others_matter
-    from pilotage.teardown.planning.phases import WORKLOADS
     from pilotage.teardown.snapshot.gather import gather
-    from pilotage.teardown.snapshot.world import GroupKind
 
     if others_matter(world):
-        kinds = (WORKLOADS - {GroupKind("", "Pod")}) | FULL
+        kinds = (workloads() - {GroupKind("", "Pod")}) | FULL
         for item in await gather(connection.client, connection.discovery, kinds=kinds, full=kinds):
             if world.get(item.uid) is None:
                 world.add(item)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from pilotage.catalogue import Phase
 from pilotage.cli.printing import redraw
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.ledger import Disposition
-from pilotage.teardown.planning.phases import Phase
 from pilotage.terminal import one_line
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.kube import ApiResource
+    from pilotage.kube import ApiResource, GroupKind
     from pilotage.teardown.relations import Nearby, Row
     from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import GroupKind, World
+    from pilotage.teardown.snapshot.world import World
 
 VARIABLE = "PILOTAGE_RELATIONS"
 """Files with rows (docs/relations.md), separated as in PATH."""

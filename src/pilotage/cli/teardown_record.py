@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.kube import Object, Resource
+from pilotage.catalogue import Phase, phase_of
+from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
 from pilotage.teardown.engine.receipt import Receipt
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.phases import Phase, phase_of
 from pilotage.teardown.planning.policy import CACHE_SUFFIX, Policy
 from pilotage.teardown.snapshot.fields import dig, moment, texts
-from pilotage.teardown.snapshot.world import GroupKind, State
+from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
     import datetime as dt

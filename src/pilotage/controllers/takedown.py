@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from pilotage.api.names import GATEWAY_ROUTES
+from pilotage.catalogue import Phase, is_built_in
 from pilotage.controllers.late import late_parts
 from pilotage.controllers.letting_go import Held, LettingGo
 from pilotage.kube import Absent, ApiError, Conflict, KindNotServed, ObjectKey
@@ -25,7 +26,6 @@ from pilotage.teardown.engine.observations import Sights
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.prove import DEFINITIONS, Read, prove
 from pilotage.teardown.planning.ledger import Disposition
-from pilotage.teardown.planning.phases import Phase, is_built_in
 from pilotage.traffic.contract import Expectation
 from pilotage.traffic.contract import Proof as RouteProof
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained

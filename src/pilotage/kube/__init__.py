@@ -27,7 +27,7 @@ from pilotage.kube.errors import (
     Uncertain,
 )
 from pilotage.kube.guard import WriteGuard
-from pilotage.kube.names import EVENTS, LEASES, PODS, ObjectKey, ObjectRef, Resource
+from pilotage.kube.names import EVENTS, LEASES, PODS, GroupKind, ObjectKey, ObjectRef, Resource
 from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
 from pilotage.kube.watch import Watch, WatchEvent
@@ -84,6 +84,7 @@ __all__ = [
     "FieldSelector",
     "Forbidden",
     "Foreign",
+    "GroupKind",
     "Invalid",
     "Json",
     "KindNotServed",

@@ -46,6 +46,16 @@ class ObjectRef(NamedTuple):
         return f"{self.kind.lower()}/{self.name}{place}"
 
 
+class GroupKind(NamedTuple):
+    """A kind, whatever its version: an object is the same one in all of them."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
 class Resource(NamedTuple):
     """One REST resource of one API version: all that is needed to build its URLs."""
 

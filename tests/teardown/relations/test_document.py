@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pilotage.catalogue import Relation
 from pilotage.teardown.relations import FAMILIES, Form, Named, Reference, Row, user_rows
 from pilotage.teardown.relations.families.pods import pod_rows
 from pilotage.teardown.relations.rows import ANY_NAMESPACE, OWN_GROUP, Kind
-from pilotage.teardown.snapshot.graph import Relation
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "relations.md"
 
@@ -45,7 +45,7 @@ def document() -> str:
 
 
 def relations() -> str:
-    source = (Path(__file__).parents[3] / "src" / "pilotage" / "teardown" / "snapshot" / "graph.py").read_text()
+    source = (Path(__file__).parents[3] / "src" / "pilotage" / "catalogue" / "relation.py").read_text()
     lines = ["## The relations\n"]
     for relation in Relation:
         said = re.search(rf'    {relation.name} = "[^"]*"\n    """(.*?)"""', source, re.DOTALL)

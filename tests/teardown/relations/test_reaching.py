@@ -1,9 +1,8 @@
 """Which kinds can point into another namespace: known before the rows are imported, and the same that the rows say."""
 
-from pilotage.kube import ApiResource, Resource
+from pilotage.kube import ApiResource, GroupKind, Resource
 from pilotage.teardown.planning.in_full import reaching
 from pilotage.teardown.relations import BUILT_IN, full_kinds
-from pilotage.teardown.snapshot.world import GroupKind
 
 REACHING = tuple(row for row in BUILT_IN if row.reaches)
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pilotage.kube import ApiResource, Json, Object, Resource
+from pilotage.catalogue import Relation
+from pilotage.kube import ApiResource, GroupKind, Json, Object, Resource
 from pilotage.teardown.planning.in_full import related
 from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row, defined_by, full_kinds, relate
 from pilotage.teardown.relations.labels import LabelIndex, understand
 from pilotage.teardown.relations.plans import steps
-from pilotage.teardown.snapshot.graph import Relation
 from pilotage.teardown.snapshot.questions import FullObject
-from pilotage.teardown.snapshot.world import GroupKind, Item, World
+from pilotage.teardown.snapshot.world import Item, World
 from tests.teardown.relations.worlds import NOW, edges_of, item_of, owned_by, world_of
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from pilotage.kube import Discovery
+from pilotage.kube import Discovery, GroupKind
 from pilotage.runtime.clock import utc_now
 from pilotage.sim import models
 from pilotage.sim.scenario import Scenario
@@ -37,7 +37,6 @@ from pilotage.teardown.planning.plan import make_ledger, plan_again
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import BUILT_IN, Row, full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

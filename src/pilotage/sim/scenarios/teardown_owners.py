@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
 from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
 from pilotage.runtime import Manager, Result
 from pilotage.sim import models
@@ -13,7 +14,6 @@ from pilotage.sim.scenarios.teardown import TeardownScenario
 from pilotage.sim.scenarios.teardown_parts import APPS
 from pilotage.teardown.planning.policy import Keep, Policy
 from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row
-from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from pilotage.kube import Object

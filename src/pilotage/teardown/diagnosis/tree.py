@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pilotage.catalogue import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.tree_state import standing
 from pilotage.teardown.relations import defined_by
-from pilotage.teardown.snapshot.graph import Relation
-from pilotage.teardown.snapshot.world import GroupKind, Name, State
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from pilotage.teardown.snapshot.graph import Edge, Edges
-    from pilotage.teardown.snapshot.world import Item, World
+    from pilotage.teardown.snapshot.world import Item, Name, State, World
 
 _DEPTH_MAX = 24
 _REFERRERS_DEPTH_MAX = 4

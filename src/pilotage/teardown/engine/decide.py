@@ -19,12 +19,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Sight, Wait
 from pilotage.teardown.engine.frame import Frame
 from pilotage.teardown.planning.ledger import HOLD, Disposition
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:

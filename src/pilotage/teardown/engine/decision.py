@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pilotage.catalogue import Phase
 from pilotage.teardown.planning.ledger import Entry
-from pilotage.teardown.planning.phases import Phase
 
 if TYPE_CHECKING:
     from pilotage.kube.errors import ErrorClass

@@ -11,7 +11,8 @@ import contextlib
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, Conflict, Discovery, Forbidden, KindNotServed
+from pilotage.catalogue import Phase
+from pilotage.kube import Absent, ApiError, Conflict, Discovery, Forbidden, GroupKind, KindNotServed
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.actions import Gone, perform, refusal
 from pilotage.teardown.engine.decision import Cause
@@ -22,9 +23,8 @@ from pilotage.teardown.engine.prove import kind_is_gone, prove
 from pilotage.teardown.engine.standing import Standing
 from pilotage.teardown.engine.watches import Following
 from pilotage.teardown.planning.ledger import HOLD, Disposition
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.snapshot.gather import readable
-from pilotage.teardown.snapshot.world import GroupKind, State
+from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
     import random

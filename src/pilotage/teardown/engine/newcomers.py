@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Phase, is_built_in, phase_of
+from pilotage.kube import GroupKind
 from pilotage.teardown.planning.ledger import Disposition, Entry, extend
-from pilotage.teardown.planning.phases import Phase, is_built_in, phase_of
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.catalogue import Phase
 from pilotage.teardown.engine.decide import decide, is_over, runs
 from pilotage.teardown.engine.decision import Decision
 from pilotage.teardown.engine.frame import Frame
 from pilotage.teardown.planning.ledger import Disposition
-from pilotage.teardown.planning.phases import Phase
 
 if TYPE_CHECKING:
     import datetime as dt

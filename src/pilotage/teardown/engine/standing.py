@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Iterable
 
-    from pilotage.kube import Object, Resource
+    from pilotage.kube import GroupKind, Object, Resource
     from pilotage.runtime.informer import Change
     from pilotage.teardown.engine.decision import Refusal
     from pilotage.teardown.engine.prove import Proof
     from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.snapshot.world import GroupKind
 
 
 class Standing:

@@ -11,8 +11,8 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pilotage.kube import GroupKind
 from pilotage.runtime.informer import Informer
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     import random

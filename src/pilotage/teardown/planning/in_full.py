@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.snapshot.world import GroupKind
+from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

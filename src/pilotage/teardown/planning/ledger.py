@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kube import ObjectKey, ObjectRef, Resource
+from pilotage.catalogue import Phase
+from pilotage.kube import GroupKind, ObjectKey, ObjectRef, Resource
 from pilotage.teardown.planning.order import break_cycles, needed_by
-from pilotage.teardown.planning.phases import Phase
 from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.snapshot.world import GroupKind, Name
+from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, TypeVar
 
-from pilotage.teardown.planning.phases import Phase
-from pilotage.teardown.snapshot.graph import Relation
-from pilotage.teardown.snapshot.world import GroupKind
+from pilotage.catalogue import Phase, Relation
+from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.catalogue import Phase, Relation, is_built_in, phase_of, workloads
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
 from pilotage.teardown.planning.order import break_cycles, needed_by, order
-from pilotage.teardown.planning.phases import WORKLOADS, Phase, is_built_in, phase_of
 from pilotage.teardown.planning.route_settling import settle_seconds
-from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -179,7 +178,7 @@ def _goes_in_parts(
     us who began: then our finalizer is on it. Those of one that is `abandoned` would wait for it forever.
     """
     item = members.going[uid]
-    if is_built_in(item.resource.group) and not (abandoned and item.group_kind in WORKLOADS):
+    if is_built_in(item.resource.group) and not (abandoned and item.group_kind in workloads()):
         return False
     if item.terminating and not adopt and HOLD not in item.meta.finalizers:
         return False
@@ -225,7 +224,7 @@ def _pointers(graph: Graph, members: Members) -> dict[str, Pointer]:
 
 def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list[tuple[str, str]]:
     """Pairs of a workload in the ledger and an object whose finalizer it keeps."""
-    if keeper_of is None or not any(item.group_kind in WORKLOADS for item in members.going.values()):
+    if keeper_of is None or not any(item.group_kind in workloads() for item in members.going.values()):
         return []
     pairs = []
     for uid, item in members.going.items():

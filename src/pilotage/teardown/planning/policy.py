@@ -6,7 +6,7 @@ import enum
 
 import msgspec
 
-from pilotage.teardown.snapshot.world import GroupKind
+from pilotage.kube import GroupKind
 
 
 class Keep(enum.StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.planning.phases import Phase, phase_of
+from pilotage.catalogue import Phase, phase_of
 
 if TYPE_CHECKING:
     from pilotage.kube import Json

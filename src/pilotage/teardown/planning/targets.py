@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, ObjectKey, Resource, UnknownKind
+from pilotage.kube import Absent, ApiError, GroupKind, ObjectKey, Resource, UnknownKind
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -18,7 +18,7 @@ from pilotage.teardown.planning.arguments import (
 )
 from pilotage.teardown.snapshot.dump import manifests
 from pilotage.teardown.snapshot.gather import gather, readable
-from pilotage.teardown.snapshot.world import GroupKind, Item, Name
+from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

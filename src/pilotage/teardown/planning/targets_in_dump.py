@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -16,7 +17,7 @@ from pilotage.teardown.planning.arguments import (
     parse_selector,
 )
 from pilotage.teardown.snapshot.dump import definitions
-from pilotage.teardown.snapshot.world import GroupKind, Name
+from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

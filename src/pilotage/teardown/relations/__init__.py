@@ -20,8 +20,7 @@ from pilotage.teardown.relations.user_rows import RelationsError, load_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.kube import ApiResource
-    from pilotage.teardown.snapshot.world import GroupKind
+    from pilotage.kube import ApiResource, GroupKind
 
 
 def full_kinds(rows: tuple[Row, ...] = BUILT_IN, served: Iterable[ApiResource] = ()) -> frozenset[GroupKind]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.relations.families import BUILT_IN, TEMPLATES
 from pilotage.teardown.relations.naming import Finder
 from pilotage.teardown.relations.plans import Plan, below, plans, spell
-from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
-from pilotage.teardown.snapshot.world import GroupKind
+from pilotage.teardown.snapshot.graph import Edge, Graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

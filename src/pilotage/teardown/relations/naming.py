@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.relations.labels import LabelIndex, understand
 from pilotage.teardown.relations.plans import below
 from pilotage.teardown.relations.rows import ANY_NAMESPACE, OWN_GROUP, Form, Kind, Named, Reference, Selected
-from pilotage.teardown.snapshot.world import GroupKind, Name
+from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.relations.families import TEMPLATES
 from pilotage.teardown.relations.rows import Form, Kind, Named, Selected
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

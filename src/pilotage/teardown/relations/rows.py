@@ -13,7 +13,7 @@ import enum
 
 import msgspec
 
-from pilotage.teardown.snapshot.graph import Relation
+from pilotage.catalogue import Relation
 
 __all__ = [
     "ANY_NAMESPACE",

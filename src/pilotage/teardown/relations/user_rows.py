@@ -35,9 +35,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage.catalogue import Relation
 from pilotage.teardown.relations.plans import steps
 from pilotage.teardown.relations.rows import ANY_NAMESPACE, Form, Kind, Named, Reference, Row, Selected
-from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from pathlib import Path

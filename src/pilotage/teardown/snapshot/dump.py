@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from pilotage.kube import Object, Resource
+from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import encode, parse_time
 from pilotage.teardown.snapshot.dump_text import DumpError, documents_untrusted
-from pilotage.teardown.snapshot.world import GroupKind, Item, KindReading, World
+from pilotage.teardown.snapshot.world import Item, KindReading, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

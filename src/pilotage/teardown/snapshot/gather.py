@@ -14,10 +14,10 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, Invalid, ObjectKey, Resource
+from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, GroupKind, Invalid, ObjectKey, Resource
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.teardown.snapshot.questions import Answer, MayI
-from pilotage.teardown.snapshot.world import GroupKind, KindReading, World
+from pilotage.teardown.snapshot.world import KindReading, World
 
 if TYPE_CHECKING:
     import datetime as dt

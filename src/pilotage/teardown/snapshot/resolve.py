@@ -10,7 +10,7 @@ import asyncio
 import datetime as dt
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pilotage.kube import ApiError, Conflict, ErrorClass, Foreign, Propagation, Resource, without_finalizer
+from pilotage.kube import ApiError, Conflict, ErrorClass, Foreign, GroupKind, Propagation, Resource, without_finalizer
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.snapshot.questions import (
     Answer,
@@ -21,7 +21,7 @@ from pilotage.teardown.snapshot.questions import (
     MayI,
     MayThey,
 )
-from pilotage.teardown.snapshot.world import GroupKind, Item
+from pilotage.teardown.snapshot.world import Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

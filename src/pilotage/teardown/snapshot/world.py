@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.kube import Resource
+from pilotage.kube import GroupKind, Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.snapshot.questions import FullObject
 
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Json, Object, ObjectMeta, ObjectRef
     from pilotage.teardown.snapshot.questions import Answer, Question
-
-
-class GroupKind(NamedTuple):
-    """A kind, whatever its version: an object is the same one in all of them."""
-
-    group: str
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
 class Name(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
 from pilotage.teardown.diagnosis.finalizer_owners.agents import AGENT, agent
 from pilotage.teardown.diagnosis.finalizer_owners.liveness import judge_lease, together
@@ -15,7 +16,7 @@ from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
 from pilotage.teardown.planning.in_full import KEEPERS
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import seconds_since, text
-from pilotage.teardown.snapshot.world import GroupKind, Item
+from pilotage.teardown.snapshot.world import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import workloads
 from pilotage.teardown.diagnosis.finalizer_owners import Keepers, Liveness
 from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
 from pilotage.teardown.diagnosis.hazards.model import Code, Group, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
-from pilotage.teardown.planning.phases import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pilotage.kube import GroupKind
     from pilotage.teardown.diagnosis.finalizer_owners import Keeper
-    from pilotage.teardown.snapshot.world import GroupKind, Item, World
+    from pilotage.teardown.snapshot.world import Item, World
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 
@@ -33,7 +34,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             yield _ends_first(keeper, group)
         elif keeper.alive is Liveness.UNKNOWN:
             yield _unknown(keeper, group, everywhere=keepers.looked_everywhere)
-    if any(item.group_kind in WORKLOADS for item in outlook.going.values()):
+    if any(item.group_kind in workloads() for item in outlook.going.values()):
         staying = (item for item in outlook.world if not outlook.goes(item) or item.terminating)
         for (_, finalizer), group in _finalizers(item for item in staying if item.uid not in outlook.going).items():
             keeper = keepers.of(group.example, finalizer)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.snapshot.fields import text
-from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

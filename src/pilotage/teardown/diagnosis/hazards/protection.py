@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
-from pilotage.teardown.snapshot.graph import Relation
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

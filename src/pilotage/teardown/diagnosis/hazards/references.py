@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.in_full import reaching
 from pilotage.teardown.snapshot.fields import entries, mapping, text
-from pilotage.teardown.snapshot.graph import Relation
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

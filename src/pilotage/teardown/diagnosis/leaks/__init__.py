@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
 from pilotage.teardown.diagnosis.leaks.looking import Looking
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
 from pilotage.teardown.diagnosis.leaks.receipts import LeftOver, left_over
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
-from pilotage.teardown.snapshot.graph import Relation
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

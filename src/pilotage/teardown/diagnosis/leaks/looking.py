@@ -9,8 +9,10 @@ from pilotage.teardown.snapshot.fields import seconds_since
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.snapshot.graph import Edge, Graph, Relation
-    from pilotage.teardown.snapshot.world import GroupKind, Item, Name, World
+    from pilotage.catalogue import Relation
+    from pilotage.kube import GroupKind
+    from pilotage.teardown.snapshot.graph import Edge, Graph
+    from pilotage.teardown.snapshot.world import Item, Name, World
 
 YOUNG_SECONDS = 60
 """Things younger than this are being made: their owners, Services and endpoints may be yet to come."""

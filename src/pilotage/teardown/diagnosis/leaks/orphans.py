@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.diagnosis.why.reading import selects
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, text
-from pilotage.teardown.snapshot.graph import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

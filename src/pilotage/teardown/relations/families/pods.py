@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.relations.families.kinds import (
     CONFIG_MAP,
     PRIORITY_CLASS,
@@ -15,7 +16,6 @@ from pilotage.teardown.relations.families.kinds import (
     VOLUME_CLAIM,
 )
 from pilotage.teardown.relations.rows import Named, Relation, Row
-from pilotage.teardown.snapshot.world import GroupKind
 
 if TYPE_CHECKING:
     from pilotage.teardown.relations.rows import Kind

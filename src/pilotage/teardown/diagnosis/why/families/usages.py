@@ -9,13 +9,14 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, place
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import Code
 from pilotage.teardown.diagnosis.why.model import Cause, Remedy
 from pilotage.teardown.snapshot.fields import mapping, text
-from pilotage.teardown.snapshot.world import GroupKind, Name
+from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,49 +1,21 @@
-"""The phases of a teardown, and the phase in which an object of a kind goes.
-
-The order of the phases is the order of the teardown of anything that serves: first nobody is sent to it any more, then
-what would fight back goes, then what runs, then what it needed, then what owned it all.
-"""
+"""Lookups in the catalogue."""
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.snapshot.world import GroupKind
+from pilotage.catalogue.phase import Phase
+from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-class Phase(enum.IntEnum):
-    """In order. An object has one of detach, quiesce, stop, remove, release; the others are steps of the whole."""
-
-    CORDON = 0
-    """The intent is on record: owners whose parts go one by one are held and marked for deletion."""
-    DETACH = 1
-    """Routes go: nobody new is sent here."""
-    DRAIN = 2
-    """What is under way ends, for as long as the policy gives it."""
-    QUIESCE = 3
-    """Writers that would fight go: autoscalers, schedules, admission webhooks."""
-    STOP = 4
-    """What runs goes, with its pods."""
-    REMOVE = 5
-    """Services, configuration, budgets, volumes: what the workload needed."""
-    RELEASE = 6
-    """Owners, definitions, namespaces: what held the rest together."""
-    PROVE = 7
-    """Everything is read afresh."""
-
-    def __str__(self) -> str:
-        return self.name.lower()
 
 
 def _kinds(group: str, *kinds: str) -> Iterable[GroupKind]:
     return (GroupKind(group, kind) for kind in kinds)
 
 
-WORKLOADS = frozenset(
+_WORKLOADS = frozenset(
     {
         *_kinds("", "Pod", "ReplicationController"),
         *_kinds("apps", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
@@ -76,7 +48,7 @@ _PHASES: dict[GroupKind, Phase] = {
         Phase.QUIESCE,
     ),
     **dict.fromkeys(_kinds("apiregistration.k8s.io", "APIService"), Phase.QUIESCE),
-    **dict.fromkeys(WORKLOADS, Phase.STOP),
+    **dict.fromkeys(_WORKLOADS, Phase.STOP),
     **dict.fromkeys(_kinds("pilotage.dev", "HostProcess"), Phase.STOP),
     **dict.fromkeys(_kinds("", "Namespace"), Phase.RELEASE),
     **dict.fromkeys(_kinds("apiextensions.k8s.io", "CustomResourceDefinition"), Phase.RELEASE),
@@ -86,6 +58,11 @@ _PHASES: dict[GroupKind, Phase] = {
 def phase_of(kind: GroupKind) -> Phase:
     """The phase in which objects of a kind go, unless what they own says otherwise."""
     return _PHASES.get(kind, Phase.REMOVE)
+
+
+def workloads() -> frozenset[GroupKind]:
+    """The kinds that run pods."""
+    return _WORKLOADS
 
 
 def is_built_in(group: str) -> bool:
