@@ -49,7 +49,7 @@ def story(demo: Machine) -> None:
 
     tell("Two endpoints, each a real llama-server process behind a real Envoy.")
     for name in ("assistant", "scribe"):
-        demo.run(f"pilotage deploy {name} --model file://{demo.folder}/v1.gguf --on local --route Gateway")
+        demo.run(f"pilotage deploy {name} --model file://{demo.folder}/v1.gguf --on local --route PilotageGateway")
     demo.run("pilotage list")
 
     tell(f"A completion: POST {demo.url}/v1/chat/completions")
@@ -147,7 +147,7 @@ def main() -> None:
     try:
         story(demo)
         if keep:
-            demo.run(f"pilotage deploy assistant --model file://{folder}/v1.gguf --on local --route Gateway")
+            demo.run(f"pilotage deploy assistant --model file://{folder}/v1.gguf --on local --route PilotageGateway")
             tell(f"It stays up. Take it down with: pilotage down --purge --data {demo.data}; rm -r {folder}")
             return
         asyncio.run(check_objects(demo))

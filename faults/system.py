@@ -63,7 +63,7 @@ class System:
 
     def deploy(self, name: str, *flags: str) -> None:
         """As a person does."""
-        words = f"--model file://{self.model} --arg --threads --arg 1 --on local --route Gateway --timeout 120"
+        words = f"--model file://{self.model} --arg --threads --arg 1 --on local --route PilotageGateway --timeout 120"
         self.machine.run(f"pilotage deploy {name} {words} {' '.join(flags)}")
 
     def delete(self, name: str) -> None:

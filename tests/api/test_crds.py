@@ -90,7 +90,7 @@ TAKEN = [
     (ENDPOINTS, endpoint("b", {"replicas": 1000, "autoscaling": {"min": 1000, "max": 1000}})),
     (ENDPOINTS, endpoint("b", {"model": {"source": "hf://a/b", "secretRef": {"name": "s"}}})),
     (ENDPOINTS, endpoint("b", {"runtime": {"name": "custom", "image": "i", "command": ["serve"], "port": 80}})),
-    (ENDPOINTS, endpoint("b", {"placement": HOST, "route": {"kind": "Gateway"}})),
+    (ENDPOINTS, endpoint("b", {"placement": HOST, "route": {"kind": "PilotageGateway"}})),
     (ENDPOINTS, endpoint("b", {"resources": {"limits": {"nvidia.com/gpu": 1, "memory": "4Gi", "cpu": "0.5"}}})),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute", "gateway": {"name": "g"}, "host": "*.example.com"}})),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy", "host": "a.example.com", "tls": {"name": "t"}}})),

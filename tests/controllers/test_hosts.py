@@ -27,14 +27,14 @@ from tests.controllers.test_endpoint import REDEPLOYED, order
 HOST = {"kind": "Host", "host": "gpu-1"}
 ANY_HOST = {"kind": "Host", "hostSelector": {"matchLabels": {"gpu": "a100"}}}
 NONE = {"kind": "None"}
-GATEWAY = {"kind": "Gateway"}
+GATEWAY = {"kind": "PilotageGateway"}
 RECREATE = {"type": "Recreate"}
 
 STOPPED = "delete hostprocesses.pilotage.dev default/{}"
 UNROUTED = "delete gatewayroutes.pilotage.dev default/chat"
 REMOVED = "delete services default/{}"
 
-both_routes = pytest.mark.parametrize("route", [NONE, GATEWAY], ids=["None", "Gateway"])
+both_routes = pytest.mark.parametrize("route", [NONE, GATEWAY], ids=["None", "PilotageGateway"])
 
 
 async def deployed(place: HostTown, **spec: Any) -> None:
@@ -67,7 +67,7 @@ async def test_it_is_deployed_and_says_so():
 @virtual
 async def test_with_a_host_of_its_own_its_url_has_it():
     async with host_town() as place:
-        await deployed(place, route={"kind": "Gateway", "host": "chat.example.com", "path": "/llm"})
+        await deployed(place, route={"kind": "PilotageGateway", "host": "chat.example.com", "path": "/llm"})
         assert place.status()["url"] == "http://chat.example.com:8080/llm/v1"
 
 

@@ -59,7 +59,7 @@ def serves(revision: str, ready: int = 1) -> Any:
     return condition
 
 
-@pytest.mark.parametrize("route", ["None", "Gateway"])
+@pytest.mark.parametrize("route", ["None", "PilotageGateway"])
 async def test_an_endpoint_on_a_host_comes_changes_and_goes(own_cluster: Cluster, namespace: str, route: str) -> None:
     host = f"host-of-{namespace}"[:63]
     key = ObjectKey(namespace, "chat")
@@ -85,14 +85,14 @@ async def test_an_endpoint_on_a_host_comes_changes_and_goes(own_cluster: Cluster
             await until(client, ENDPOINTS, key, serves("chat-1", 2), SECONDS)
             await client.patch(ENDPOINTS, key, merge_patch({"spec": {"replicas": 1, "runtime": {"args": ["-c", "9"]}}}))
             await until(client, ENDPOINTS, key, serves("chat-2"), SECONDS)
-            routes = ["GatewayRoute/chat"] if route == "Gateway" else []
+            routes = ["GatewayRoute/chat"] if route == "PilotageGateway" else []
             left = ["EndpointSlice/chat-2-0", *routes, "HostProcess/chat-2-0", "Service/chat-2"]
 
             async def only_the_new_one_is_left() -> bool:
                 return await parts(client, namespace) == left
 
             await eventually(only_the_new_one_is_left, SECONDS)
-            if route == "Gateway":
+            if route == "PilotageGateway":
                 assert gateway.seen == [
                     {"chat-1": 100},
                     {"chat-1": 100, "chat-2": 0},

@@ -25,7 +25,7 @@ from tests.support.kinds import CONFIG_MAPS
 VARIANTS: dict[str, Json] = {
     "Deployment": {},
     "Host": {"placement": {"kind": "Host", "host": "gpu-1"}},
-    "Host behind the gateway": {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "Gateway"}},
+    "Host behind the gateway": {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "PilotageGateway"}},
 }
 
 

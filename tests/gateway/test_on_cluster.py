@@ -159,7 +159,7 @@ async def test_no_tenant_with_edit_takes_a_name_that_another_holds(own_cluster, 
         for host in ("127.0.0.1", "127.1", "0x7f.1", "*.0.0.1", "localhost", "x.localhost", "*.com", "gateway"):
             with pytest.raises(Invalid, match="host"):
                 await attacker.create(
-                    ENDPOINTS, endpoint("e", {"route": {"kind": "Gateway", "host": host}}), namespace=a
+                    ENDPOINTS, endpoint("e", {"route": {"kind": "PilotageGateway", "host": host}}), namespace=a
                 )
 
         # Its old route claims what the other one holds, as the operator would write it for an endpoint of that name.

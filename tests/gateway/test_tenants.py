@@ -152,6 +152,6 @@ async def test_a_host_that_is_the_gateways_own_takes_nothing(tmp_path):
 async def test_what_the_kinds_say_to_an_address_as_host(town, ns):
     await install(town.user)
     for host in ("127.0.0.1", "0x7f.1", "localhost", "x.localhost", "*.org"):
-        route = {"kind": "Gateway", "host": host}
+        route = {"kind": "PilotageGateway", "host": host}
         with pytest.raises(Invalid, match="host"):
             await town.user.create(ENDPOINTS, endpoint("greedy", {"route": route}), namespace=ns)

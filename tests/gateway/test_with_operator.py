@@ -60,7 +60,7 @@ async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(tow
     spec = {
         "model": {"source": "hf://org/repo/model.gguf"},
         "placement": {"kind": "Host", "host": "near"},
-        "route": {"kind": "Gateway", "host": HOST, "path": "/good"},
+        "route": {"kind": "PilotageGateway", "host": HOST, "path": "/good"},
     }
 
     async def programmed(reason):
@@ -96,7 +96,7 @@ async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(to
     spec = {
         "model": {"source": "hf://org/repo/model.gguf"},
         "placement": {"kind": "Host", "host": "near"},
-        "route": {"kind": "Gateway", "host": "wanted.example.com"},
+        "route": {"kind": "PilotageGateway", "host": "wanted.example.com"},
     }
 
     async def in_phase(phase):

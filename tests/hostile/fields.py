@@ -170,7 +170,11 @@ _BASES: dict[str, list[dict[str, Any]]] = {
         {"metadata": {}, "spec": {"model": _MODEL, "route": {"kind": "Ingress", "host": "a.example.com"}}},
         {
             "metadata": {},
-            "spec": {"model": _MODEL, "placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "Gateway"}},
+            "spec": {
+                "model": _MODEL,
+                "placement": {"kind": "Host", "host": "gpu-1"},
+                "route": {"kind": "PilotageGateway"},
+            },
         },
     ],
     "Model": [{"metadata": {}, "spec": _MODEL}],

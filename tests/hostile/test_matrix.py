@@ -30,7 +30,7 @@ STALL_SECONDS_MAX = 1.0
 """Of CPU, so that the load of the machine does not count."""
 OTHERS = (VICTIM, "default", "kube-system", "pilotage-system", "")
 BY_HAND = (ENDPOINTS, TEARDOWNS, PROCESSES, SERVICES, DEPLOYMENTS, CLAIMS)
-ON_HOST = {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "Gateway"}}
+ON_HOST = {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "PilotageGateway"}}
 WHOLE = os.environ.get("PILOTAGE_MATRIX") == "whole"
 ALL = cases() if WHOLE else sample()
 RULES = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=(6443,))

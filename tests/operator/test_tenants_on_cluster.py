@@ -44,7 +44,7 @@ SECONDS_MAX = 60
 SOURCE = {"model": {"source": "hf://org/repo/model.gguf"}, "deletion": {"drainSeconds": 0}}
 VICTIMS: dict[str, Json] = {
     "plain": {},
-    "behind": {"route": {"kind": "Gateway"}},
+    "behind": {"route": {"kind": "PilotageGateway"}},
     "hosted": {"placement": {"kind": "Host", "host": "nowhere"}},
 }
 PARTS = (*MADE_BY_US, PROCESSES, GATEWAY_ROUTES)

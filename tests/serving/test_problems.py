@@ -40,7 +40,7 @@ HOST = {"kind": "Host", "host": "gpu-3"}
             GGUF,
             ALL,
         ),
-        ("on a Host, use Gateway or None", {"placement": HOST, "route": {"kind": "Ingress"}}, GGUF, ALL),
+        ("on a Host, use PilotageGateway or None", {"placement": HOST, "route": {"kind": "Ingress"}}, GGUF, ALL),
         ("which a Host cannot mount", {"placement": HOST}, ResolvedModel("a", "pvc://c/a"), ALL),
         (
             "more memory (2Gi) than",
@@ -73,7 +73,7 @@ def test_a_name_that_kserve_cannot_make_its_own_of_is_refused():
         ({"autoscaling": {"max": 2, "targetConcurrency": 4}}, GGUF, ALL),
         ({"placement": HOST}, ResolvedModel("a", "file:///anywhere/a.gguf"), Capabilities()),
         ({"placement": HOST, "runtime": {"name": "custom", "command": ["serve"]}}, GGUF, Capabilities()),
-        ({"placement": HOST, "route": {"kind": "Gateway"}}, GGUF, Capabilities()),
+        ({"placement": HOST, "route": {"kind": "PilotageGateway"}}, GGUF, Capabilities()),
         ({"runtime": {"name": "custom", "image": "x", "args": ["--port", "1"]}}, GGUF, ALL),
         ({"resources": {"limits": {"cpu": 1}}, "autoscaling": {"max": 2}}, GGUF, ALL),
         ({"runtime": {"name": "vllm"}}, REPOSITORY, Capabilities()),

@@ -15,7 +15,9 @@ OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
 
 
 def body(*backends: Backend, **route: Any) -> Json:
-    return ROUTER.body("chat", "assistant", {"a": "b"}, Route(kind="Gateway", **route), backends, ["qwen", "assistant"])
+    return ROUTER.body(
+        "chat", "assistant", {"a": "b"}, Route(kind="PilotageGateway", **route), backends, ["qwen", "assistant"]
+    )
 
 
 def said(state: str | None, *, observed: int = 3, counts: dict[str, int] | None = None, **more: Any) -> Json:
@@ -60,8 +62,8 @@ def test_weights_that_mean_nothing_are_not_written():
     ids=lambda r: next(iter(r)),
 )
 def test_what_it_has_no_use_for_is_said(route):
-    assert len(ROUTER.problems(Route(kind="Gateway", **route))) == 1
-    assert ROUTER.problems(Route(kind="Gateway", host="a.example.com")) == []
+    assert len(ROUTER.problems(Route(kind="PilotageGateway", **route))) == 1
+    assert ROUTER.problems(Route(kind="PilotageGateway", host="a.example.com")) == []
 
 
 @pytest.mark.parametrize(

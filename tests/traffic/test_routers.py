@@ -158,7 +158,7 @@ def test_a_route_that_can_be_made_has_no_problem(kind):
 
 def test_no_route_is_a_router_too():
     assert router("None").resource is None
-    assert set(ROUTERS) == {"None", "Gateway", *ROUTES}
+    assert set(ROUTERS) == {"None", "PilotageGateway", *ROUTES}
 
 
 def valid(status: str, generation: int, **more: Any) -> Json:

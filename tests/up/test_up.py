@@ -40,7 +40,7 @@ def deploy(machine, name="assistant", model="v1", args=()):
     """With one thread: a model as small as this gets no faster with more, which wait for each other at full speed."""
     words = " ".join(f"--arg {word}" for word in ("--threads", "1", *args))
     model = f"file://{machine.folder}/{model}.gguf"
-    machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route Gateway")
+    machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route PilotageGateway")
 
 
 def programs(machine, name):
@@ -230,4 +230,4 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_sentence(tmp_path):
 def test_how_to_deploy_is_said_with_the_name_of_this_machine(tmp_path, capsys):
     this = remains.seen(os.getpid())
     _announce(Layout(tmp_path), Note(this, {}, {}, "http://127.0.0.1:8080"), "box")
-    assert "pilotage deploy NAME --model SOURCE --on box --route Gateway" in capsys.readouterr().out
+    assert "pilotage deploy NAME --model SOURCE --on box --route PilotageGateway" in capsys.readouterr().out

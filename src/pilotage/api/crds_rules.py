@@ -100,13 +100,13 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
             "self.kind in ['Ingress', 'HTTPProxy'] || !has(self.tls)",
             "tls is for route.kind Ingress and HTTPProxy; the listener of a Gateway has its own",
         ),
-        Rule(f"self.kind != 'Gateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
+        Rule(f"self.kind != 'PilotageGateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
     ),
     GatewayRouteSpec: (Rule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
     EndpointSpec: (
         Rule(
-            "self.placement.kind != 'Host' || self.route.kind in ['None', 'Gateway']",
-            "on a Host, route.kind is None or Gateway: the others lead to pods",
+            "self.placement.kind != 'Host' || self.route.kind in ['None', 'PilotageGateway']",
+            "on a Host, route.kind is None or PilotageGateway: the others lead to pods",
         ),
     ),
     ProcessSpec: (

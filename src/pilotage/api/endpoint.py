@@ -35,7 +35,7 @@ HostName = Annotated[
 ]
 RuntimeName = Literal["llama.cpp", "vllm", "sglang", "tgi", "custom"]
 PlacementKind = Literal["Deployment", "KServe", "Host"]
-RouteKind = Literal["None", "Ingress", "HTTPRoute", "HTTPProxy", "Gateway"]
+RouteKind = Literal["None", "Ingress", "HTTPRoute", "HTTPProxy", "PilotageGateway"]
 
 
 class ModelChoice(Part):
@@ -148,7 +148,7 @@ class Route(Part):
     """How requests get there."""
 
     kind: Annotated[
-        RouteKind, Field(description="None: by the Service alone. Gateway: the one that Pilotage runs.")
+        RouteKind, Field(description="None: by the Service alone. PilotageGateway: by the gateway that Pilotage runs.")
     ] = "None"
     host: HostName | None = None
     path: Annotated[str, Field(pattern="^/", max_length=1024, description="Requests below this path come here.")] = "/"

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 RUNTIMES = ("llama.cpp", "vllm", "sglang", "tgi", "custom")
 PLACEMENTS = ("Deployment", "KServe", "Host")
-ROUTES = ("None", "Ingress", "HTTPRoute", "HTTPProxy", "Gateway")
+ROUTES = ("None", "Ingress", "HTTPRoute", "HTTPProxy", "PilotageGateway")
 
 
 class Flags(NamedTuple):

@@ -173,5 +173,5 @@ def _announce(layout: Layout, note: Note, host: str) -> None:
     click.echo(f"  requests    {note.gateway}/v1")
     click.echo(f"  kubectl     export KUBECONFIG={layout.kubeconfig}")
     click.echo(f"  logs        {layout.logs}")
-    click.echo(f"  deploy      pilotage deploy NAME --model SOURCE --on {host} --route Gateway")
+    click.echo(f"  deploy      pilotage deploy NAME --model SOURCE --on {host} --route PilotageGateway")
     click.echo("  take down   pilotage down\n")

@@ -234,7 +234,7 @@ def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
 def url(spec: EndpointSpec, obj: Object, serving: Revision, findings: Findings) -> str | None:
     """Where clients find it."""
     route = spec.route
-    if route.kind == "Gateway":
+    if route.kind == "PilotageGateway":
         return _behind(findings, route, obj) if findings.gateway_url else None
     if route.kind == "None":
         service, port = backend(serving.subject, serving.number)

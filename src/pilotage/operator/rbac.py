@@ -19,7 +19,7 @@ EVERYWHERE = (
     Rule("pilotage.dev", ("hosts",), (*READ, "patch", "use"), "to place processes on them; their finalizers"),
     Rule("pilotage.dev", ("hostservices",), ("get", "create", "patch"), "the Services that agents give addresses to"),
     Rule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
-    Rule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind Gateway"),
+    Rule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind PilotageGateway"),
     Rule(
         "pilotage.dev",
         ("servingendpoints/status", "models/status", "teardowns/status", "hosts/status", "hostprocesses/status"),

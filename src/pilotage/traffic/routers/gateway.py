@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class GatewayRouter(Router):
     """See the module."""
 
-    kind = "Gateway"
+    kind = "PilotageGateway"
     resource = GATEWAY_ROUTES
     weighted = True
     proves = True
@@ -33,7 +33,9 @@ class GatewayRouter(Router):
         """See `Router`."""
         ignored = [("gateway", route.gateway), ("tls", route.tls), ("className", route.class_name)]
         return [
-            f"route.{name} is set, and a route of kind Gateway has none: remove it." for name, value in ignored if value
+            f"route.{name} is set, and a route of kind PilotageGateway has none: remove it."
+            for name, value in ignored
+            if value
         ]
 
     def body(
