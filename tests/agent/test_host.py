@@ -10,7 +10,7 @@ from pilotage.agent.host import AnotherAgent, own_address, status_changes
 from pilotage.agent.pressure import Level
 from pilotage.agent.settings import Settings, load_settings
 from pilotage.api.names import HOST_LEASES, HOSTS
-from pilotage.cli.agent import agent as command
+from pilotage.cli.commands.agent import agent as command
 from pilotage.kube import LEASES, ObjectKey, merge_patch
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now

@@ -10,8 +10,7 @@ import pytest
 from pilotage.api.endpoint import PlacementKind, RouteKind, RuntimeName
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli import pilotage, rollout
-from pilotage.cli.endpoints import endpoint_errors
-from pilotage.cli.errors import NoAnswer
+from pilotage.cli.errors import NoAnswer, endpoint_errors
 from pilotage.cli.spec_flags import PLACEMENTS, ROUTES, RUNTIMES, Flags, with_flags
 from pilotage.kube import Client, KindNotServed, Propagation
 from tests.cli.running import Ran, run

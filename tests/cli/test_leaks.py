@@ -9,7 +9,7 @@ import pytest
 
 from controlplane import Access, Cluster
 from pilotage.catalogue import Phase
-from pilotage.cli import leaks as command
+from pilotage.cli.commands import leaks as command
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.diagnosis.leaks import looking
 from pilotage.teardown.engine.receipt import Receipt, save

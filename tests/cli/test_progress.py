@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from pilotage.catalogue import Phase
-from pilotage.cli.progress import QUIET_SECONDS, ROWS_MAX, Block, Lines
+from pilotage.cli.output.progress import QUIET_SECONDS, ROWS_MAX, Block, Lines
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
 from pilotage.teardown.engine.progress import Step

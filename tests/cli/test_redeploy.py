@@ -9,8 +9,8 @@ import pytest
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli import rollout
 from pilotage.cli.endpoints import change
-from pilotage.cli.steps import Goal, State, Verdict, look
-from pilotage.cli.telling import Block, Lines
+from pilotage.cli.output.telling import Block, Lines
+from pilotage.cli.rollout_steps import Goal, State, Verdict, look
 from pilotage.cli.views import Endpoint, view
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time

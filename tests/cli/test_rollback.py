@@ -5,8 +5,8 @@ import json
 import pytest
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.cli.connecting import BadTarget
-from pilotage.cli.rollback import REVISIONED, choose, restored
+from pilotage.cli.commands.rollback import REVISIONED, choose, restored
+from pilotage.cli.errors import BadTarget
 from pilotage.cli.views import Endpoint, view
 from pilotage.controllers.revisions import IN_PLACE
 from pilotage.kube import Json, Object

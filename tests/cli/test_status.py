@@ -12,9 +12,9 @@ from pilotage.api import endpoint, model, teardown
 from pilotage.api.base import Condition, Part
 from pilotage.api.names import MODELS
 from pilotage.cli import views
-from pilotage.cli.listing import lines as list_lines
-from pilotage.cli.models import fetched
-from pilotage.cli.status import page
+from pilotage.cli.commands.list import lines as list_lines
+from pilotage.cli.commands.models import fetched
+from pilotage.cli.commands.status import page
 from pilotage.cli.views import Endpoint, Model, view
 from pilotage.kube import EVENTS, Json, Object
 from tests.cli.running import run, run_on_terminal

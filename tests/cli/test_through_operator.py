@@ -13,7 +13,7 @@ from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LA
 from pilotage.catalogue import Phase
 from pilotage.cli import operators
 from pilotage.cli.operators import judge
-from pilotage.cli.progress import Lines
+from pilotage.cli.output.progress import Lines
 from pilotage.cli.teardown_record import Recorded, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view

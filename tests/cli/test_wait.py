@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from controlplane import Access, Cluster
-from pilotage.cli import wait as command
+from pilotage.cli.commands import wait as command
 from tests.cli.running import run
 
 FINALIZER = "acme.example.com/cleanup"

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from pilotage.cli.gateway import gateway
+from pilotage.cli.commands.gateway import gateway
 from pilotage.gateway import keeper
 from pilotage.gateway.settings import Settings
 

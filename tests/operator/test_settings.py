@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from pilotage.cli.operator import operator
+from pilotage.cli.commands.operator import operator
 from pilotage.operator.settings import Settings, load_settings, variable_name
 from pilotage.runtime import Address
 from pilotage.runtime.settings import SettingsError

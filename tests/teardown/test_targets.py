@@ -11,7 +11,9 @@ import yaml
 from click.testing import CliRunner
 
 from controlplane import Access, Cluster
-from pilotage.cli import connecting
+from pilotage.cli import options
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import plain_errors
 from pilotage.kube import Client, Discovery, ErrorClass, Forbidden, Json, Object, load_config
 from pilotage.teardown.planning.arguments import TargetError, Targets, parse
 from pilotage.teardown.planning.targets import resolve
@@ -286,11 +288,11 @@ def test_what_a_dump_does_not_have(words: str, message: str, dump: World) -> Non
 
 @click.command()
 @click.argument("words", nargs=-1)
-@connecting.cluster_options
-@connecting.namespace_options
-@connecting.output_option
-@connecting.files_option("Read these.")
-@connecting.plain_errors
+@options.cluster_options
+@options.namespace_options
+@options.output_option
+@options.files_option("Read these.")
+@plain_errors
 def show(
     words: tuple[str, ...],
     kubeconfig: str | None,
@@ -303,10 +305,10 @@ def show(
     """What the options make of it."""
 
     async def ask() -> list[str]:
-        async with connecting.connected(kubeconfig, context) as (client, discovery, _):
+        async with connected(kubeconfig, context) as (client, discovery, _):
             return shown(await resolve(client, discovery, words, namespace=namespace, files=files))
 
-    click.echo(f"{connecting.run_briefly(ask())} {output} {all_namespaces}")
+    click.echo(f"{run_briefly(ask())} {output} {all_namespaces}")
 
 
 def test_options_lead_to_a_cluster_and_errors_to_a_sentence(cluster: Access, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from demo import __main__ as demo
-from pilotage.cli.up import _announce
+from pilotage.cli.commands.up import _announce
 from pilotage.kube import load_config
 from pilotage.system.unprivileged import NOBODY, SERVER_USER
 from pilotage.up import logs, remains

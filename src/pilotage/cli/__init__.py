@@ -1,6 +1,6 @@
 """The command line: thin entry points that parse, call a layer below, and print.
 
-A command is a module of this package, imported when it is called. What a command needs, it imports when it runs.
+A command is a module of `pilotage.cli.commands`, imported when it is called. What it needs, it imports when it runs.
 """
 
 from __future__ import annotations
@@ -44,11 +44,9 @@ COMMANDS = {
     "wait": "Wait until objects are proven gone.",
     "why": "Explain why something does not go away: the root cause, its evidence, and what to do.",
 }
-"""Each command's module, which has a function of the same name, and the line that ``pilotage --help`` has for it."""
+"""Each command, which has a module and a function of its name, and its line in ``pilotage --help``."""
 HIDDEN = {"fetch"}
 """Those that programs call, not people: ``--help`` does not list them."""
-MODULES = {"list": "listing"}
-"""Where the name of a command is no good name for a module or a function."""
 
 
 class Commands(click.Group):
@@ -62,8 +60,8 @@ class Commands(click.Group):
         """One of them, imported."""
         if cmd_name not in COMMANDS:
             return None
-        module = MODULES.get(cmd_name, cmd_name)
-        command = getattr(importlib.import_module(f"pilotage.cli.{module}"), module)
+        module = vars(importlib.import_module(f"pilotage.cli.commands.{cmd_name}"))
+        command = module.get(f"{cmd_name}_") or module[cmd_name]  # `list_`, because `list` is a built-in
         assert isinstance(command, click.Command)
         return command
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.cli.connecting import BadTarget
-from pilotage.cli.printing import say
-from pilotage.cli.progress import Block, Events, Lines, describe, use_block, wait_to_json
+from pilotage.cli.errors import BadTarget
+from pilotage.cli.output.progress import Block, Events, Lines, describe, use_block, wait_to_json
+from pilotage.cli.output.text import say
 from pilotage.kube import ApiError, ObjectKey, Resource
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime.clock import utc_now
@@ -29,8 +29,8 @@ from pilotage.teardown.engine.receipt import ReceiptError, begin, conclude, save
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.cli.connecting import Connection
-    from pilotage.cli.progress import Progress
+    from pilotage.cli.connection import Connection
+    from pilotage.cli.output.progress import Progress
     from pilotage.teardown.engine.progress import Outcome
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Ledger

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
-from pilotage.cli.connecting import BadTarget
-from pilotage.cli.endpoints import is_endpoint_kind
-from pilotage.cli.looking import progress
+from pilotage.cli.errors import BadTarget
 from pilotage.cli.operators import find_operator
+from pilotage.cli.options import is_endpoint_kind
+from pilotage.cli.output.text import note
 from pilotage.cli.teardown_record import DONE, is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
@@ -20,7 +20,7 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.cli.operators import Operator
     from pilotage.cli.preparing import Asked
     from pilotage.kube import Client, Object
@@ -51,7 +51,7 @@ async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
             "that. Change it there, and leave out --keep and --drain."
         )
     if operator.alive is None:
-        progress(f"It is left to the operator; {operator.text}.")
+        note(f"It is left to the operator; {operator.text}.")
     absent = [name for name in absent if name.name not in {obj.meta.name for obj in gone}]
     return Operated(connection, operator, found, absent, asked.timeout, gone=gone)
 
@@ -63,14 +63,14 @@ async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list
         try:
             records = (await client.list(TEARDOWNS, place, labels=f"{LABEL_ENDPOINT}={name.name}")).items
         except ApiError as error:
-            progress(f"Whether something is left of {name} could not be read: {error.message}")
+            note(f"Whether something is left of {name} could not be read: {error.message}")
             continue
         for record in records:
             seen = view(record, Teardown)
             target = seen.spec.target
             mine = (target.namespace, target.name) == (name.namespace, name.name)
             if mine and is_of_deletion(seen, target.uid) and seen.status.phase != DONE:
-                progress(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
+                note(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
                 found.append(record)
     return found
 
@@ -96,12 +96,12 @@ async def _by_this_machine(
     client: Client, asked: Asked, found: list[Object], gone: list[Object], operator: Operator
 ) -> Asked:
     """What has to be done here, because nobody else does. Only ``--adopt`` says that it may be."""
-    progress(f"No operator runs: {operator.text}. So this is done from here.")
+    note(f"No operator runs: {operator.text}. So this is done from here.")
     if not asked.adopt:
-        progress("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
+        note("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
         return asked
     for obj in found:
-        progress(
+        note(
             f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: pilotage "
             f"why servingendpoint/{obj.meta.name} -n {obj.meta.namespace} --fix=strip-finalizer "
             f"--finalizer {ENDPOINT_FINALIZER}"
@@ -130,6 +130,6 @@ async def _is_part(client: Client, entry: Entry, uid: str) -> bool:
     except Absent:
         return False
     except KindNotServed:
-        progress(f"{entry} is left out: its kind is not served, so whether it is there is unknown.")
+        note(f"{entry} is left out: its kind is not served, so whether it is there is unknown.")
         return False
     return found.meta.labels.get(LABEL_ENDPOINT_UID) == uid

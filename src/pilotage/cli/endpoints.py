@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
-import click
-
-from pilotage.cli.connecting import BadTarget, plain_errors
-from pilotage.cli.errors import NoAnswer
+from pilotage.cli.errors import BadTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from pilotage.kube import ApiError, Client, Json, Object, ObjectKey, Resource
 
@@ -19,7 +15,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHANGE_TRIES_MAX = 5
-_WORDS = ("se", "servingendpoint", "servingendpoints")
 
 
 class Changed(NamedTuple):
@@ -32,51 +27,6 @@ class Changed(NamedTuple):
     def anything(self) -> bool:
         """Whether what is wanted has changed."""
         return self.before.meta.generation != self.after.meta.generation
-
-
-def name_argument(command: Callable[P, R]) -> Callable[P, R]:
-    """NAME, as `name`; ``se/NAME`` means the same."""
-    return click.argument("name", metavar="NAME", callback=_name)(command)
-
-
-def namespace_option(command: Callable[P, R]) -> Callable[P, R]:
-    """``-n``, as `namespace`: empty for that of the context."""
-    text = "The namespace instead of the context's."
-    return click.option("-n", "--namespace", metavar="NAME", default="", help=text)(command)
-
-
-def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `plain_errors`; and say how to install what is missing where the cluster does not have our kinds."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from pilotage.api.names import GROUP
-        from pilotage.kube import KindNotServed
-
-        try:
-            return command(*args, **kwargs)
-        except KindNotServed as error:
-            if GROUP not in error.request:
-                raise
-            raise NoAnswer(
-                "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
-                "Install it with: pilotage install --print | kubectl apply -f -"
-            ) from error
-
-    return plain_errors(run)
-
-
-def is_endpoint_kind(word: str) -> bool:
-    """Whether a person may mean our kind by a word: ``se``, ``servingendpoints.pilotage.dev``."""
-    from pilotage.api.names import GROUP, VERSION
-
-    kind, _, rest = word.lower().partition(".")
-    return kind in _WORDS and rest in ("", GROUP, f"{VERSION}.{GROUP}")
-
-
-def names_endpoints(words: Iterable[str]) -> bool:
-    """Whether any of the words that name objects, such as ``se/chat``, may mean one of our endpoints."""
-    return any(is_endpoint_kind(kind) for word in words for kind in word.partition("/")[0].split(","))
 
 
 async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:
@@ -134,12 +84,3 @@ def _causes(error: ApiError) -> str:
         cause.message if cause.field in ("", "<nil>") else f"{cause.field}: {cause.message}" for cause in error.causes
     ]
     return "; ".join(dict.fromkeys(found)) or error.message
-
-
-def _name(_: click.Context, __: click.Parameter, word: str) -> str:
-    kind, slash, name = word.partition("/")
-    if not slash:
-        return word
-    if not is_endpoint_kind(kind) or not name or "/" in name:
-        raise click.BadParameter(f"{word!r} is not the name of an endpoint: write NAME, or se/NAME.")
-    return name

@@ -40,6 +40,12 @@ class NoAnswer(OneLine):
     exit_code = 3
 
 
+class BadTarget(OneLine):
+    """What was typed, or the file that was given, means nothing here."""
+
+    exit_code = 2
+
+
 def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
     """Print what went wrong with the configuration (exit code 2) or the API (exit code 3) instead of raising it."""
 
@@ -57,6 +63,45 @@ def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return run
+
+
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Print in one sentence what went wrong: with what was typed or with a file (exit code 2), or as `one_sentence`."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except Exception as error:
+            from pilotage.teardown.planning.arguments import TargetError
+            from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
+
+            if isinstance(error, DumpError | TargetError):
+                raise BadTarget(str(error)) from error
+            raise
+
+    return one_sentence(run)
+
+
+def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """As `plain_errors`; and say how to install what is missing where the cluster does not have our kinds."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from pilotage.api.names import GROUP
+        from pilotage.kube import KindNotServed
+
+        try:
+            return command(*args, **kwargs)
+        except KindNotServed as error:
+            if GROUP not in error.request:
+                raise
+            raise NoAnswer(
+                "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
+                "Install it with: pilotage install --print | kubectl apply -f -"
+            ) from error
+
+    return plain_errors(run)
 
 
 def _with_advice(error: ApiError) -> str:

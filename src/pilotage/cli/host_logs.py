@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.printing import say
+from pilotage.cli.output.text import say
 from pilotage.terminal import printable
 
 if TYPE_CHECKING:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from pilotage.cli.printing import say
 from pilotage.cli.relating import kinds_in_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.dump import Source
     from pilotage.teardown.snapshot.world import Item, World
@@ -91,14 +88,3 @@ def look_into(files: Iterable[Source], words: Sequence[str], namespace: str) -> 
 def place(item: Item) -> str:
     """The namespace that an object is in, or is."""
     return item.meta.name if item.group_kind == ("", "Namespace") else item.meta.namespace
-
-
-def need_words(words: Sequence[str]) -> None:
-    """Refuse a command line without any object."""
-    if not words:
-        raise click.UsageError("Say which object is meant: KIND/NAME, such as deployment/web.")
-
-
-def progress(text: str) -> None:
-    """A line about what is going on: to stderr, because stdout has results only."""
-    say(text, err=True)

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.cli.preparing import Asked
     from pilotage.kube import GroupKind, Resource
     from pilotage.teardown.planning.policy import Policy

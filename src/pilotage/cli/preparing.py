@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 import click
 
-from pilotage.cli.connecting import files_option
-from pilotage.cli.importing import import_meanwhile
 from pilotage.cli.meaning import find, means_what_has_no_namespace, names_in, policy_of
+from pilotage.cli.preload import import_meanwhile
 from pilotage.cli.relating import kinds_in_full, kinds_that_reach, related_graph
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.kube import GroupKind, Surface
     from pilotage.teardown.diagnosis.hazards import Hazard
     from pilotage.teardown.planning.ledger import Ledger
@@ -49,32 +48,6 @@ class Prepared(NamedTuple):
     hazards: list[Hazard]
     absent: list[Name]
     """What was named and is not there: it needs no deleting."""
-
-
-def target_options(command: Callable[P, R]) -> Callable[P, R]:
-    """KIND/NAME…, ``-n``, ``--all``, ``-f``, ``-l``, ``--keep`` and ``--adopt``."""
-    for option in (
-        click.option(
-            "--adopt",
-            is_flag=True,
-            help="Take along what refers to it and to nothing else (routes, Services, autoscalers, budgets), the "
-            "configuration that only it mounts, and the parts of an owner that is stuck in deletion.",
-        ),
-        click.option(
-            "--keep",
-            metavar="WHAT",
-            multiple=True,
-            help="What stays: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
-            "several times.",
-        ),
-        click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),
-        files_option("All objects in these manifests: files, folders, or - for stdin."),
-        click.option("--all", "everything", is_flag=True, help="All objects of the namespace given with -n."),
-        click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's."),
-        click.argument("words", metavar="[KIND/NAME]...", nargs=-1),
-    ):
-        command = option(command)
-    return command
 
 
 def can_look_twice(asked: Asked) -> bool:

@@ -69,7 +69,7 @@ def _own_rows() -> tuple[Row, ...]:
         return ()
     from pathlib import Path
 
-    from pilotage.cli.connecting import BadTarget
+    from pilotage.cli.errors import BadTarget
     from pilotage.teardown.relations import RelationsError, load_rows
 
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pilotage.cli.connecting import BadTarget
+from pilotage.cli.errors import BadTarget
 from pilotage.cli.preparing import (
     Prepared,
     foresee,
@@ -20,7 +20,7 @@ from pilotage.cli.preparing import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.snapshot.graph import Graph

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.following import Following, Interrupted, interruptible
-from pilotage.cli.looking import progress
 from pilotage.cli.operators import find_operator
-from pilotage.cli.printing import say
-from pilotage.cli.steps import Goal, Verdict, look
-from pilotage.cli.telling import Events, teller
+from pilotage.cli.output.telling import Events, teller
+from pilotage.cli.output.text import note, say
+from pilotage.cli.rollout_steps import Goal, Verdict, look
 from pilotage.cli.views import Endpoint, view
 from pilotage.runtime.clock import SteadyClock
 
 if TYPE_CHECKING:
-    from pilotage.cli.connecting import Connection
-    from pilotage.cli.steps import Look
-    from pilotage.cli.telling import Teller
+    from pilotage.cli.connection import Connection
+    from pilotage.cli.output.telling import Teller
+    from pilotage.cli.rollout_steps import Look
     from pilotage.kube import Client, Object
 
 INTERRUPTED = 130
@@ -111,4 +110,4 @@ async def _mention_operator(client: Client, obj: Object) -> None:
     await asyncio.sleep(OPERATOR_SECONDS)
     operator = await find_operator(client)
     if operator.alive is False:
-        progress(f"{obj.ref} waits for an operator, and none runs: {operator.text}. Start one: pilotage operator")
+        note(f"{obj.ref} waits for an operator, and none runs: {operator.text}. Start one: pilotage operator")

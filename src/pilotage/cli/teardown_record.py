@@ -75,7 +75,7 @@ def is_of_deletion(record: Teardown, uid: str) -> bool:
 
 
 class Recorded:
-    """What is known of a teardown from its record; see `pilotage.cli.progress.Followed`."""
+    """What is known of a teardown from its record; see `pilotage.cli.output.progress.Followed`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger

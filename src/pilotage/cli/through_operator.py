@@ -12,11 +12,11 @@ import msgspec
 
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.cli.carrying_out import BLOCKERS_MAX, INTERRUPTED, default_receipt, identity
-from pilotage.cli.connecting import BadTarget
+from pilotage.cli.errors import BadTarget
 from pilotage.cli.following import Following, Interrupted, interruptible
+from pilotage.cli.output.progress import Block, Events, Lines, describe, use_block, wait_to_json
+from pilotage.cli.output.text import say
 from pilotage.cli.preparing import Prepared
-from pilotage.cli.printing import say
-from pilotage.cli.progress import Block, Events, Lines, describe, use_block, wait_to_json
 from pilotage.cli.teardown_record import DONE, Recorded, is_of_deletion, planned, receipt_of
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pilotage.cli.connecting import Connection
+    from pilotage.cli.connection import Connection
     from pilotage.cli.operators import Operator
-    from pilotage.cli.progress import Progress
+    from pilotage.cli.output.progress import Progress
     from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision
     from pilotage.teardown.engine.receipt import Receipt

@@ -1,0 +1,117 @@
+"""``pilotage agent``: runs servers on this machine, against a cluster or harbor, until SIGTERM."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.errors import one_sentence
+from pilotage.cli.options import cluster_options
+
+if TYPE_CHECKING:
+    from pilotage.agent.settings import Settings
+
+
+@click.command()
+@cluster_options
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Settings, as YAML.")
+@click.option("--name", metavar="NAME", help="Of the Host that this machine is. [default: the machine's]")
+@click.option(
+    "--address",
+    metavar="IP",
+    help="Where others reach the servers. [default: this machine's own, as the API server is reached]",
+)
+@click.option("--bind", metavar="IP", help="Where the servers listen. [default: 127.0.0.1]")
+@click.option("--labels", metavar="KEY=VALUE", multiple=True, help="Of the Host, for placements; repeatable.")
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Where the journal and the logs of servers are. [default: ~/.local/state/pilotage/agent]",
+)
+@click.option("--cache-root", metavar="DIR", help="Where fetched weights are kept. [default: ~/.cache/pilotage/models]")
+@click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
+@click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option(
+    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
+)
+@click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
+@click.option(
+    "--ambient-credentials/--no-ambient-credentials",
+    default=None,
+    help="Whether buckets may be read with the agent's own identity.",
+)
+@click.option(
+    "--llama-server", metavar="FILE", help="Instead of the one on PATH, or that of the extra pilotage[llama]."
+)
+@click.option(
+    "--allow-commands/--no-allow-commands",
+    default=None,
+    help="Whether specs may name any command, argument and variable. Whoever may place a process then runs what they "
+    "like on this machine. [default: presets only, with arguments that are known to be safe]",
+)
+@click.option(
+    "--run-as",
+    metavar="USER",
+    help="Where the agent is root, servers run as this user, by name or number. [default: 65533, which nobody else is]",
+)
+@click.option("--namespaces", metavar="NAME", multiple=True, help="Only its processes run here; repeatable.")
+@click.option("--reserved-ports", metavar="PORT", type=int, multiple=True, help="No server gets it; repeatable.")
+@click.option(
+    "--priority-max",
+    metavar="N",
+    type=int,
+    help="When memory runs out, a greater priority of a spec counts as N. [default: 0]",
+)
+@click.option(
+    "--allow-protected/--no-allow-protected",
+    default=None,
+    help="Whether specs may say that a server is never stopped when memory runs out.",
+)
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Where /metrics, /healthz and /readyz are served; empty for nowhere. [default: 127.0.0.1:8082]",
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@one_sentence
+def agent(kubeconfig: str | None, context: str | None, config: Path | None, **given: object) -> None:
+    """Run the servers that are placed on this machine until SIGTERM.
+
+    Every option is also a variable (PILOTAGE_AGENT_FILE_ROOTS) and a line of the file (fileRoots); a flag wins over a
+    variable, and that over the file.
+
+    At SIGTERM all servers are withdrawn, finish their requests, stop, and are unregistered. A second SIGTERM waits for
+    no more requests. Exit code 0: all of that is proven. 4: the same, after a second SIGTERM. 3: something could not be
+    proven; the next start goes on with it.
+    """
+    import asyncio
+
+    from pilotage.agent.host import AnotherAgent
+    from pilotage.agent.journal import JournalError
+    from pilotage.agent.settings import load_settings
+    from pilotage.runtime import configure_logging
+
+    flags = {name: value for name, value in given.items() if value is not None and value != ()}
+    settings = load_settings(flags, file=config)
+    configure_logging(level=settings.log_level)
+    try:
+        code = asyncio.run(_run(settings, kubeconfig, context))
+    except JournalError as error:
+        raise click.ClickException(str(error)) from error
+    except AnotherAgent as error:
+        raise click.ClickException(f"{error}. Choose another --name.") from error
+    except OSError as error:
+        raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
+    sys.exit(code)
+
+
+async def _run(settings: Settings, kubeconfig: str | None, context: str | None) -> int:
+    from pilotage.agent.run import run
+    from pilotage.kube import Client, load_config
+
+    config = load_config(kubeconfig=kubeconfig, context=context)
+    async with Client.connect(config, name="pilotage-agent") as client:
+        return int(await run(settings, client, config.server))

@@ -1,0 +1,55 @@
+"""``pilotage down``: take down what ``pilotage up`` brought up, and prove it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.commands.up import data_option
+from pilotage.cli.errors import one_sentence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@data_option
+@click.option(
+    "--purge",
+    is_flag=True,
+    help="Delete all endpoints and models first, in order and proven; at the end, remove what Pilotage kept in DIR.",
+)
+@click.option("--now", is_flag=True, help="Do not wait for requests that are under way.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=180, show_default=True, help="For each step."
+)
+@one_sentence
+def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
+    """Take down what `pilotage up` brought up, and prove it.
+
+    Servers first, in order; then it is looked whether anything is left. What was deployed stays written down and comes
+    back with the next `pilotage up`, unless --purge is given. Ends with 1 and the numbers of processes and ports where
+    something does not end.
+    """
+    import asyncio
+
+    from pilotage.up.going import check, delete_all, go_down, reachable, remove
+    from pilotage.up.layout import Layout
+    from pilotage.up.proof import UpError
+
+    layout = Layout(data)
+    if not layout.lock.exists():
+        click.echo(f"Nothing was brought up in {data}.")
+        return
+    try:
+        check(layout)
+        if purge and reachable(layout):
+            asyncio.run(delete_all(layout, click.echo, timeout))
+        asyncio.run(go_down(layout, click.echo, hurry=now, timeout=timeout))
+        left = remove(layout) if purge else []
+    except UpError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo("Down. No process is left, no port listens" + (f", {data} is removed." if purge and not left else "."))
+    if left:
+        click.echo(f"Removed what Pilotage kept in {data}. Not Pilotage's, and left there: {', '.join(left)}.")

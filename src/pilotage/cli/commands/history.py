@@ -1,0 +1,78 @@
+"""``pilotage history``: the revisions of an endpoint."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.endpoints import get
+from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
+from pilotage.cli.output.text import say
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.cli.views import Endpoint
+    from pilotage.kube import Object
+
+
+@click.command()
+@name_argument
+@namespace_option
+@cluster_options
+@output_option
+@endpoint_errors
+def history(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
+    """Show the revisions of an endpoint: what each was made of, and what became of it.
+
+    \b
+    pilotage history assistant -n chat
+
+    `pilotage rollback NAME --to REVISION` goes back to one.
+
+    Exit codes: 0 shown, 2 bad usage or no such endpoint, 3 the API could not be read.
+    """
+    import datetime as dt
+
+    from pilotage.cli.views import Endpoint, view
+
+    obj = run_briefly(_get(name, namespace, kubeconfig, context))
+    if output == "json":
+        click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
+    else:
+        say(*lines(view(obj, Endpoint), dt.datetime.now(dt.UTC)))
+
+
+async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:
+    from pilotage.api.names import ENDPOINTS
+    from pilotage.kube import ObjectKey
+
+    async with connected(kubeconfig, context) as connection:
+        return await get(connection.client, ENDPOINTS, ObjectKey(namespace or connection.client.namespace, name))
+
+
+def lines(endpoint: Endpoint, now: dt.datetime) -> list[str]:
+    """The newest last, as in a log."""
+    from pilotage.cli.output.endpoints import model_of
+    from pilotage.cli.output.table import age, table
+    from pilotage.cli.output.text import coloured
+    from pilotage.teardown.snapshot.fields import text
+
+    rows = [
+        (
+            str(each.number),
+            coloured(each.state),
+            age(now, each.created),
+            model_of(each.spec),
+            text(each.spec, "runtime", "image") or text(each.spec, "runtime", "name"),
+            each.message,
+        )
+        for each in sorted(endpoint.status.history, key=lambda each: each.number)
+    ]
+    if not rows:
+        return [f"{endpoint.metadata.name} has no revisions yet."]
+    return table(("REVISION", "STATE", "AGE", "MODEL", "RUNTIME", "MESSAGE"), rows)

@@ -1,0 +1,199 @@
+"""``pilotage leaks``: what was left behind, what that costs, and how to be rid of it safely."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
+from pilotage.cli.looking import look_around, place
+from pilotage.cli.options import cluster_options, files_option, namespace_options, output_option
+from pilotage.cli.output.text import note, paint, say
+from pilotage.cli.preparing import check_namespace
+from pilotage.cli.relating import related_graph
+
+if TYPE_CHECKING:
+    from pilotage.cli.connection import Connection
+    from pilotage.teardown.diagnosis.leaks import Leak
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.snapshot.world import World
+
+SECOND_LOOK_SECONDS = 2.0
+"""What is a leak stays one: a moment later, what was only under way is over."""
+UNREAD_SHOWN_MAX = 3
+
+
+class _Found(NamedTuple):
+    leaks: list[Leak]
+    unread: dict[str, str]
+    """What could not be read, with why: there may be more."""
+    unread_counts: dict[str, int]
+    """How many of what that is: kinds, API groups, objects of a receipt."""
+
+
+@click.command()
+@namespace_options
+@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Look for what lives on of the teardown of this receipt, instead.",
+)
+@cluster_options
+@output_option
+@plain_errors
+def leaks(
+    namespace: str,
+    all_namespaces: bool,
+    files: tuple[Path | Literal["-"], ...],
+    receipt_file: Path | None,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Find what was left behind: objects that nobody cleans up, and references to what is not there.
+
+    \b
+    pilotage leaks -n shop
+    pilotage leaks -A
+    pilotage leaks --receipt web-20261115-213012.json
+    pilotage leaks -f dump.yaml -o json
+
+    Changes nothing. What is younger than a minute, or being deleted, is in progress and not a leak; what could not be
+    read is unknown, and not gone. A cluster is looked at twice: what is over by then was no leak.
+
+    Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
+    """
+    receipt = _load(receipt_file) if receipt_file else None
+    if files:
+        found = _from_dump(files, namespace, receipt)
+    else:
+        found = run_briefly(_live(namespace, all_namespaces, receipt, kubeconfig, context))
+    if output == "json":
+        click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
+    else:
+        say(*_lines(found))
+    sys.exit(1 if found.leaks else 3 if found.unread else 0)
+
+
+def _load(path: Path) -> Receipt:
+    from pilotage.teardown.engine.receipt import ReceiptError, load
+
+    try:
+        return load(path)
+    except ReceiptError as error:
+        raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
+
+
+def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
+    from pilotage.teardown.snapshot.dump import load_dump
+
+    world = load_dump(files)
+    if namespace and not any(namespace in (item.meta.namespace, place(item)) for item in world):
+        raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to look at all of it.")
+    return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
+
+
+async def _live(
+    namespace: str, all_namespaces: bool, receipt: Receipt | None, kubeconfig: str | None, context: str | None
+) -> _Found:
+    async with connected(kubeconfig, context) as connection:
+        if receipt is not None:
+            return await _receipt_live(connection, receipt)
+        here = "" if all_namespaces else namespace or connection.client.namespace
+        found = await _look(connection, here)
+        if not found.leaks:
+            return found
+        note(f"{_count(found.leaks)} at first sight; looking again in {SECOND_LOOK_SECONDS:.0f} s.")
+        await asyncio.sleep(SECOND_LOOK_SECONDS)
+        again = await _look(connection, here)
+        known = {leak.key for leak in found.leaks}
+        return again._replace(leaks=[leak for leak in again.leaks if leak.key in known])
+
+
+async def _look(connection: Connection, namespace: str) -> _Found:
+    from pilotage.teardown.diagnosis.leaks import FULL
+    from pilotage.teardown.snapshot.resolve import settle
+
+    places = [namespace] if namespace else []
+    world = await look_around(connection, places, FULL, everywhere=not namespace)
+    if namespace:
+        check_namespace(world, namespace)
+    return await settle(connection.client, world, lambda world: _of_world(world, namespace))
+
+
+def _of_world(world: World, namespace: str) -> _Found:
+    from pilotage.teardown.diagnosis.leaks import find_leaks
+
+    found = find_leaks(world, related_graph(world))
+    unread = {str(kind): reading.problem for kind, reading in world.kinds.items() if reading.problem}
+    return _Found(
+        [leak for leak in found if not namespace or leak.concerns(namespace)],
+        unread | world.unreadable_groups,
+        {"kind": len(unread), "API group": len(world.unreadable_groups)},
+    )
+
+
+async def _receipt_live(connection: Connection, receipt: Receipt) -> _Found:
+    namespaces = {entry.namespace for entry in receipt.ledger.entries} - {""}
+    world = await look_around(connection, sorted(namespaces), everywhere=not namespaces)
+    found = _of_receipt(world, receipt)
+    elsewhere = receipt.server and receipt.server != connection.server
+    if elsewhere and not any(world.get(entry.uid) for entry in receipt.ledger.entries):
+        raise NoAnswer(
+            f"The receipt was made at {receipt.server}, and this is {connection.server}: nothing of it is here to tell "
+            "whether that is the same cluster. Choose its cluster with --context."
+        )
+    return found
+
+
+def _of_receipt(world: World, receipt: Receipt) -> _Found:
+    from pilotage.teardown.diagnosis.leaks import left_over
+
+    found = left_over(world, receipt.ledger)
+    return _Found(found.leaks, found.unread, {"object": len(found.unread)})
+
+
+_COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
+
+
+def _lines(found: _Found) -> list[str]:
+    lines: list[str] = []
+    for leak in found.leaks:
+        severity = str(leak.severity)
+        lines += [
+            f"{paint(severity, fg=_COLOURS[severity])}  {paint(str(leak.subject), bold=True)}  {leak.text}",
+            f"      costs: {leak.costs}",
+            f"      remove: {leak.command}",
+            f"              {leak.effect}",
+        ]
+    if found.unread:
+        lines.append(f"{_count(found.leaks) + ', and' if found.leaks else 'No leaks found, but'} {_unread(found)}")
+    else:
+        lines.append(f"{_count(found.leaks)}." if found.leaks else "No leaks.")
+    return lines
+
+
+def _unread(found: _Found) -> str:
+    """One sentence: who lacks a right lacks many, and the server's words for each would bury the answer."""
+    counts = " and ".join(_plural(number, noun) for noun, number in found.unread_counts.items() if number)
+    names = list(found.unread)
+    names.sort(key=lambda name: ("/" in name, name))  # groups after kinds, as they are counted
+    more = f" and {len(names) - UNREAD_SHOWN_MAX} more" if len(names) > UNREAD_SHOWN_MAX else ""
+    return f"{counts} could not be read ({', '.join(names[:UNREAD_SHOWN_MAX])}{more}); -o json says why."
+
+
+def _count(leaks: list[Leak]) -> str:
+    return _plural(len(leaks), "leak")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

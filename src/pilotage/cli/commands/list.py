@@ -1,0 +1,112 @@
+"""``pilotage list``: the endpoints, a line for each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.options import cluster_options, namespace_options
+from pilotage.cli.output.text import say
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable
+
+    from pilotage.cli.views import Endpoint
+    from pilotage.kube import Object, Resource
+
+
+@click.command("list")
+@namespace_options
+@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
+@click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
+@cluster_options
+@endpoint_errors
+def list_(
+    namespace: str, all_namespaces: bool, selector: str, output: str, kubeconfig: str | None, context: str | None
+) -> None:
+    """List the endpoints.
+
+    \b
+    pilotage list -n chat
+    pilotage list -A -o wide
+    pilotage list -l team=search -o json
+
+    Exit codes: 0 listed (there may be none), 2 bad usage, 3 the API could not be read.
+    """
+    import datetime as dt
+
+    from pilotage.api.names import ENDPOINTS
+    from pilotage.cli.views import Endpoint, view
+
+    found = run_briefly(list_objects(ENDPOINTS, namespace, all_namespaces, selector, kubeconfig, context))
+    if output == "json":
+        click.echo(as_json(found))
+        return
+    endpoints = [view(obj, Endpoint) for obj in found]
+    if not endpoints:
+        say("No endpoints found.", err=True)
+        return
+    now = dt.datetime.now(dt.UTC)
+    say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces))
+
+
+async def list_objects(
+    resource: Resource,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> list[Object]:
+    """What there is of one of our kinds, by namespace and name. `models` uses it, too."""
+    from pilotage.teardown.planning.arguments import parse_selector
+
+    labels = str(parse_selector(selector)) if selector else ""
+    async with connected(kubeconfig, context) as connection:
+        place = "" if all_namespaces else namespace or connection.client.namespace
+        found = (await connection.client.list(resource, place, labels=labels)).items
+    return sorted(found, key=lambda obj: (obj.meta.namespace, obj.meta.name))
+
+
+def as_json(objects: Iterable[Object]) -> str:
+    """As `kubectl get -o json` has it."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [plain(obj) for obj in objects]}, indent=2)
+
+
+def plain(obj: Object) -> dict[str, object]:
+    """An object for scripts: all of it but managedFields."""
+    body = obj.to_dict()
+    body["metadata"].pop("managedFields", None)
+    return body
+
+
+def lines(endpoints: Iterable[Endpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
+    """The table: what `kubectl get se` prints, and how many replicas are wanted."""
+    from pilotage.cli.output.endpoints import model_of, phase_of, ready_of, route_of
+    from pilotage.cli.output.table import NOTHING, age, table
+    from pilotage.cli.output.text import coloured
+    from pilotage.teardown.snapshot.fields import text
+
+    titles = ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
+    titles = [*(["NAMESPACE"] if namespaces else []), *titles, *(["REVISION", "ROUTE", "WAITING"] if wide else [])]
+    rows = []
+    for each in endpoints:
+        meta, status = each.metadata, each.status
+        row = [meta.namespace] if namespaces else []
+        row += [
+            meta.name,
+            model_of(each.spec),
+            text(each.spec, "placement", "kind") or "Deployment",
+            ready_of(each),
+            coloured(phase_of(each)),
+            status.url or NOTHING,
+            age(now, meta.creation_timestamp),
+        ]
+        row += [status.revision or NOTHING, route_of(each.spec), status.waiting_for or NOTHING] if wide else []
+        rows.append(row)
+    return table(titles, rows)

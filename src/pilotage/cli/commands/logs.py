@@ -1,0 +1,138 @@
+"""``pilotage logs``: what the pods of an endpoint print, or its processes on Hosts (`host_logs`)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.endpoints import get
+from pilotage.cli.errors import BadTarget, endpoint_errors
+from pilotage.cli.options import cluster_options, name_argument, namespace_option
+from pilotage.cli.output.text import say
+from pilotage.terminal import printable
+
+if TYPE_CHECKING:
+    from pilotage.kube import Client, Object
+
+
+class _Asked(NamedTuple):
+    follow: bool
+    tail: int | None
+    previous: bool
+    revision: int | None
+    container: str
+
+
+@click.command()
+@name_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
+@click.option("--tail", metavar="LINES", type=click.IntRange(min=-1), default=-1, help="The last lines of each only.")
+@click.option("--previous", "-p", is_flag=True, help="Of the container before, where one has crashed.")
+@click.option("--revision", metavar="N", type=click.IntRange(min=1), help="Of this revision.  [default: what serves]")
+@click.option("-c", "--container", metavar="NAME", default="", help="Of this container.  [default: the server]")
+@namespace_option
+@cluster_options
+@endpoint_errors
+def logs(
+    name: str,
+    follow: bool,
+    tail: int,
+    previous: bool,
+    revision: int | None,
+    container: str,
+    namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Print the logs of the pods of an endpoint, or of its processes on Hosts.
+
+    \b
+    pilotage logs assistant -n chat --tail 100
+    pilotage logs assistant -f
+    pilotage logs assistant --revision 8 --previous
+
+    Those of the revision that serves; where none does yet, of the newest. With several pods each line begins with its
+    pod. What a pod has none of is said on stderr.
+
+    On a Host, the log of a server is a file of that machine: it is said where, and printed if it can be read here.
+
+    Exit codes: 0 printed, 1 there was nothing to print, 2 bad usage or no such endpoint, 3 the API could not be read.
+    """
+    if follow and previous:
+        raise click.UsageError("--previous has ended: there is nothing to follow. Leave out -f.")
+    asked = _Asked(follow, None if tail < 0 else tail, previous, revision, container)
+    sys.exit(run_briefly(_logs(name, asked, namespace, kubeconfig, context)))
+
+
+async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None, context: str | None) -> int:
+    from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
+    from pilotage.kube import PODS, ObjectKey
+
+    async with connected(kubeconfig, context) as connection:
+        client = connection.client
+        endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
+        number = asked.revision if asked.revision is not None else serving_revision(endpoint)
+        if number is None:
+            raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: pilotage status {quote(name)}")
+        labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
+        pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
+        if not pods:
+            processes = (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
+            if processes:
+                return await _of_hosts(processes, asked)
+            say(f"There are no pods of {name}-{number}. Look with: pilotage status {quote(name)}", err=True)
+            return 1
+        pods.sort(key=lambda pod: pod.meta.name)
+        printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(pods) > 1) for pod in pods))
+    return 0 if any(printed) else 1
+
+
+async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
+    from pilotage.cli.host_logs import print_logs
+
+    if asked.previous or asked.container:
+        raise BadTarget("On a Host all starts of a server are in one log: leave out --previous and -c.")
+    return 0 if await print_logs(processes, tail=asked.tail, follow=asked.follow) else 1
+
+
+def serving_revision(endpoint: Object) -> int | None:
+    """The number of the revision that serves; where none does, of the newest."""
+    from pilotage.cli.rollout_steps import newest_revision
+    from pilotage.cli.views import Endpoint, view
+
+    seen = view(endpoint, Endpoint)
+    name = seen.status.revision or ""
+    number = name.removeprefix(f"{seen.metadata.name}-")
+    if number != name and number.isdigit():
+        return int(number)
+    newest = newest_revision(seen)
+    return newest.number if newest else None
+
+
+async def _print(client: Client, pod: Object, asked: _Asked, *, prefix: bool) -> bool:
+    """Print the log of one pod; returns whether there was one. What goes wrong with one does not hide the others."""
+    from pilotage.kube import ApiError
+
+    container = asked.container or _server(pod)
+    start = f"[{pod.meta.name}] " if prefix else ""
+    printed = False
+    try:
+        async for line in client.log_lines(
+            pod.key, container=container, tail_lines=asked.tail, previous=asked.previous, follow=asked.follow
+        ):
+            click.echo(start + printable(line.decode(errors="replace"), but="\t"))
+            printed = True
+    except ApiError as error:
+        say(f"{pod.ref}: {error.message}", err=True)
+    return printed
+
+
+def _server(pod: Object) -> str:
+    """The container that serves: the first one."""
+    containers = pod.get("spec", "containers", default=[])
+    return containers[0].get("name", "") if containers else ""

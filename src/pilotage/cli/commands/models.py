@@ -1,0 +1,155 @@
+"""``pilotage models``: the Models, and how far each is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.endpoints import get
+from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.options import cluster_options, namespace_options, output_option
+from pilotage.cli.output.text import say
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable
+
+    from pilotage.cli.views import Endpoint, Format, Model
+    from pilotage.kube import Object
+
+
+@click.command()
+@click.argument("name", required=False)
+@namespace_options
+@click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
+@cluster_options
+@output_option
+@endpoint_errors
+def models(
+    name: str | None,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """List the Models, or show one: where it comes from, how far its fetch is, what it is, and who serves it.
+
+    \b
+    pilotage models -n chat
+    pilotage models qwen-small -n chat
+
+    Exit codes: 0 shown, 2 bad usage or no such Model, 3 the API could not be read.
+    """
+    import datetime as dt
+
+    from pilotage.api.names import MODELS
+    from pilotage.cli.commands.list import as_json, list_objects, plain
+    from pilotage.cli.views import Endpoint, Model, view
+
+    now = dt.datetime.now(dt.UTC)
+    if name:
+        if all_namespaces or selector:
+            raise click.UsageError("A name stands alone: leave out -A and -l.")
+        obj, users = run_briefly(_read(name, namespace, kubeconfig, context))
+        if output == "json":
+            click.echo(json.dumps(plain(obj), indent=2))
+        else:
+            say(*page(view(obj, Model), [view(each, Endpoint) for each in users], now))
+        return
+    found = run_briefly(list_objects(MODELS, namespace, all_namespaces, selector, kubeconfig, context))
+    if output == "json":
+        click.echo(as_json(found))
+    elif not found:
+        say("No models found.", err=True)
+    else:
+        say(*lines([view(obj, Model) for obj in found], now, namespaces=all_namespaces))
+
+
+async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:
+    """A Model, and the endpoints of its namespace that name it."""
+    from pilotage.api.names import ENDPOINTS, MODELS
+    from pilotage.kube import ObjectKey
+
+    async with connected(kubeconfig, context) as connection:
+        key = ObjectKey(namespace or connection.client.namespace, name)
+        obj = await get(connection.client, MODELS, key)
+        endpoints = await connection.client.list(ENDPOINTS, key.namespace)
+        return obj, [each for each in endpoints.items if each.get("spec", "model", "name") == name]
+
+
+def lines(found: Iterable[Model], now: dt.datetime, *, namespaces: bool) -> list[str]:
+    """The table."""
+    from pilotage.cli.output.table import NOTHING, age, table
+    from pilotage.cli.output.text import coloured
+    from pilotage.teardown.snapshot.fields import text
+
+    titles = [*(["NAMESPACE"] if namespaces else []), "NAME", "SOURCE", "PHASE", "FETCHED", "FORMAT", "AGE"]
+    rows = [
+        [
+            *([each.metadata.namespace] if namespaces else []),
+            each.metadata.name,
+            text(each.spec, "source"),
+            coloured(_phase(each)),
+            fetched(each) or NOTHING,
+            format_words(each.status.format) or NOTHING,
+            age(now, each.metadata.creation_timestamp),
+        ]
+        for each in found
+    ]
+    return table(titles, rows)
+
+
+def page(model: Model, users: list[Endpoint], now: dt.datetime) -> list[str]:
+    """One Model, as a person reads it."""
+    from pilotage.cli.output.endpoints import condition_lines
+    from pilotage.cli.output.table import age, facts
+    from pilotage.cli.output.text import coloured, paint
+    from pilotage.teardown.snapshot.fields import text
+
+    meta, state = model.metadata, model.status
+    lines = [f"{paint(f'model/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(_phase(model))}"]
+    lines += facts(
+        [
+            ("Source", text(model.spec, "source")),
+            ("SHA-256", text(model.spec, "sha256")),
+            ("Fetched", fetched(model)),
+            ("Format", format_words(state.format)),
+            ("File", state.path or ""),
+            ("Served by", ", ".join(f"servingendpoint/{each.metadata.name}" for each in users) or "nobody"),
+            ("Age", age(now, meta.creation_timestamp)),
+        ]
+    )
+    if meta.terminating:
+        lines += ["", f"Asked to go {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}."]
+    return lines + (["", *condition_lines(state.conditions, now)] if state.conditions else [])
+
+
+def fetched(model: Model) -> str:
+    """How far it is: ``212.0 MB of 484.2 MB (43 %)``."""
+    from pilotage.cli.output.table import size
+
+    progress = model.status.bytes
+    if progress is None:
+        return ""
+    if not progress.total:
+        return size(progress.done) if progress.done else ""
+    if progress.done >= progress.total:
+        return size(progress.total)
+    return f"{size(progress.done)} of {size(progress.total)} ({100 * progress.done // progress.total} %)"
+
+
+def format_words(found: Format | None) -> str:
+    """What it is: ``GGUF qwen3 Q4_K_M, context 32768``."""
+    if found is None:
+        return ""
+    words = " ".join(word for word in (found.kind, found.architecture, found.quantization) if word)
+    return f"{words}, context {found.context_length}" if found.context_length else words
+
+
+def _phase(model: Model) -> str:
+    return model.status.phase or ("Deleting" if model.metadata.terminating else "Pending")

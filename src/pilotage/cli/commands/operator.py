@@ -1,0 +1,90 @@
+"""``pilotage operator``: the controllers, against a cluster or harbor, until SIGTERM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.errors import one_sentence
+from pilotage.cli.options import cluster_options
+
+if TYPE_CHECKING:
+    from pilotage.operator.settings import Settings
+
+
+@click.command()
+@cluster_options
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Settings, as YAML.")
+@click.option("--namespace", metavar="NAME", help="The operator's own. [default: pilotage-system]")
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Where /metrics, /healthz and /readyz are served; empty for nowhere. [default: 127.0.0.1:8081]",
+)
+@click.option(
+    "--leader-election/--no-leader-election",
+    default=None,
+    help="Whether several operators take turns; without it there must be only one. [default: they do]",
+)
+@click.option(
+    "--fetch",
+    type=click.Choice(["operator", "pods"]),
+    help="Who brings weights: the operator into its cache, or each pod for itself. [default: operator]",
+)
+@click.option("--fetch-image", metavar="IMAGE", help="The image of Pilotage with which pods fetch weights.")
+@click.option(
+    "--cache-root", metavar="DIR", help="Where the operator keeps weights. [default: ~/.cache/pilotage/models]"
+)
+@click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
+@click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option(
+    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
+)
+@click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
+@click.option(
+    "--ambient-credentials/--no-ambient-credentials",
+    default=None,
+    help="Whether any Model may read buckets with the operator's own identity.",
+)
+@click.option(
+    "--envoy-admins",
+    metavar="WHERE",
+    multiple=True,
+    help="http://HOST:PORT, unix:///PATH or pods://NAMESPACE/SELECTOR:PORT of Envoys to ask; repeatable.",
+)
+@click.option(
+    "--gateway-url", metavar="URL", help="Where clients find `pilotage gateway`. [default: http://127.0.0.1:8080]"
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@one_sentence
+def operator(kubeconfig: str | None, context: str | None, config: Path | None, **given: object) -> None:
+    """Run the controllers of models and endpoints until SIGTERM.
+
+    Every option is also a variable (PILOTAGE_FETCH_IMAGE) and a line of the file (fetchImage); a flag wins over a
+    variable, and that over the file.
+    """
+    import asyncio
+
+    from pilotage.operator.settings import load_settings
+    from pilotage.runtime import LeaseLost, configure_logging
+
+    flags = {name: value for name, value in given.items() if value is not None and value != ()}
+    settings = load_settings(flags, file=config)
+    configure_logging(level=settings.log_level)
+    try:
+        asyncio.run(_run(settings, kubeconfig, context))
+    except LeaseLost as error:
+        raise click.ClickException(f"{error}. Another operator goes on.") from error
+    except OSError as error:
+        raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
+
+
+async def _run(settings: Settings, kubeconfig: str | None, context: str | None) -> None:
+    from pilotage.kube import Client, load_config
+    from pilotage.operator.run import run
+
+    config = load_config(kubeconfig=kubeconfig, context=context)
+    async with Client.connect(config) as client:
+        await run(settings, client, config.server)

@@ -1,0 +1,68 @@
+"""``pilotage plan``: what a delete would take, in which order, and what would stand in its way. Changes nothing."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import NoAnswer, plain_errors
+from pilotage.cli.options import cluster_options, output_option, target_options
+from pilotage.cli.output.plan import exit_code, plan_lines, plan_to_json, unread_sentence
+from pilotage.cli.output.text import say
+from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Literal
+
+
+@click.command()
+@target_options
+@cluster_options
+@output_option
+@plain_errors
+def plan(
+    words: tuple[str, ...],
+    namespace: str,
+    everything: bool,
+    files: tuple[Path | Literal["-"], ...],
+    selector: str,
+    keep: tuple[str, ...],
+    adopt: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Show what `pilotage delete` would do, and what would stand in its way. Changes nothing.
+
+    \b
+    pilotage plan deployment/web service/web -n shop
+    pilotage plan -f manifests/ --keep volumes
+    pilotage plan -n shop -o json
+
+    Exit codes: 0 nothing stands in the way, 1 something probably does, or not all that is meant could be read, 2 bad
+    usage, 3 the API could not be read.
+    """
+    if namespace and not (words or everything or files or selector):
+        everything = True  # a namespace alone means all that is in it: nothing is changed by looking
+    asked = Asked(words, namespace, everything, files, selector, keep, adopt)
+    check(asked)
+    prepared = run_briefly(_prepare(asked, kubeconfig, context))
+    unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(plan_to_json(prepared), indent=2))
+    elif not unclear:
+        say(*plan_lines(prepared))
+    if unclear:
+        raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
+    sys.exit(exit_code(prepared))
+
+
+async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
+    async with connected(kubeconfig, context, remembering=can_look_twice(asked)) as connection:
+        return await prepare(connection, asked)

@@ -1,0 +1,183 @@
+"""``pilotage status``: one endpoint on one page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.endpoints import get
+from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
+from pilotage.cli.output.text import say
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.cli.views import Endpoint, TeardownState
+    from pilotage.kube import Client, Object
+
+EVENTS_SHOWN_MAX = 10
+WAITS_SHOWN_MAX = 5
+
+
+class Note(NamedTuple):
+    """What an Event says."""
+
+    at: str
+    type: str
+    reason: str
+    text: str
+    times: int
+
+
+@click.command()
+@name_argument
+@namespace_option
+@cluster_options
+@output_option
+@endpoint_errors
+def status(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
+    """Show one endpoint: what it serves, whether it does, what it waits for, and what happened to it lately.
+
+    \b
+    pilotage status assistant -n chat
+    pilotage status assistant -o json | jq .status.phase
+
+    Exit codes: 0 shown, 2 bad usage or no such endpoint, 3 the API could not be read.
+    """
+    import datetime as dt
+
+    from pilotage.cli.commands.list import plain
+    from pilotage.cli.views import Endpoint, view
+
+    obj, notes = run_briefly(_read(name, namespace, kubeconfig, context))
+    if output == "json":
+        click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
+    else:
+        say(*page(view(obj, Endpoint), notes, dt.datetime.now(dt.UTC)))
+
+
+async def _read(
+    name: str, namespace: str, kubeconfig: str | None, context: str | None
+) -> tuple[Object, list[Note] | None]:
+    from pilotage.api.names import ENDPOINTS
+    from pilotage.kube import Forbidden, ObjectKey
+
+    async with connected(kubeconfig, context) as connection:
+        key = ObjectKey(namespace or connection.client.namespace, name)
+        obj = await get(connection.client, ENDPOINTS, key)
+        try:
+            return obj, await _notes(connection.client, obj)
+        except Forbidden:
+            return obj, None
+
+
+async def _notes(client: Client, obj: Object) -> list[Note]:
+    """The Events of an endpoint, the oldest first."""
+    from pilotage.kube import EVENTS
+    from pilotage.teardown.snapshot.fields import number, text
+
+    listed = await client.list(EVENTS, obj.meta.namespace, fields=f"regarding.uid={obj.meta.uid}")
+    notes = []
+    for event in listed.items:
+        body = event.to_dict()
+        at = text(body, "series", "lastObservedTime") or text(body, "eventTime") or event.meta.creation_timestamp
+        count = number(body, "series", "count", default=number(body, "deprecatedCount", default=1))
+        notes.append(Note(at, text(body, "type"), text(body, "reason"), text(body, "note"), count))
+    return sorted(notes)
+
+
+def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list[str]:
+    """What a person reads. `notes`: None where they may not be read."""
+    from pilotage.cli.output.endpoints import condition_lines, model_of, phase_of, ready_of, route_of
+    from pilotage.cli.output.table import age, facts
+    from pilotage.cli.output.text import coloured, paint
+    from pilotage.teardown.snapshot.fields import text
+
+    meta, state, spec = endpoint.metadata, endpoint.status, endpoint.spec
+    lines = [f"{paint(f'servingendpoint/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(phase_of(endpoint))}"]
+    lines += facts(
+        [
+            ("URL", state.url or ""),
+            ("Model", model_of(spec)),
+            ("Runtime", _runtime(endpoint)),
+            ("Replicas", f"{ready_of(endpoint).replace('/', ' of ')} ready{_scaling(endpoint)}"),
+            ("Revision", state.revision or ""),
+            ("Placement", text(spec, "placement", "kind") or "Deployment"),
+            ("Route", f"{route_of(spec)}{_proof(endpoint)}"),
+            ("Waits for", state.waiting_for or ""),
+            ("Age", age(now, meta.creation_timestamp)),
+        ]
+    )
+    if not state.phase:
+        lines.append("No operator has looked at it yet.")
+    elif (state.observed_generation or 0) < meta.generation:
+        lines.append("What is below is older than its spec: the operator has not seen the last change yet.")
+    if meta.terminating:
+        lines += ["", f"Asked to go {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}."]
+    if state.teardown:
+        lines += ["", *_teardown(state.teardown, now)]
+    if state.conditions:
+        lines += ["", *condition_lines(state.conditions, now)]
+    return [*lines, "", *_events(notes, now)]
+
+
+def _runtime(endpoint: Endpoint) -> str:
+    from pilotage.teardown.snapshot.fields import text, texts
+
+    name, image = text(endpoint.spec, "runtime", "name") or "llama.cpp", text(endpoint.spec, "runtime", "image")
+    return "  ".join([name, *([image] if image else []), " ".join(texts(endpoint.spec, "runtime", "args"))]).rstrip()
+
+
+def _scaling(endpoint: Endpoint) -> str:
+    from pilotage.teardown.snapshot.fields import mapping
+
+    limits = mapping(endpoint.spec, "autoscaling")
+    return f", scales by itself between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""
+
+
+def _proof(endpoint: Endpoint) -> str:
+    """What is proven of the route."""
+    programmed = endpoint.status.condition("RouteProgrammed")
+    if programmed is None:
+        return ""
+    words = {"ProvenByProxy": "programmed, proven by the proxy", "AcceptedUnverified": "accepted, not proven"}
+    if programmed.status == "True":
+        return f"  ({words.get(programmed.reason, programmed.reason)})"
+    return f"  (NOT programmed: {programmed.message or programmed.reason})"
+
+
+def _teardown(teardown: TeardownState, now: dt.datetime) -> list[str]:
+    from pilotage.cli.output.endpoints import wait_line
+
+    left = f", {teardown.left} left" if teardown.left is not None else ""
+    shown = [f"  {wait_line(wait, now)}" for wait in teardown.waits[:WAITS_SHOWN_MAX]]
+    more = len(teardown.waits) - len(shown)
+    return [
+        f"Teardown {teardown.name}: {teardown.phase or 'not begun'}{left}",
+        *shown,
+        *([f"  … and {more} more"] if more else []),
+    ]
+
+
+def _events(notes: list[Note] | None, now: dt.datetime) -> list[str]:
+    from pilotage.cli.output.table import age, table
+    from pilotage.cli.output.text import paint
+
+    if notes is None:
+        return ["Events may not be read here."]
+    if not notes:
+        return ["No events."]
+    rows = [
+        (
+            age(now, note.at),
+            paint(note.type, fg="yellow") if note.type == "Warning" else note.type,
+            note.reason,
+            f"{note.text}{f' (x{note.times})' if note.times > 1 else ''}",
+        )
+        for note in notes[-EVENTS_SHOWN_MAX:]
+    ]
+    return table(("EVENT", "TYPE", "REASON", "MESSAGE"), rows)

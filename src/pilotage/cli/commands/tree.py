@@ -1,0 +1,92 @@
+"""``pilotage tree``: what an object is made of, and what it has to do with others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import plain_errors
+from pilotage.cli.looking import look, look_into
+from pilotage.cli.options import cluster_options, files_option, need_words, output_option
+from pilotage.cli.output.text import paint, say
+from pilotage.cli.preload import import_meanwhile
+from pilotage.cli.relating import edges_nearby, related_graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pilotage.teardown.diagnosis.tree import Tree
+    from pilotage.teardown.snapshot.world import World
+
+_MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations", "pilotage.teardown.diagnosis.tree")
+
+
+@click.command()
+@click.argument("words", metavar="KIND/NAME", nargs=-1)
+@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
+@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@cluster_options
+@output_option
+@plain_errors
+def tree(
+    words: tuple[str, ...],
+    namespace: str,
+    files: tuple[Path | Literal["-"], ...],
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Show what an object is made of and what refers to it, with the state of each.
+
+    \b
+    pilotage tree deployment/web -n shop
+    pilotage tree namespace/shop
+    pilotage tree inferenceservice/chat -f dump.yaml
+
+    What it owns comes first, then who owns it, what refers to it, and what it refers to.
+
+    Exit codes: 0 shown, 2 bad usage or no such object, 3 the API could not be read.
+    """
+    need_words(words)
+    trees = _from_dump(files, words, namespace) if files else run_briefly(_live(words, namespace, kubeconfig, context))
+    from pilotage.teardown.diagnosis.tree import render, to_json
+
+    if output == "json":
+        import json
+
+        told = [to_json(each) for each in trees]
+        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        return
+    for i, each in enumerate(trees):
+        first, *rest = render(each)
+        say(*([""] if i else []), paint(first, bold=True), *map(_coloured, rest))
+
+
+def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:
+    from pilotage.teardown.diagnosis.tree import tree as make_tree
+
+    seen = look_into(files, words, namespace)
+    graph = related_graph(seen.world)
+    return [make_tree(seen.world, graph, item) for item in seen.items]
+
+
+async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> list[Tree]:
+    async with connected(kubeconfig, context, remembering=True) as connection:
+        import_meanwhile(_MODULES)
+        seen = await look(connection, words, namespace)
+        from pilotage.teardown.diagnosis.tree import tree as make_tree
+        from pilotage.teardown.snapshot.resolve import settle
+
+        def think(world: World) -> list[Tree]:
+            graph = edges_nearby(world)
+            return [make_tree(world, graph, world.get(item.uid) or item) for item in seen.items]
+
+        return await settle(connection.client, seen.world, think)
+
+
+def _coloured(line: str) -> str:
+    if "terminating" in line:
+        return paint(line, fg="yellow")
+    return paint(line, fg="red") if "  not there" in line or "  unknown: " in line else line

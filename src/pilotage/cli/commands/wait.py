@@ -1,0 +1,139 @@
+"""``pilotage wait``: until objects are proven gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pilotage.cli.connection import connected
+from pilotage.cli.errors import plain_errors
+from pilotage.cli.looking import look_around, place
+from pilotage.cli.options import cluster_options, need_words
+from pilotage.cli.output.text import note, say
+from pilotage.cli.relating import related_graph
+
+if TYPE_CHECKING:
+    from pilotage.cli.connection import Connection
+    from pilotage.teardown.diagnosis.why.model import Explanation
+    from pilotage.teardown.engine.waiting import Gone
+    from pilotage.teardown.snapshot.world import Item, World
+
+TELL_FIRST_SECONDS = 2.0
+TELL_AGAIN_SECONDS = 15.0
+"""When it is told what is waited for: soon, and then now and then, if that has changed."""
+
+
+@click.command()
+@click.argument("words", metavar="KIND/NAME...", nargs=-1)
+@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="How long to wait. Then it says why they are still there.",
+)
+@cluster_options
+@plain_errors
+def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None) -> None:
+    """Wait until objects are proven gone.
+
+    \b
+    pilotage wait deployment/web -n shop
+    pilotage wait namespace/shop --timeout 120
+
+    Which objects are meant is fixed at the start: one that is made under the same name later is another object. A
+    fresh read proves that one is gone. Meanwhile stderr says what is waited for.
+
+    Exit codes: 0 all are proven gone, 1 the time is over (and why they are still there), 2 bad usage, 3 something could
+    not be read.
+    """
+    need_words(words)
+    sys.exit(asyncio.run(_wait(words, namespace, timeout, kubeconfig, context)))
+
+
+async def _wait(
+    words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None
+) -> int:
+    from pilotage.teardown.engine.waiting import wait_gone
+    from pilotage.teardown.planning.targets import resolve
+
+    async with connected(kubeconfig, context) as connection:
+        targets = await resolve(connection.client, connection.discovery, words, namespace=namespace, absent_ok=True)
+        for name in targets.absent:
+            say(f"{name} is not there")
+        pending = {item.uid: item for item in targets.found}
+
+        def on_gone(gone: Gone) -> None:
+            pending.pop(gone.item.uid, None)
+            other = f"; another one has its name by now (uid {gone.successor})" if gone.successor else ""
+            say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")
+
+        teller = asyncio.create_task(_tell(connection, pending))
+        try:
+            async with asyncio.timeout(timeout):
+                await wait_gone(connection.client, list(pending.values()), on_gone)
+        except TimeoutError:
+            return await _give_up(connection, list(pending.values()), timeout)
+        finally:
+            teller.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await teller
+    return 0
+
+
+async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
+    """Say what is waited for. Whatever goes wrong here is not what was asked for, and is told at the end."""
+    from pilotage.kube import ApiError
+
+    told = ""
+    seconds = TELL_FIRST_SECONDS
+    while pending:
+        await asyncio.sleep(seconds)
+        seconds = TELL_AGAIN_SECONDS
+        item = next(iter(pending.values()), None)
+        if item is None:
+            return
+        with contextlib.suppress(ApiError):
+            (explanation,) = await _explain(connection, [item])
+            more = f" (and {len(pending) - 1} more)" if len(pending) > 1 else ""
+            causes = "; ".join(dict.fromkeys(each.text for each in (*explanation.causes, *explanation.roots)))
+            if causes != told or not told:
+                note(f"waiting for {item}{more}: {explanation.headline}{'; ' + causes if causes else ''}")
+            told = causes
+
+
+async def _explain(connection: Connection, items: list[Item]) -> list[Explanation]:
+    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.teardown.diagnosis.why.explain import explain
+    from pilotage.teardown.snapshot.resolve import settle
+
+    world = await look_around(connection, [place(item) for item in items], FULL)
+
+    def think(world: World) -> list[Explanation]:
+        graph = related_graph(world)
+        return [explain(world, graph, item) for item in items]
+
+    return await settle(connection.client, world, think)
+
+
+async def _give_up(connection: Connection, left: list[Item], timeout: float) -> int:
+    """The time is over: say what is left and why."""
+    from pilotage.kube import ApiError
+    from pilotage.teardown.diagnosis.why.render import render
+
+    say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
+    shown = left[:5]
+    try:
+        for explanation in await _explain(connection, shown):
+            say("", *render(explanation))
+    except ApiError as error:
+        say(f"{', '.join(map(str, shown))}: why could not be read: {error}")
+    for item in left[len(shown) :]:
+        say(f"{item}")
+    return 1

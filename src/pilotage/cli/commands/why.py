@@ -1,0 +1,202 @@
+"""``pilotage why``: why something does not go away, and what to do about it; with ``--fix``, one remedy at a time."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.errors import BadTarget, plain_errors
+from pilotage.cli.looking import look, look_into
+from pilotage.cli.options import cluster_options, files_option, need_words, output_option
+from pilotage.cli.output.text import paint, say
+from pilotage.cli.preload import import_meanwhile
+from pilotage.cli.relating import edges_nearby, related_graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pilotage.teardown.diagnosis.fix import FixResult, Proposal
+    from pilotage.teardown.diagnosis.why.model import Explanation
+    from pilotage.teardown.snapshot.world import World
+
+_MODULES = (
+    "pilotage.teardown.snapshot.resolve",
+    "pilotage.teardown.relations",
+    "pilotage.teardown.diagnosis.why.explain",
+)
+FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
+
+
+@click.command()
+@click.argument("words", metavar="KIND/NAME", nargs=-1)
+@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
+@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@click.option(
+    "--fix",
+    "code",
+    metavar="CODE",
+    help="Do one of the remedies, after showing what it does and what may leak: replay-delete, redrive-foreground, "
+    "force-delete-pod, strip-finalizer.",
+)
+@click.option("--finalizer", metavar="NAME", default="", help="The finalizer that --fix=strip-finalizer removes.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before --fix.")
+@cluster_options
+@output_option
+@plain_errors
+def why(
+    words: tuple[str, ...],
+    namespace: str,
+    files: tuple[Path | Literal["-"], ...],
+    code: str | None,
+    finalizer: str,
+    yes: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Explain why something does not go away: the root cause, its evidence, and what to do, least destructive first.
+
+    \b
+    pilotage why namespace/shop
+    pilotage why inferenceservice/chat -n shop
+    pilotage why pvc/cache -f dump.yaml
+    pilotage why widget/a --fix=strip-finalizer --finalizer acme.io/cleanup
+
+    Nothing is changed without --fix. A finalizer is removed only by its own name, from the object that was explained.
+
+    Exit codes: 0 nothing is stuck, 1 stuck with a cause, 2 bad usage, 3 too little could be read to say. With --fix:
+    0 it was done, 1 it was not, 3 whether it was done could not be read.
+    """
+    need_words(words)
+    if finalizer and not code:
+        raise click.UsageError("--finalizer goes with --fix=strip-finalizer.")
+    if code:
+        if files:
+            raise BadTarget("A dump cannot be changed. Ask without -f, of the cluster itself.")
+        sys.exit(run_briefly(_fix(words, namespace, code, finalizer, yes, output == "json", kubeconfig, context)))
+    if files:
+        explanations = _from_dump(files, words, namespace)
+    else:
+        explanations = run_briefly(_live(words, namespace, kubeconfig, context))
+    from pilotage.teardown.diagnosis.why.render import exit_code, to_json
+
+    if output == "json":
+        import json
+
+        told = [to_json(each) for each in explanations]
+        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+    else:
+        say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each))))
+    codes = {exit_code(each) for each in explanations}
+    sys.exit(1 if 1 in codes else max(codes))
+
+
+def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Explanation]:
+    from pilotage.teardown.diagnosis.why.explain import explain
+
+    seen = look_into(files, words, namespace)
+    graph = related_graph(seen.world)
+    return [explain(seen.world, graph, item) for item in seen.items]
+
+
+async def _live(
+    words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None
+) -> list[Explanation]:
+    async with connected(kubeconfig, context, remembering=True) as connection:
+        import_meanwhile(_MODULES)
+        from pilotage.teardown.planning.in_full import KEEPERS
+
+        seen = await look(connection, words, namespace, KEEPERS)
+        from pilotage.teardown.diagnosis.why.explain import explain
+        from pilotage.teardown.snapshot.resolve import settle
+
+        def think(world: World) -> list[Explanation]:
+            graph = edges_nearby(world)
+            return [explain(world, graph, item) for item in seen.items]
+
+        return await settle(connection.client, seen.world, think)
+
+
+def _lines(explanation: Explanation) -> list[str]:
+    from pilotage.teardown.diagnosis.why.render import ROOT_MARK, render
+
+    first, *rest = render(explanation)
+    lines = [paint(first, bold=True)]
+    for line in rest:
+        if ROOT_MARK in line:
+            line = paint(line, fg="red", bold=True)
+        elif "LEAKS:" in line:
+            line = paint(line, fg="yellow")
+        lines.append(line)
+    return lines
+
+
+async def _fix(
+    words: tuple[str, ...],
+    namespace: str,
+    code: str,
+    finalizer: str,
+    yes: bool,
+    as_json: bool,
+    kubeconfig: str | None,
+    context: str | None,
+) -> int:
+    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.teardown.diagnosis.fix import FixRefused, fix, propose
+    from pilotage.teardown.diagnosis.why.explain import explain
+    from pilotage.teardown.snapshot.resolve import settle
+
+    async with connected(kubeconfig, context, remembering=True) as connection:
+        seen = await look(connection, words, namespace, FULL)
+        if len(seen.items) != 1:
+            raise BadTarget("One object is mended at a time. Name one.")
+        (item,) = seen.items
+        explanation = await settle(
+            connection.client, seen.world, lambda world: explain(world, related_graph(world), item)
+        )
+        try:
+            proposal = propose(seen.world, explanation, code, finalizer=finalizer)
+            if not _agreed(proposal, yes):
+                say("Nothing was done.", err=True)
+                return 1
+            result = await fix(connection.client, seen.world, explanation, code, finalizer=finalizer)
+        except FixRefused as error:
+            raise BadTarget(str(error)) from error
+    _tell(result, as_json)
+    return FIX_EXIT_CODES[result.outcome]
+
+
+def _agreed(proposal: Proposal, yes: bool) -> bool:
+    """Show what would be done, and ask."""
+    say(*proposal.describe(), err=True)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise click.UsageError("This is not a terminal, so nobody can be asked: add --yes.")
+    return click.confirm("Go on?", default=False, err=True)
+
+
+def _tell(result: FixResult, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        told = {
+            "fix": result.proposal.remedy.code,
+            "subject": str(result.proposal.subject),
+            "uid": result.proposal.subject.uid,
+            "outcome": str(result.outcome),
+            "text": result.said,
+            "advice": result.advice,
+            "changes": list(result.changes),
+        }
+        click.echo(json.dumps(told, indent=2))
+        return
+    say(result.said)
+    for change in result.changes:
+        if change not in result.said:
+            say(f"  {change}")
+    if result.advice:
+        say(result.advice)

@@ -1,0 +1,1 @@
+"""Results as text and as JSON: lines in colour, tables, plans and live progress."""

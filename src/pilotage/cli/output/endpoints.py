@@ -1,0 +1,71 @@
+"""Endpoints in words: columns and lines that several commands share. Pure: text in, text out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pilotage.cli.output.table import NOTHING, age, table
+from pilotage.cli.output.text import paint
+from pilotage.teardown.snapshot.fields import dig, seconds_since, span, text
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable
+
+    from pilotage.cli.views import Condition, Endpoint, Waiting
+
+_GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"})
+
+
+def model_of(spec: dict[str, Any]) -> str:
+    """What is served: the name of a Model, or a source."""
+    return text(spec, "model", "name") or text(spec, "model", "source") or NOTHING
+
+
+def route_of(spec: dict[str, Any]) -> str:
+    """How requests get there: ``HTTPProxy assistant.example.com``."""
+    kind, host = text(spec, "route", "kind") or "None", text(spec, "route", "host")
+    return kind if kind == "None" else f"{kind} {host}".strip()
+
+
+def ready_of(endpoint: Endpoint) -> str:
+    """How many replicas are ready of how many: ``2/2``."""
+    replicas = endpoint.status.replicas
+    wanted = dig(endpoint.spec, "replicas")
+    desired = replicas.desired or (wanted if isinstance(wanted, int) and not dig(endpoint.spec, "autoscaling") else 0)
+    return f"{replicas.ready}/{desired}"
+
+
+def phase_of(endpoint: Endpoint) -> str:
+    """In one word; what no operator has looked at has none of its own."""
+    return endpoint.status.phase or ("Deleting" if endpoint.metadata.terminating else "Pending")
+
+
+def condition_lines(conditions: Iterable[Condition], now: dt.datetime) -> list[str]:
+    """Each with its reason, since when, and what it says."""
+    rows = [
+        (
+            condition.type,
+            paint(condition.status, fg=_colour_of(condition)),
+            condition.reason or NOTHING,
+            age(now, condition.last_transition_time),
+            condition.message,
+        )
+        for condition in conditions
+    ]
+    return table(("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"), rows) if rows else []
+
+
+def _colour_of(condition: Condition) -> str:
+    if condition.status == "Unknown":
+        return "yellow"
+    fine = (condition.status == "True") != (condition.type in _GOOD_WHEN_FALSE)
+    return "green" if fine else "red" if condition.type == "Degraded" else "yellow"
+
+
+def wait_line(wait: Waiting, now: dt.datetime) -> str:
+    """For what, why, since when and until when."""
+    left = seconds_since(now, wait.until)
+    until = "" if left is None else f", {span(-left)} left" if left < 0 else ", its time is over"
+    since = age(now, wait.since)
+    return f"{wait.object}  {wait.text}  ({wait.cause}, for {since}{until})"

@@ -1,0 +1,118 @@
+"""A plan as text and as JSON, for `plan` and `delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pilotage.cli.preparing import Prepared
+    from pilotage.teardown.planning.ledger import Entry, Ledger
+
+STEP_ROWS_MAX = 20
+
+
+def exit_code(prepared: Prepared) -> int:
+    """0: a delete should go through; 1: something probably stands in its way, or what is meant is not known in full."""
+    return 1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0
+
+
+def unread_sentence(ledger: Ledger) -> str:
+    """Which kinds could not be searched."""
+    shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
+    return (
+        f"{len(ledger.unread)} kinds could not be read ({shown}), so what of them is meant is unknown. "
+        "Ask for the permission to list them, or name the objects."
+    )
+
+
+def plan_lines(prepared: Prepared) -> list[str]:
+    """The plan, as a person reads it."""
+    from pilotage.catalogue import Phase
+
+    ledger = prepared.ledger
+    lines = [f"{name} is not there: nothing to do" for name in prepared.absent]
+    if not ledger.going:
+        return lines or ["Nothing to delete."]
+    lines.append(headline(prepared))
+    if ledger.unread:
+        lines += ["", unread_sentence(ledger)]
+    for phase in Phase:
+        entries = [entry for entry in ledger.going if entry.phase is phase]
+        if entries:
+            lines += ["", str(phase), *rows(entries)]
+    if ledger.kept:
+        lines += ["", "kept"]
+        lines += (f"  {entry}  ({entry.reason})" for entry in ledger.kept[:STEP_ROWS_MAX])
+        if len(ledger.kept) > STEP_ROWS_MAX:
+            lines.append(f"  … and {len(ledger.kept) - STEP_ROWS_MAX} more")
+    by_uid = ledger.by_uid()
+    for circle in ledger.cycles:
+        names = ", ".join(str(by_uid[uid]) for uid in circle if uid in by_uid)
+        lines += ["", f"These wait for each other, so they go together: {names}"]
+    lines += ["", *ledger.remarks] if ledger.remarks else []
+    if prepared.hazards:
+        lines += ["", "Predicted"]
+        for hazard in sorted(prepared.hazards, key=lambda hazard: not hazard.blocks):
+            lines.append(f"  {'BLOCKS' if hazard.blocks else 'note'}  {hazard.text}")
+            lines += (f"          {line}" for line in (*hazard.evidence, hazard.advice) if line)
+    return lines
+
+
+def headline(prepared: Prepared) -> str:
+    """One line: how much, in how many steps, what stays, what stands in the way."""
+    ledger = prepared.ledger
+    steps = len({entry.phase for entry in ledger.going})
+    blockers = [hazard for hazard in prepared.hazards if hazard.blocks]
+    kept = ""
+    if ledger.kept:
+        names = ", ".join(f"{entry.resource.kind.lower()}/{entry.name}" for entry in ledger.kept[:3])
+        kept = f"; keeps {names}" + (f" and {len(ledger.kept) - 3} more" if len(ledger.kept) > 3 else "")
+    count = f"{len(ledger.going)} object{'s' if len(ledger.going) != 1 else ''}"
+    found = "none" if not blockers else str(len(blockers))
+    return f"Plan: {count} in {steps} step{'s' if steps != 1 else ''}{kept}. Predicted blockers: {found}."
+
+
+def plan_to_json(prepared: Prepared) -> dict[str, Any]:
+    """The plan, as scripts want it."""
+    from pilotage.cli.output.progress import identify
+
+    ledger = prepared.ledger
+    return {
+        "targets": list(ledger.targets),
+        "absent": [str(name) for name in prepared.absent],
+        "objects": [
+            identify(entry)
+            | {
+                "phase": str(entry.phase),
+                "how": entry.disposition.value,
+                "why": entry.reason,
+                "after": list(entry.after),
+                "held": entry.hold,
+            }
+            for entry in ledger.entries
+        ],
+        "cycles": [list(circle) for circle in ledger.cycles],
+        "remarks": list(ledger.remarks),
+        "unread": list(ledger.unread),
+        "hazards": [hazard.to_json() for hazard in prepared.hazards],
+    }
+
+
+def rows(entries: Sequence[Entry]) -> list[str]:
+    """A line for each, and how many more there are."""
+    more = len(entries) - STEP_ROWS_MAX
+    return [f"  {_row(entry)}" for entry in entries[:STEP_ROWS_MAX]] + ([f"  … and {more} more"] if more > 0 else [])
+
+
+def _row(entry: Entry) -> str:
+    from pilotage.teardown.planning.ledger import Disposition
+
+    if entry.disposition is Disposition.COLLECT:
+        how = f"goes with its owner; {entry.reason}"
+    elif entry.hold:
+        how = f"held until its parts are gone; {entry.reason}"
+    else:
+        how = entry.reason
+    return f"{entry}  ({how})"

@@ -1,0 +1,177 @@
+"""What the status of an endpoint says about a change of it: which steps are done, and whether that was it.
+
+Pure. A new revision comes up, the route is moved to it, the old one goes. What changes in place has none of these.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotage.cli.output.endpoints import phase_of
+from pilotage.teardown.snapshot.fields import text
+
+if TYPE_CHECKING:
+    from pilotage.cli.views import Endpoint, PastRevision
+
+_ROUTE_WORDS = {
+    "ProvenByProxy": "programmed, proven by the proxy",
+    "AcceptedUnverified": "accepted; whether the proxy has it is not proven",
+}
+
+
+class State(enum.StrEnum):
+    """Of a step."""
+
+    DONE = "done"
+    ACTIVE = "active"
+    LATER = "later"
+    FAILED = "failed"
+
+
+class Step(NamedTuple):
+    """One step, for people."""
+
+    name: str
+    """One word: operator, up, route, gone."""
+    state: State
+    text: str
+
+
+class Verdict(enum.StrEnum):
+    """How it stands."""
+
+    GOING = "going"
+    SERVING = "serving"
+    FAILED = "failed"
+    DELETED = "deleted"
+
+
+class Goal(NamedTuple):
+    """What was asked for."""
+
+    uid: str
+    generation: int
+    before: str
+    """The revision that served when it was asked for; empty for a new endpoint."""
+
+
+class Look(NamedTuple):
+    """What one look at the endpoint says."""
+
+    steps: tuple[Step, ...]
+    verdict: Verdict
+    text: str
+    """One sentence: what serves, or why nothing new does."""
+
+
+def look(endpoint: Endpoint | None, goal: Goal) -> Look:
+    """See the module."""
+    if endpoint is None or endpoint.metadata.uid != goal.uid:
+        return Look((), Verdict.DELETED, "It was deleted meanwhile.")
+    if endpoint.metadata.terminating:
+        return Look((), Verdict.DELETED, "It is being deleted.")
+    if (endpoint.status.observed_generation or 0) < goal.generation:
+        step = Step("operator", State.ACTIVE, "the operator has not looked at it yet")
+        return Look((step,), Verdict.GOING, step.text)
+    steps = tuple(_steps(endpoint, goal))
+    if _is_true(endpoint, "Degraded") or phase_of(endpoint) == "Degraded":
+        return Look(steps, Verdict.FAILED, _why_failed(endpoint))
+    newest = newest_revision(endpoint)
+    arrived = newest is None or newest.state == "Current"
+    if phase_of(endpoint) == "Serving" and arrived and not _is_true(endpoint, "Progressing"):
+        return Look(steps, Verdict.SERVING, _what_serves(endpoint))
+    missing = f"{_what_is_missing(endpoint).rstrip('. ')}. {_what_keeps_serving(endpoint)}".rstrip()
+    return Look(steps, Verdict.GOING, missing)
+
+
+def _steps(endpoint: Endpoint, goal: Goal) -> list[Step]:
+    newest = newest_revision(endpoint)
+    name = revision_name(endpoint, newest) if newest else ""
+    up = newest is not None and newest.state == "Current"
+    steps = [_up(endpoint, name, up=up)]
+    if text(endpoint.spec, "route", "kind") not in ("", "None"):
+        steps.append(_route(endpoint, up=up))
+    if goal.before and name and goal.before != name:
+        steps.append(_gone(endpoint, goal.before, up=up))
+    return steps
+
+
+def _up(endpoint: Endpoint, name: str, *, up: bool) -> Step:
+    status = endpoint.status
+    state = State.DONE if up else State.FAILED if _is_true(endpoint, "Degraded") else State.ACTIVE
+    # While another revision serves, the replicas are that one's.
+    counted = status.revision in (None, name)
+    known = counted and (up or status.replicas.desired > 0)
+    ready = f"{status.replicas.ready} of {status.replicas.desired} ready" if known else ""
+    degraded = status.condition("Degraded")
+    missing = "" if up else degraded.reason if degraded and state is State.FAILED else _what_is_missing(endpoint)
+    return Step("up", state, "  ".join(word for word in (name, ready, missing) if word))
+
+
+def _route(endpoint: Endpoint, *, up: bool) -> Step:
+    programmed = endpoint.status.condition("RouteProgrammed")
+    kind = text(endpoint.spec, "route", "kind")
+    if programmed is not None and programmed.status != "True":
+        return Step("route", State.ACTIVE, f"{kind}  {programmed.reason}: {programmed.message}".rstrip(": "))
+    if not up or programmed is None:
+        return Step("route", State.LATER, kind)
+    return Step("route", State.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
+
+
+def _gone(endpoint: Endpoint, old: str, *, up: bool) -> Step:
+    """The parts of the revision that served stand in the ledger until they are proven gone."""
+    left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
+    if not left:
+        return Step("gone", State.DONE, old)
+    shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:3])
+    return Step("gone", State.ACTIVE if up else State.LATER, f"{old}  {len(left)} parts left: {shown}")
+
+
+def newest_revision(endpoint: Endpoint) -> PastRevision | None:
+    """The one that is wanted last, whether it serves or not."""
+    return max(endpoint.status.history, key=lambda each: each.number, default=None)
+
+
+def revision_name(endpoint: Endpoint, revision: PastRevision) -> str:
+    """What its parts are called."""
+    return f"{endpoint.metadata.name}-{revision.number}"
+
+
+def _what_serves(endpoint: Endpoint) -> str:
+    status = endpoint.status
+    where = f": {status.url}" if status.url else ""
+    revision = f"revision {status.revision}, " if status.revision else ""
+    return f"serves{where} ({revision}{status.replicas.ready} of {status.replicas.desired} ready)"
+
+
+def _why_failed(endpoint: Endpoint) -> str:
+    """What the operator says, and whether anything serves all the same."""
+    degraded = endpoint.status.condition("Degraded")
+    told = "it is degraded, and does not say why"
+    if degraded is not None and degraded.status == "True":
+        told = f"{degraded.reason}: {degraded.message}" if degraded.message else degraded.reason
+    return f"{told.rstrip('. ')}. {_what_keeps_serving(endpoint) or 'Nothing serves.'}"
+
+
+def _what_keeps_serving(endpoint: Endpoint) -> str:
+    status = endpoint.status
+    if not status.revision or not _is_true(endpoint, "Available"):
+        return ""
+    return f"{status.revision} keeps serving{f' at {status.url}' if status.url else ''}."
+
+
+def _what_is_missing(endpoint: Endpoint) -> str:
+    """What is waited for, in the operator's words."""
+    if endpoint.status.waiting_for:
+        return endpoint.status.waiting_for
+    for type_, interesting in (("Progressing", "True"), ("Available", "False")):
+        condition = endpoint.status.condition(type_)
+        if condition is not None and condition.status == interesting:
+            return f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+    return phase_of(endpoint).lower()
+
+
+def _is_true(endpoint: Endpoint, type_: str) -> bool:
+    condition = endpoint.status.condition(type_)
+    return condition is not None and condition.status == "True"
