@@ -3,6 +3,10 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 UV     := $(shell command -v uv 2>/dev/null)
 
+# The distributions of this repository: pilotage, and those that it does not need on a cluster.
+DISTRIBUTIONS := pyproject.toml packages/harbor/pyproject.toml packages/sim/pyproject.toml
+EDITABLE      := $(patsubst %/pyproject.toml,-e %,$(addprefix ./,$(DISTRIBUTIONS)))
+
 .PHONY: demo test simulate load faults matrix fuzz lint bench conformance kube field manifests lock clean
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
@@ -24,9 +28,9 @@ test-%: $(VENV)/dev
 	$(PYTHON) -m pytest -q $($*)
 
 simulate: $(VENV)/dev ## play every single fault of all teardowns, and every pair on the smallest and on the informer: `make test` plays samples
-	$(PYTHON) -m pilotage.sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
+	$(PYTHON) -m pilotage_sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
 	  teardown-denied teardown-owner teardown-operator teardown-definition
-	$(PYTHON) -m pilotage.sim explore teardown informer --pairs
+	$(PYTHON) -m pilotage_sim explore teardown informer --pairs
 
 load: $(VENV)/dev ## 50 clients through 20 redeploys, scaling, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
 	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 tests/up/test_under_load.py
@@ -60,23 +64,24 @@ field: $(VENV)/dev ## build the controllers of others that some tests run beside
 manifests: $(VENV)/dev ## write deploy/crds and deploy/chart from the code
 	$(PYTHON) -m deploy
 
-lock: ## compile requirements/*.txt from pyproject.toml (needs uv)
+lock: ## compile requirements/*.txt from pilotage-sim, which needs all distributions (needs uv)
 	for group in dev bench fuzz; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-	  pyproject.toml --group dev --group $$group -o requirements/$$group.txt; done
+	  packages/sim/pyproject.toml --group dev --group $$group --no-emit-package pilotage --no-emit-package pilotage-harbor \
+	  -o requirements/$$group.txt; done
 
 clean: ## remove the environment and what tools cached here; the built control plane stays (see `make kube`)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/%: requirements/%.txt pyproject.toml
+$(VENV)/%: requirements/%.txt $(DISTRIBUTIONS)
 ifdef UV
 	uv venv --quiet --allow-existing $(VENV)
 	uv pip install --quiet --python $(PYTHON) --require-hashes -r $<
-	uv pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation -e .
+	uv pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation $(EDITABLE)
 else
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --require-hashes -r $<
-	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation $(EDITABLE)
 endif
 	@touch $@

@@ -16,7 +16,7 @@ from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Json, KindNotServed, Resource
-from pilotage.sim.world import World
+from pilotage_sim.world import World
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACE = "default"

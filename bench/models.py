@@ -20,9 +20,9 @@ from pilotage.models import Access, Cache, Credentials, Keeper, Kept, Order
 from pilotage.models.blocking import inline
 from pilotage.models.fetch import Progress
 from pilotage.runtime import Manager
-from pilotage.sim.loop import run_virtual
-from pilotage.sim.scenarios.model import definition
-from pilotage.sim.world import World
+from pilotage_sim.loop import run_virtual
+from pilotage_sim.scenarios.model import definition
+from pilotage_sim.world import World
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 FAILING = 1_000

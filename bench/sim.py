@@ -4,7 +4,7 @@ from bench import steadiness
 from bench.figures import PILOTAGE, Section
 from bench.progress import say
 from bench.run import Run
-from pilotage.sim.bench import rates
+from pilotage_sim.bench import rates
 
 
 def run(_: Run) -> Section:

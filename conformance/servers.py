@@ -67,7 +67,7 @@ def harbor() -> Iterator[Running]:
         start("harbor", "pilotage", "harbor", "--data", str(kubeconfig.parent))
         wait_for("answer of harbor", announced, START_SECONDS_MAX)
         started.append("models")
-        start("models", "pilotage.sim.models", "--kubeconfig", str(kubeconfig))
+        start("models", "pilotage_sim.models", "--kubeconfig", str(kubeconfig))
         yield Running(kubeconfig, keep_logs)
         check()
 

@@ -15,14 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pilotage.catalogue import Phase
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.patching import apply, json_patch, merge_patch, strategic_merge
-from pilotage.harbor.protobuf import BadMessage, from_protobuf_untrusted
-from pilotage.harbor.schema.builtin import builtin
-from pilotage.harbor.server.http1 import BadRequest, TooLarge
-from pilotage.harbor.server.requests import Requests
-from pilotage.harbor.verbs.bodies import from_json_untrusted, from_yaml_untrusted
-from pilotage.harbor.verbs.selector_words import field_selector_problem, label_selector_problem
 from pilotage.kube import Resource
 from pilotage.kube.label_requirement import SelectorError
 from pilotage.kube.selectors import FieldSelector, LabelSelector
@@ -34,6 +26,14 @@ from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.dump import DumpError, load_dump
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.patching import apply, json_patch, merge_patch, strategic_merge
+from pilotage_harbor.protobuf import BadMessage, from_protobuf_untrusted
+from pilotage_harbor.schema.builtin import builtin
+from pilotage_harbor.server.http1 import BadRequest, TooLarge
+from pilotage_harbor.server.requests import Requests
+from pilotage_harbor.verbs.bodies import from_json_untrusted, from_yaml_untrusted
+from pilotage_harbor.verbs.selector_words import field_selector_problem, label_selector_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

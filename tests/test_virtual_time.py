@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pilotage.sim.loop import VIRTUAL_EPOCH, DeadlockError, LivelockError, VirtualTimeLoop, run_virtual, virtual
+from pilotage_sim.loop import VIRTUAL_EPOCH, DeadlockError, LivelockError, VirtualTimeLoop, run_virtual, virtual
 from tests.virtual_time import WarpLoop, run_warp, warp
 
 DAY = 86_400.0

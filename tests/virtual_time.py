@@ -1,7 +1,7 @@
 """A loop for tests that talk to a real server: its time is real time plus an offset, which `warp` moves forward.
 
 `warp` goes from timer to timer, with a pause at each for the answers of the outside world to come in. For code that
-talks to nothing outside, `pilotage.sim.loop` has a loop on which waiting takes no time at all. Both have `wall_time()`,
+talks to nothing outside, `pilotage_sim.loop` has a loop on which waiting takes no time at all. Both have `wall_time()`,
 seconds since the epoch, which moves along with `time()`.
 """
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from pilotage.sim.loop import Events, HookedSelector, Select, next_timer
+from pilotage_sim.loop import Events, HookedSelector, Select, next_timer
 
 R = TypeVar("R")
 

@@ -13,9 +13,9 @@ from pilotage.api.names import HOST_LEASES, PROCESSES
 from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage.sim.faults import Disturbance, FaultyTransport
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.faults import Disturbance, FaultyTransport
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.agent.town import KINDS, NAMESPACE, ask, end_all, process_body, service_body
 from tests.api.objects import install
 

@@ -2,8 +2,8 @@
 
 from pilotage.api import powers
 from pilotage.api.names import HOSTS
-from pilotage.harbor.access.attributes import attributes_of
 from pilotage.kube import ObjectKey, merge_patch
+from pilotage_harbor.access.attributes import attributes_of
 from tests.agent.servers import PLAIN
 from tests.agent.town import python_server
 

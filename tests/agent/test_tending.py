@@ -19,7 +19,7 @@ from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, P
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
 from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.agent.servers import PLAIN, SICKLY
 from tests.agent.test_host import host
 from tests.agent.test_starting import quiet

@@ -32,10 +32,10 @@ from pilotage.api.names import (
     PROCESS_FINALIZER,
     PROCESSES,
 )
-from pilotage.harbor.calls import Answer, Call
 from pilotage.kube import Client, Json, ObjectKey, Propagation
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage.sim.world import World
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim.world import World
 from tests.api.objects import install
 
 HASTY = Pace(

@@ -12,8 +12,8 @@ from pilotage.api.crds_schema import NotStructural, structural
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.api.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
 from tests.support.kinds import CRDS, NAMESPACES, delete, existing
 from tests.support.waiting import eventually

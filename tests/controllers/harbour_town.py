@@ -14,11 +14,11 @@ from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MADE_FROM_OURS
 from pilotage.controllers.takedown import Lookout
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
-from pilotage.harbor.calls import Answer, Call
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.runtime import Manager
-from pilotage.sim import models
-from pilotage.sim.world import World
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim import models
+from pilotage_sim.world import World
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

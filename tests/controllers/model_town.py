@@ -15,8 +15,8 @@ from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Access, Cache, Keeper, Kept, Order
 from pilotage.models.blocking import inline
 from pilotage.runtime import Manager
-from pilotage.sim.scenarios.model import definition
-from pilotage.sim.world import World
+from pilotage_sim.scenarios.model import definition
+from pilotage_sim.world import World
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

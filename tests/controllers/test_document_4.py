@@ -6,8 +6,8 @@ from pilotage.api.names import ENDPOINTS
 from pilotage.controllers.caches import INGRESSES, PODS
 from pilotage.kube import ObjectKey, Propagation, Resource, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, DEPLOYMENTS, SERVICES
-from pilotage.sim import adversaries
-from pilotage.sim.loop import virtual
+from pilotage_sim import adversaries
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import KEY, NAMESPACES, Town, town
 
 FIRST = ObjectKey("default", "chat-1")

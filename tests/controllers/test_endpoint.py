@@ -8,10 +8,10 @@ import pytest
 from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES, PODS
-from pilotage.harbor.calls import Answer, Call
 from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
-from pilotage.sim.loop import virtual
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import CRDS, KEY, NAMESPACES, TTL_SECONDS, town
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from pilotage.harbor.calls import Answer, Call
-from pilotage.sim.loop import virtual
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import town
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}

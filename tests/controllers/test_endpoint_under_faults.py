@@ -1,9 +1,9 @@
-"""The operator under faults: a sample of single ones. ``python -m pilotage.sim explore endpoint`` plays all."""
+"""The operator under faults: a sample of single ones. ``python -m pilotage_sim explore endpoint`` plays all."""
 
 import sys
 
-from pilotage.sim.explore import explore
-from pilotage.sim.scenarios.endpoint import EndpointLife
+from pilotage_sim.explore import explore
+from pilotage_sim.scenarios.endpoint import EndpointLife
 
 SAMPLE = 15
 

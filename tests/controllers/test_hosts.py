@@ -18,7 +18,7 @@ from pilotage.api.names import (
 )
 from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.api.objects import model, process
 from tests.controllers.harbour_town import KEY, NAMESPACES
 from tests.controllers.host_town import HostTown, host_town

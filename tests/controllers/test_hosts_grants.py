@@ -7,9 +7,9 @@ import pytest
 
 from pilotage.api.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.controllers.hosts_grants import KEY as GRANTS_KEY
-from pilotage.harbor.calls import Answer
 from pilotage.kube import Invalid, ObjectKey
-from pilotage.sim.loop import virtual
+from pilotage_harbor.calls import Answer
+from pilotage_sim.loop import virtual
 from tests.controllers.host_town import host_town
 from tests.controllers.test_hosts import HOST, deployed
 

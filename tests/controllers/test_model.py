@@ -9,7 +9,7 @@ import pytest
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Resource, merge_patch
 from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.controllers.model_town import HOUR, model_town
 from tests.models.weights import gguf
 

@@ -1,6 +1,6 @@
 """The controller of Models under faults: a sample, always the same; and that broken ones are found.
 
-``python -m pilotage.sim explore model`` plays every single fault.
+``python -m pilotage_sim explore model`` plays every single fault.
 """
 
 import sys
@@ -9,9 +9,9 @@ import pytest
 
 from pilotage.controllers import model as controller
 from pilotage.controllers.model import Models
-from pilotage.sim.explore import explore, run_plan
-from pilotage.sim.plan import parse_plan
-from pilotage.sim.scenarios.model import ModelScenario
+from pilotage_sim.explore import explore, run_plan
+from pilotage_sim.plan import parse_plan
+from pilotage_sim.scenarios.model import ModelScenario
 
 SAMPLE = 20
 

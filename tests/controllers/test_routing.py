@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES
-from pilotage.harbor.calls import Answer, Call
 from pilotage.kube import Absent, ObjectKey, Resource, merge_patch
 from pilotage.serving.resources import SERVICES
-from pilotage.sim.loop import virtual
 from pilotage.traffic.contract import Expectation, Passage, Proof
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import KEY, Town, town
 
 PROXY = {"kind": "HTTPProxy", "host": "chat.example.com"}

@@ -15,8 +15,8 @@ from pilotage.api.names import (
 from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, SECRETS, KeyUnusable, Seals
 from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.controllers.harbour_town import ALL, KEY, NAMESPACES, Town, town
 from tests.controllers.host_town import HostTown, host_town
 from tests.controllers.two_teams import FIRST, HELD, WHILE, plant, restart, two_teams, uids

@@ -10,7 +10,7 @@ from pilotage.controllers.caches import PODS
 from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving import Capabilities, ResolvedModel, Subject, wanted_parts
 from pilotage.serving.resources import SERVICES
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import CRDS, KEY, Town, town
 from tests.controllers.two_teams import FIRST, WHILE, part_labels, two_teams, uids
 

@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import TEARDOWNS
 from pilotage.kube import Json, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import Town
 from tests.controllers.two_teams import WHILE, part_labels, stalled, two_teams, uids
 

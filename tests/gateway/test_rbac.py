@@ -12,10 +12,10 @@ from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import status
 from pilotage.gateway.control import Control
 from pilotage.gateway.settings import Settings
-from pilotage.harbor.access.attributes import attributes_of
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.operator.install import Values, manifests
-from pilotage.sim.world import World
+from pilotage_harbor.access.attributes import attributes_of
+from pilotage_sim.world import World
 from tests.api.objects import gateway_route, install
 from tests.gateway.enclave import ACCOUNT
 from tests.gateway.town import holds

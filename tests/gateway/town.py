@@ -22,7 +22,7 @@ from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Client, Json, Object, ObjectKey, Propagation, merge_patch
-from pilotage.sim.world import World
+from pilotage_sim.world import World
 from tests.api.objects import install
 from tests.support.kinds import NAMESPACES
 from tests.support.waiting import eventually, until

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pilotage.harbor.access import signed, tokens
-from pilotage.harbor.access.users import User
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.journal import SqliteJournal
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access import signed, tokens
+from pilotage_harbor.access.users import User
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.journal import SqliteJournal
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pilotage.harbor.access.users import LOOPBACK
-from pilotage.harbor.aside import LARGE_BYTES, Threads
-from pilotage.harbor.calls import Call
+from pilotage_harbor.access.users import LOOPBACK
+from pilotage_harbor.aside import LARGE_BYTES, Threads
+from pilotage_harbor.calls import Call
 from tests.harbor.test_by_passes import ask, harbor, make
 
 __all__ = ["harbor"]

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pilotage.harbor.access.users import LOOPBACK, User
-from pilotage.harbor.api import Harbor
-from pilotage.harbor.calls import Call
-from pilotage.harbor.core import Core
+from pilotage_harbor.access.users import LOOPBACK, User
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.calls import Call
+from pilotage_harbor.core import Core
 
 MAY = User("may", groups=("system:authenticated",))
 

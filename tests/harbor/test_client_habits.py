@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.access.users import MASTERS, User
-from pilotage.harbor.calls import Answer, Call
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access.users import MASTERS, User
+from pilotage_harbor.calls import Answer, Call
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
 
 USER = User("tester", groups=(MASTERS,))

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pilotage.harbor.access.users import MASTERS, User
-from pilotage.harbor.api import Harbor
-from pilotage.harbor.builtin.quantity import canonical, parse
-from pilotage.harbor.calls import Call
-from pilotage.harbor.core import Core
-from pilotage.harbor.patching import PatchError, json_patch
-from pilotage.harbor.patching.json_patch import COPIED_BYTES_MAX
-from pilotage.harbor.schema import cel, from_openapi, validate
-from pilotage.harbor.schema.cel_text import find, find_all
-from pilotage.harbor.schema.decode import quantity_problem
-from pilotage.harbor.schema.formats import FORMATS, is_duration
-from pilotage.harbor.schema.patterns import compile_pattern
-from pilotage.harbor.verbs.bodies import depth_problem_untrusted, from_json_untrusted, from_yaml_untrusted
-from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, load_untrusted
+from pilotage_harbor.access.users import MASTERS, User
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.builtin.quantity import canonical, parse
+from pilotage_harbor.calls import Call
+from pilotage_harbor.core import Core
+from pilotage_harbor.patching import PatchError, json_patch
+from pilotage_harbor.patching.json_patch import COPIED_BYTES_MAX
+from pilotage_harbor.schema import cel, from_openapi, validate
+from pilotage_harbor.schema.cel_text import find, find_all
+from pilotage_harbor.schema.decode import quantity_problem
+from pilotage_harbor.schema.formats import FORMATS, is_duration
+from pilotage_harbor.schema.patterns import compile_pattern
+from pilotage_harbor.verbs.bodies import depth_problem_untrusted, from_json_untrusted, from_yaml_untrusted
+from pilotage_harbor.verbs.yaml_text import DEPTH_MAX, load_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 NINES = "9" * 5000
 LONG = "9" * 200_000

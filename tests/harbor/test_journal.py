@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from pilotage.harbor.access.users import LOOPBACK
-from pilotage.harbor.api import Harbor
-from pilotage.harbor.calls import Call
-from pilotage.harbor.core import Core
-from pilotage.harbor.journal import Damaged, SqliteJournal
-from pilotage.harbor.reserve import RESERVE_BYTES, Reserve
-from pilotage.harbor.store import Store
+from pilotage_harbor.access.users import LOOPBACK
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.calls import Call
+from pilotage_harbor.core import Core
+from pilotage_harbor.journal import Damaged, SqliteJournal
+from pilotage_harbor.reserve import RESERVE_BYTES, Reserve
+from pilotage_harbor.store import Store
 from tests.harbor.test_by_passes import ask
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -6,9 +6,9 @@ import json
 import pytest
 import yaml
 
-from pilotage.harbor.access.users import LOOPBACK
-from pilotage.harbor.calls import Answer, Call, whole
-from pilotage.harbor.verbs.listing import PIECE_ENTRIES
+from pilotage_harbor.access.users import LOOPBACK
+from pilotage_harbor.calls import Answer, Call, whole
+from pilotage_harbor.verbs.listing import PIECE_ENTRIES
 from tests.harbor.test_by_passes import ask, harbor
 
 __all__ = ["harbor"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.protobuf import BadMessage, from_protobuf_untrusted
+from pilotage_harbor.protobuf import BadMessage, from_protobuf_untrusted
 
 
 def varint(number: int) -> bytes:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pilotage.harbor.builtin.quantity import Amount
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.quotas import Quotas
-from pilotage.harbor.webhooks.admission import Attributes, NoAdmission
-from pilotage.sim.loop import virtual
+from pilotage_harbor.builtin.quantity import Amount
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.quotas import Quotas
+from pilotage_harbor.webhooks.admission import Attributes, NoAdmission
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, PODS, World, definition
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 STATUS = "application/merge-patch+json"

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.harbor.access import reviews
-from pilotage.harbor.access.attributes import Attributes, attributes_of, refusal
-from pilotage.harbor.access.bootstrap import bootstrap_objects
-from pilotage.harbor.access.escalation import _missing, check_escalation
-from pilotage.harbor.access.rbac import Authorizer
-from pilotage.harbor.access.tokens import Tokens
-from pilotage.harbor.access.users import LOOPBACK, NOBODY, User
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.schema.gotext import quote as quoted
+from pilotage_harbor.access import reviews
+from pilotage_harbor.access.attributes import Attributes, attributes_of, refusal
+from pilotage_harbor.access.bootstrap import bootstrap_objects
+from pilotage_harbor.access.escalation import _missing, check_escalation
+from pilotage_harbor.access.rbac import Authorizer
+from pilotage_harbor.access.tokens import Tokens
+from pilotage_harbor.access.users import LOOPBACK, NOBODY, User
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.schema.gotext import quote as quoted
 
 GROUP = "rbac.authorization.k8s.io"
 STORAGE = {kind: f"{kind.lower()}s.{GROUP}" for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")}

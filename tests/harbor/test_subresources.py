@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 
 STRATEGIC = "application/strategic-merge-patch+json"

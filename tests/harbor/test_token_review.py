@@ -2,10 +2,10 @@
 
 import pytest
 
-from pilotage.harbor.access.reviews import token_review
-from pilotage.harbor.access.tokens import AUDIENCE, Tokens, digest_of
-from pilotage.harbor.access.users import User
-from pilotage.harbor.errors import StatusError
+from pilotage_harbor.access.reviews import token_review
+from pilotage_harbor.access.tokens import AUDIENCE, Tokens, digest_of
+from pilotage_harbor.access.users import User
+from pilotage_harbor.errors import StatusError
 
 UNKNOWN = {"user": {}, "error": "invalid bearer token"}
 

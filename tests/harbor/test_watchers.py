@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pilotage.harbor import watchers
-from pilotage.harbor.access.users import User
-from pilotage.harbor.calls import Call
+from pilotage_harbor import watchers
+from pilotage_harbor.access.users import User
+from pilotage_harbor.calls import Call
 from tests.harbor.test_by_passes import MAY, allow, ask, harbor, make
 
 __all__ = ["harbor"]

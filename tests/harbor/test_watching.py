@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pilotage.harbor.access.users import MASTERS, User
-from pilotage.harbor.calls import Call
-from pilotage.harbor.verbs import watching
-from pilotage.harbor.verbs.watching import Watching
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access.users import MASTERS, User
+from pilotage_harbor.calls import Call
+from pilotage_harbor.verbs import watching
+from pilotage_harbor.verbs.watching import Watching
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World, path
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 
 async def watch(world: World, **query: str) -> Watching:

@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.verbs.yaml_output import as_yaml
+from pilotage_harbor.verbs.yaml_output import as_yaml
 
 ODD = st.sampled_from(
     ["yes", "null", "1", "=", "<<", "", "a: b", "- x", "2020-01-01", "#", "é", " x", "x ", "a\nb", "\t"]

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from pilotage.harbor.calls import BODY_BYTES_MAX
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.verbs.bodies import from_yaml_untrusted
-from pilotage.harbor.verbs.yaml_text import DEPTH_MAX, TooDeep, load_untrusted
+from pilotage_harbor.calls import BODY_BYTES_MAX
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.verbs.bodies import from_yaml_untrusted
+from pilotage_harbor.verbs.yaml_text import DEPTH_MAX, TooDeep, load_untrusted
 
 
 def repeated(text: bytes) -> list[str]:

@@ -20,7 +20,7 @@ from pilotage.gateway.claims import Records, decide
 from pilotage.gateway.inputs import read_route
 from pilotage.kube import ApiError, Client, Object, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import NAMESPACES
 from tests.controllers.host_town import HostTown, host_town
 from tests.hostile.fields import ATTACKER, VICTIM, VICTIM_NAME, Case, cases, sample

@@ -3,8 +3,8 @@
 import asyncio
 
 from pilotage.kube import ApiError, Client, load_config
-from pilotage.sim.loop import run_virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import run_virtual
+from pilotage_sim.world import World
 from tests.api.objects import install
 from tests.hostile.fields import Case, cases
 

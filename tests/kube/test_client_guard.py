@@ -16,7 +16,7 @@ from pilotage.kube import (
     exactly,
     merge_patch,
 )
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.transports import ScriptedTransport, answer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube.credentials import Impersonating, TokenFile
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 
 class Rotated:

@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, Unavailable, UnknownKind
 from pilotage.kube.transport import Request, Response, Transport
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.support import kinds
 from tests.support.kinds import existing, served
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer, observed

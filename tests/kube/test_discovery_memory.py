@@ -14,7 +14,7 @@ from pilotage.kube import Client, Discovery, Surface, Unavailable
 from pilotage.kube.discovery import as_served
 from pilotage.kube.discovery_memory import FORGET_SECONDS, DiscoveryMemory
 from pilotage.kube.transport import TransportError
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.support import kinds
 from tests.support.raw_server import plain_config
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer, observed

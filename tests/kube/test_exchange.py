@@ -26,7 +26,7 @@ from pilotage.kube import (
 )
 from pilotage.kube.exchange import THROTTLED_TRIES_MAX
 from pilotage.kube.transport import Request, Transport, TransportError
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.support.kinds import CONFIG_MAPS, config_map, existing
 from tests.support.transports import MemoryResponse, Observed, ScriptedTransport, answer, observed
 from tests.support.waiting import eventually

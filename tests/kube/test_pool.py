@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.kube.pool import IDLE_SECONDS_MAX, PATIENCE_SECONDS, Pool
 from pilotage.kube.transport import TransportError
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 
 class Connection:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube.ratelimit import TokenBucket
-from pilotage.sim.loop import run_virtual, virtual
+from pilotage_sim.loop import run_virtual, virtual
 
 
 @virtual

@@ -25,7 +25,7 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.kube.transport import TransportError
-from pilotage.sim.loop import VirtualTimeLoop, virtual
+from pilotage_sim.loop import VirtualTimeLoop, virtual
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
 from tests.support.raw_server import chunked, raw_server
 from tests.support.tcp_proxy import TcpProxy

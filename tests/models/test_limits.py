@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.models import Passing, Reason
 from pilotage.models.limits import Limits, steady
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 LIMITS = Limits()
 

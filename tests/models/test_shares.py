@@ -6,7 +6,7 @@ import random
 import pytest
 
 from pilotage.models.shares import Shares
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 
 class Works:

@@ -21,8 +21,8 @@ from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import Settings
 from pilotage.runtime import Manager
 from pilotage.serving.resources import CLAIMS
-from pilotage.sim import models
-from pilotage.sim.world import NotSettled, World
+from pilotage_sim import models
+from pilotage_sim.world import NotSettled, World
 from tests.operator.installing import apply_all
 from tests.support.kinds import CRDS, definition
 

@@ -13,8 +13,8 @@ from pilotage.operator.census import Census
 from pilotage.operator.run import operating
 from pilotage.operator.settings import Settings
 from pilotage.runtime.store import Store
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ["Trigger", "Diagnose", "Mitigate", "Resolve", "Verify", "Related"]

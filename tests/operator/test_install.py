@@ -11,8 +11,8 @@ import field
 from deploy.generate import files
 from pilotage.agent.rbac import AGENT_AT_HOME, AGENT_RULES
 from pilotage.operator.install import Values, manifests
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.cli.running import run
 from tests.operator.installing import apply_all
 

@@ -10,8 +10,8 @@ from pilotage.api.names import AGENTS_GROUP, HOST_LEASES, PROCESSES
 from pilotage.kube import Client, load_config
 from pilotage.operator.install import Values, manifests
 from pilotage.serving.resources import SLICES
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.api.objects import install
 from tests.operator.installing import apply_all
 from tests.operator.policy_town import (

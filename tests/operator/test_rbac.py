@@ -11,8 +11,8 @@ from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
 from pilotage.operator import rbac
 from pilotage.runtime import LeaseLost
 from pilotage.serving.resources import SERVICES
-from pilotage.sim.loop import run_virtual
-from pilotage.sim.world import NotSettled, World
+from pilotage_sim.loop import run_virtual
+from pilotage_sim.world import NotSettled, World
 from tests.api.objects import endpoint, model, process
 from tests.operator.rbac_town import ALL, Outcome, Power, play, play_without_each, powers
 from tests.support.kinds import CRDS

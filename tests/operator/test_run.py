@@ -21,8 +21,8 @@ from pilotage.models.blocking import inline
 from pilotage.operator.run import LEASE, NAMESPACES, operating, prepare
 from pilotage.operator.settings import Settings
 from pilotage.runtime.clock import utc_now
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.api.objects import endpoint, install
 from tests.harbor.server.test_run import harbor
 from tests.support.waiting import eventually, until

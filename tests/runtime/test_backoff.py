@@ -2,7 +2,7 @@
 
 from pilotage.kube.ratelimit import TokenBucket
 from pilotage.runtime.backoff import ExponentialBackoff, MaxOf, OverallLimit, RateLimiter, default_limiter
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 
 def test_the_wait_doubles_from_5_ms_up_to_1000_s_and_stays_there() -> None:

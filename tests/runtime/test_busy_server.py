@@ -7,11 +7,11 @@ import random
 import msgspec
 import pytest
 
-from pilotage.harbor.calls import Answer
 from pilotage.kube import EVENTS
 from pilotage.runtime import Manager, Recorder
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_harbor.calls import Answer
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.runtime.objects import CONFIGMAPS
 
 LONGER_THAN_A_CLIENT_WAITS = 90

@@ -5,7 +5,7 @@ import datetime as dt
 import time
 
 from pilotage.runtime.clock import Ages, SteadyClock, uptime, utc_now
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 DAYS = 2 * 86400.0
 

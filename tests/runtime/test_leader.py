@@ -12,7 +12,7 @@ import pytest
 from pilotage.kube import LEASES, Client, ObjectKey, load_config, merge_patch
 from pilotage.runtime import Election, Leader, LeaseLost
 from pilotage.runtime.manager import _Gate
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually

@@ -4,8 +4,8 @@ import asyncio
 
 from pilotage.kube import Resource
 from pilotage.runtime import Manager
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.support.kinds import CRDS, definition, delete
 
 ROUTES = Resource("routes.example.com", "v1", "routes", "Route")

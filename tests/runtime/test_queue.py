@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.runtime.backoff import ExponentialBackoff
 from pilotage.runtime.queue import Queue, ShutDown
-from pilotage.sim.loop import virtual
+from pilotage_sim.loop import virtual
 
 
 async def take(queue: Queue[str], n: int) -> str:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pilotage.kube.ratelimit import TokenBucket
 from pilotage.runtime.backoff import ExponentialBackoff, MaxOf, OverallLimit
 from pilotage.runtime.queue import Queue, ShutDown
-from pilotage.sim.loop import VirtualTimeLoop
+from pilotage_sim.loop import VirtualTimeLoop
 
 # Every time is a multiple of a power of two, so that the model may compute it in another way and get the same float.
 TICK = 1 / 256

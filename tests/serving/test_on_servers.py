@@ -14,8 +14,8 @@ from pilotage.serving import Subject, apply_body, same, wanted_parts
 from pilotage.serving.manifests import digest
 from pilotage.serving.parts import Wanted
 from pilotage.serving.placements.kserve import SCALING_FIELDS
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.api.objects import install as install_on
 from tests.serving.cases import ALL, GGUF, cases, subject
 from tests.teardown.staged import force_away, install, theirs

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pilotage.kube import ApiError, Object, ObjectKey, Propagation, merge_patch, without_finalizer
 from pilotage.runtime import Informer, LeaseLost, Manager
-from pilotage.sim.process import Main
-from pilotage.sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario, informer
-from pilotage.sim.scenarios.controller import CONFIG_MAPS, FINALIZER, Copier, copy_key
+from pilotage_sim.process import Main
+from pilotage_sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario, informer
+from pilotage_sim.scenarios.controller import CONFIG_MAPS, FINALIZER, Copier, copy_key
 
 
 class ForgetsFirst(Copier):

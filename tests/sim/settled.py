@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from pilotage.kube import Client, Json
-from pilotage.sim.models.common import (
+from pilotage_sim.models.common import (
     CONFIG_MAPS,
     CONTROLLERS,
     DEPLOYMENTS,

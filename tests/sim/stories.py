@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from pilotage.kube import Client, Json, Object, ObjectKey, Propagation, Resource, merge_patch
-from pilotage.sim.models.common import AUTOSCALERS, CONTROLLERS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, SERVICES
+from pilotage_sim.models.common import AUTOSCALERS, CONTROLLERS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, SERVICES
 
 Story = Callable[[Client, str], Awaitable[None]]
 POLL_SECONDS = 0.2

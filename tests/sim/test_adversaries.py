@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from pilotage.kube import Forbidden, ObjectKey, Propagation, Unavailable
-from pilotage.sim import models
-from pilotage.sim.adversaries import autoscaler, dead_api, denying_webhook, finalizer_stripper, gitops, recreator
-from pilotage.sim.loop import virtual
-from pilotage.sim.models.common import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
-from pilotage.sim.world import World
+from pilotage_sim import models
+from pilotage_sim.adversaries import autoscaler, dead_api, denying_webhook, finalizer_stripper, gitops, recreator
+from pilotage_sim.loop import virtual
+from pilotage_sim.models.common import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
+from pilotage_sim.world import World
 from tests.sim.stories import deploy
 
 A = ObjectKey("default", "a")

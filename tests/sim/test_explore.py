@@ -5,11 +5,11 @@ import gc
 import pytest
 from click.testing import CliRunner
 
-from pilotage.sim import world
-from pilotage.sim.__main__ import main
-from pilotage.sim.explore import explore, run_plan, shrink
-from pilotage.sim.plan import parse_plan
-from pilotage.sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
+from pilotage_sim import world
+from pilotage_sim.__main__ import main
+from pilotage_sim.explore import explore, run_plan, shrink
+from pilotage_sim.plan import parse_plan
+from pilotage_sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
 from tests.sim.broken import (
     ForgetsFirstScenario,
     GivesUpScenario,
@@ -104,7 +104,7 @@ def test_a_failure_says_how_to_see_it_again(forgetful):
     (found,) = forgetful.failures
     text = str(found)
     plan = ",".join(map(str, found.plan))
-    assert f"python -m pilotage.sim replay tests.sim.broken:ForgetsFirstScenario --seed 0 --plan '{plan}'" in text
+    assert f"python -m pilotage_sim replay tests.sim.broken:ForgetsFirstScenario --seed 0 --plan '{plan}'" in text
     assert f"run_plan(ForgetsFirstScenario, parse_plan('{plan}'), seed=0)" in text
 
 

@@ -26,11 +26,11 @@ from pilotage.kube import (
     Uncertain,
     merge_patch,
 )
-from pilotage.sim.faults import Disturbance, FaultyTransport
-from pilotage.sim.loop import virtual
-from pilotage.sim.plan import Failure, Fault, Kind, format_plan, parse_plan
-from pilotage.sim.process import Process
-from pilotage.sim.world import World
+from pilotage_sim.faults import Disturbance, FaultyTransport
+from pilotage_sim.loop import virtual
+from pilotage_sim.plan import Failure, Fault, Kind, format_plan, parse_plan
+from pilotage_sim.process import Process
+from pilotage_sim.world import World
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 A = ObjectKey("default", "a")

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.kube import ObjectKey, Propagation
-from pilotage.sim import models
-from pilotage.sim.loop import virtual
-from pilotage.sim.models.common import DEPLOYMENTS, PODS, REPLICA_SETS, SLICES, is_ready
-from pilotage.sim.models.kubelet import EXIT
-from pilotage.sim.models.rollout import Replicas, Wanted, next_step
-from pilotage.sim.world import World
+from pilotage_sim import models
+from pilotage_sim.loop import virtual
+from pilotage_sim.models.common import DEPLOYMENTS, PODS, REPLICA_SETS, SLICES, is_ready
+from pilotage_sim.models.kubelet import EXIT
+from pilotage_sim.models.rollout import Replicas, Wanted, next_step
+from pilotage_sim.world import World
 from tests.sim.stories import change, deploy, rolled_out, serve, template
 
 POD = ObjectKey("default", "one")

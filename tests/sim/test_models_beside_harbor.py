@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from pilotage.kube import Client, ObjectKey, load_config
-from pilotage.sim.models.common import SERVICE_ACCOUNTS
+from pilotage_sim.models.common import SERVICE_ACCOUNTS
 from tests.contract.server import harbor
 from tests.sim.stories import deploy
 from tests.support.waiting import until
@@ -12,7 +12,7 @@ from tests.support.waiting import until
 
 async def test_they_make_a_cluster_of_it():
     with harbor() as place:
-        command = ("-m", "pilotage.sim.models", "--kubeconfig", str(place.kubeconfig), "--without", "job")
+        command = ("-m", "pilotage_sim.models", "--kubeconfig", str(place.kubeconfig), "--without", "job")
         process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.DEVNULL)
         try:
             async with Client.connect(load_config(kubeconfig=str(place.kubeconfig))) as client:

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from pilotage.kube import Client, Json, load_config
-from pilotage.sim import models
-from pilotage.sim.loop import run_virtual
-from pilotage.sim.models.common import NAMESPACES
-from pilotage.sim.oracles import differences
-from pilotage.sim.world import World
+from pilotage_sim import models
+from pilotage_sim.loop import run_virtual
+from pilotage_sim.models.common import NAMESPACES
+from pilotage_sim.oracles import differences
+from pilotage_sim.world import World
 from tests.sim.settled import settled
 from tests.sim.stories import STORIES, Story
 

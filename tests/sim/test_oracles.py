@@ -1,6 +1,6 @@
 """What is taken for the same end of a story, and what is not."""
 
-from pilotage.sim.oracles import same_state
+from pilotage_sim.oracles import same_state
 
 OLD, NEW = "0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 

@@ -1,12 +1,12 @@
 """`pilotage.runtime` under every single fault, and under a sample of the pairs of them, always the same one.
 
-`make simulate` plays every pair of the informer; `python -m pilotage.sim explore leader --pairs` those of the others.
+`make simulate` plays every pair of the informer; `python -m pilotage_sim explore leader --pairs` those of the others.
 """
 
 import pytest
 
-from pilotage.sim.explore import explore
-from pilotage.sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
+from pilotage_sim.explore import explore
+from pilotage_sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario
 
 
 @pytest.mark.parametrize(

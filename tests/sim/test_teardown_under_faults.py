@@ -1,18 +1,18 @@
 """Teardowns under faults. All stories under a sample of single faults, the smallest under every one, and under pairs.
 
-The samples are always the same. ``python -m pilotage.sim explore teardown-owner`` plays every single fault of a story,
-``python -m pilotage.sim explore teardown --pairs`` every pair on the smallest.
+The samples are always the same. ``python -m pilotage_sim explore teardown-owner`` plays every single fault of a story,
+``python -m pilotage_sim explore teardown --pairs`` every pair on the smallest.
 """
 
 import sys
 
 import pytest
 
-from pilotage.sim.explore import Report, explore, run_plan
-from pilotage.sim.plan import parse_plan
-from pilotage.sim.scenarios import TEARDOWNS
-from pilotage.sim.scenarios.teardown import SmallestTeardown
-from pilotage.sim.scenarios.teardown_owners import OwnerTeardown
+from pilotage_sim.explore import Report, explore, run_plan
+from pilotage_sim.plan import parse_plan
+from pilotage_sim.scenarios import TEARDOWNS
+from pilotage_sim.scenarios.teardown import SmallestTeardown
+from pilotage_sim.scenarios.teardown_owners import OwnerTeardown
 
 SAMPLE = 25
 PAIRS = 40

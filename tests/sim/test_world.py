@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from pilotage.harbor.housekeeping.beginnings import Beginnings
 from pilotage.kube import Absent, AlreadyExists, Forbidden, ObjectKey, Propagation, Resource, merge_patch
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import NotSettled, World
+from pilotage_harbor.housekeeping.beginnings import Beginnings
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import NotSettled, World
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -17,9 +17,9 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 A = ObjectKey("default", "a")
 
 PROGRAM = """
-from pilotage.sim import models
-from pilotage.sim.loop import run_virtual
-from pilotage.sim.world import World
+from pilotage_sim import models
+from pilotage_sim.loop import run_virtual
+from pilotage_sim.world import World
 from tests.sim.stories import a_rolling_update
 
 async def main():

@@ -8,11 +8,11 @@ import pytest
 
 from pilotage.kube import Conflict, Forbidden, Propagation, Throttled
 from pilotage.kube.errors import ErrorClass
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
 from pilotage.teardown.engine.actions import Gone, perform, refusal
 from pilotage.teardown.engine.decision import Act, Action, Refusal
 from pilotage.teardown.planning.ledger import HOLD, Disposition
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.teardown.building import NOW, entry, seconds
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, reference, unmake
 

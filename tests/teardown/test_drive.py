@@ -6,11 +6,11 @@ import random
 
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
-from pilotage.sim.loop import virtual
-from pilotage.sim.world import World
 from pilotage.teardown.engine.drive import Drive
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.policy import Policy
+from pilotage_sim.loop import virtual
+from pilotage_sim.world import World
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
 
 

@@ -10,10 +10,10 @@ from controlplane import Access, Cluster
 from pilotage.kube import Client, Discovery, ErrorClass, GroupKind, KindNotServed, Resource, load_config
 from pilotage.kube.transport import Request, Response
 from pilotage.runtime.clock import monotonic
-from pilotage.sim.loop import virtual
 from pilotage.teardown.snapshot import gather as gathering
 from pilotage.teardown.snapshot.gather import ANSWER_SECONDS_MAX, AT_ONCE, MADE, STARTS_MAX, gather, narrowed_kinds
 from pilotage.teardown.snapshot.world import KindReading, Name, State, World
+from pilotage_sim.loop import virtual
 from tests.support import kinds
 from tests.support.kinds import CONFIG_MAPS, config_map, existing, served
 from tests.support.transports import MemoryResponse, answer, observed

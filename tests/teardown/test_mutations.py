@@ -8,12 +8,6 @@ import pytest
 
 from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.runtime.clock import utc_now
-from pilotage.sim.explore import explore, run_plan
-from pilotage.sim.plan import parse_plan
-from pilotage.sim.scenarios import teardown_parts as parts
-from pilotage.sim.scenarios.teardown import SmallestTeardown, TeardownScenario
-from pilotage.sim.scenarios.teardown_endpoints import StuckTeardown
-from pilotage.sim.scenarios.teardown_owners import OperatorTeardown, OwnerTeardown
 from pilotage.teardown.engine import actions as acting
 from pilotage.teardown.engine import decide, drive
 from pilotage.teardown.engine.decision import Act
@@ -21,6 +15,12 @@ from pilotage.teardown.engine.observations import Sights
 from pilotage.teardown.engine.prove import Proof
 from pilotage.teardown.planning import plan
 from pilotage.teardown.planning.ledger import HOLD
+from pilotage_sim.explore import explore, run_plan
+from pilotage_sim.plan import parse_plan
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.scenarios.teardown import SmallestTeardown, TeardownScenario
+from pilotage_sim.scenarios.teardown_endpoints import StuckTeardown
+from pilotage_sim.scenarios.teardown_owners import OperatorTeardown, OwnerTeardown
 from tests.teardown.building import NOW
 from tests.teardown.test_decide import CASES
 

@@ -9,12 +9,12 @@ import pytest
 
 from pilotage.catalogue import Phase
 from pilotage.kube import Discovery, GroupKind, Resource, merge_patch
-from pilotage.sim.loop import virtual
-from pilotage.sim.scenarios import teardown_parts as parts
-from pilotage.sim.world import World
 from pilotage.teardown.engine.drive import Drive
 from pilotage.teardown.engine.newcomers import owner_of, searched
 from pilotage.teardown.snapshot.gather import gather
+from pilotage_sim.loop import virtual
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.world import World
 from tests.teardown.building import entry, ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pilotage.kube import ObjectKey, Propagation
-from pilotage.sim.adversaries import dead_api
-from pilotage.sim.loop import virtual
-from pilotage.sim.scenarios import teardown_parts as parts
-from pilotage.sim.world import World
 from pilotage.teardown.engine.prove import prove
 from pilotage.teardown.planning.ledger import Disposition
+from pilotage_sim.adversaries import dead_api
+from pilotage_sim.loop import virtual
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.world import World
 from tests.teardown.building import ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
 

@@ -11,11 +11,11 @@ import pytest
 from controlplane import Access
 from pilotage.kube import Client, load_config
 from pilotage.kube.transport import TransportError
-from pilotage.sim.loop import virtual
 from pilotage.traffic import proxies as module
 from pilotage.traffic.contract import Backend, Expectation, Passage, Proof
 from pilotage.traffic.envoy import DUMP, STATS
 from pilotage.traffic.proxies import Admin, Proxies, Unreadable, observe, place
+from pilotage_sim.loop import virtual
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
 from tests.traffic.dumps import cluster, dump, listener, routes, stats, to
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.harbor.server.credentials import Credentials
 from pilotage.kube import Client, Unavailable, load_config
-from pilotage.sim.loop import virtual
 from pilotage.up import parts
 from pilotage.up.layout import Layout, NotOurs
 from pilotage.up.supervisor import Supervisor
+from pilotage_harbor.server.credentials import Credentials
+from pilotage_sim.loop import virtual
 
 
 def pilotage(*words):

@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from pilotage.harbor.access.users import MASTERS, User
-from pilotage.harbor.api import Harbor
-from pilotage.harbor.core import Core
 from pilotage.kube import Client
-from pilotage.sim.loop import virtual
-from pilotage.sim.transport import DirectTransport
 from pilotage.system.folders import write_private
 from pilotage.up import access, keys
 from pilotage.up.keys import Keys, due
 from pilotage.up.layout import Layout
 from pilotage.up.parts import WORKERS
+from pilotage_harbor.access.users import MASTERS, User
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.core import Core
+from pilotage_sim.loop import virtual
+from pilotage_sim.transport import DirectTransport
 
 DAY = 86400.0
 ADMIN = "clusters: [{name: harbor, cluster: {server: 'https://127.0.0.1:1'}}]"

@@ -3,8 +3,8 @@
 import asyncio
 import os
 
-from pilotage.sim.loop import virtual
 from pilotage.up import logs
+from pilotage_sim.loop import virtual
 
 
 @virtual

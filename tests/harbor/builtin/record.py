@@ -18,7 +18,7 @@ from typing import Any
 
 from controlplane import Cluster
 from controlplane.access import ApiError
-from pilotage.harbor.kinds import Kind
+from pilotage_harbor.kinds import Kind
 from tests.harbor.builtin.harness import HERE, KINDS, NAMESPACE, Case, Json, cases, merged, play
 
 ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.builtin.affinity_rules import affinity_problems
+from pilotage_harbor.builtin.affinity_rules import affinity_problems
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.builtin.crd_schemas import selectable_problems, unknown_formats
+from pilotage_harbor.builtin.crd_schemas import selectable_problems, unknown_formats
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, Any] = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.builtin import builtin_kinds
-from pilotage.harbor.kinds import Kind
-from pilotage.harbor.table import table
+from pilotage_harbor.builtin import builtin_kinds
+from pilotage_harbor.kinds import Kind
+from pilotage_harbor.table import table
 from tests.harbor.builtin.harness import SYSTEM, Case, Runner, cases, play, recorded
 
 CASES = list(cases())

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.builtin.make_shapes import table
-from pilotage.harbor.builtin.quantity import canonical, parse
-from pilotage.harbor.builtin.shape import _table, shape
+from pilotage_harbor.builtin.make_shapes import table
+from pilotage_harbor.builtin.quantity import canonical, parse
+from pilotage_harbor.builtin.shape import _table, shape
 from tests.harbor.builtin.harness import Case, Runner, cases
 
 

@@ -6,18 +6,18 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any, Self
 
-from pilotage.harbor.access.users import MASTERS, User
-from pilotage.harbor.api import Harbor
-from pilotage.harbor.core import Core
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.housekeeping.all import Housekeeping
-from pilotage.harbor.housekeeping.asking import Asker
-from pilotage.sim.loop import VirtualTimeLoop
+from pilotage_harbor.access.users import MASTERS, User
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.core import Core
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.housekeeping.all import Housekeeping
+from pilotage_harbor.housekeeping.asking import Asker
+from pilotage_sim.loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
-    from pilotage.harbor.store import Event, Journal
-    from pilotage.harbor.webhooks.posting import Post
+    from pilotage_harbor.kinds import Json
+    from pilotage_harbor.store import Event, Journal
+    from pilotage_harbor.webhooks.posting import Post
 
 CONFIG_MAPS, SECRETS, PODS = "configmaps", "secrets", "pods"
 _KINDS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotage.harbor.access.bootstrap import bootstrap_objects
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access.bootstrap import bootstrap_objects
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, SECRETS, World, definition, owner
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 
 @virtual

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.housekeeping.crd_conditions import approval
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.housekeeping.crd_conditions import approval
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import DEFINITIONS, World, conditions, definition
 
 WIDGETS = f"{DEFINITIONS}/widgets.example.com"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, PODS, SECRETS, World, conditions, definition
 
 HOLD = "example.com/hold"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.webhooks.admission import Attributes, NoAdmission
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.webhooks.admission import Attributes, NoAdmission
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/persistentvolumes"
 MERGE = "application/merge-patch+json"

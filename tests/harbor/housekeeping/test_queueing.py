@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.housekeeping.queueing import Queue
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.housekeeping.queueing import Queue
+from pilotage_sim.loop import virtual
 
 
 class Work:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotage.harbor.openapi.components import builtin_component
+from pilotage_harbor.openapi.components import builtin_component
 
 EXTENSIONS = ("list-type", "list-map-keys", "map-type", "patch-strategy", "patch-merge-key")
 
@@ -29,7 +29,7 @@ def shape(schema):
 
 def test_all_definitions_say_what_kubernetes_says():
     pytest.importorskip("kubernetes_validate")
-    from pilotage.harbor.schema.make import definitions
+    from pilotage_harbor.schema.make import definitions
 
     source = definitions()
     assert len(source) > 700

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.openapi import protobuf
+from pilotage_harbor.openapi import protobuf
 
 from .world import World, crd
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from pilotage.harbor.access.users import User
-from pilotage.harbor.calls import Answer, Call
-from pilotage.harbor.kinds import Kind
-from pilotage.harbor.openapi import serve
-from pilotage.harbor.registry import Registry
-from pilotage.harbor.schema import Schema
+from pilotage_harbor.access.users import User
+from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.kinds import Kind
+from pilotage_harbor.openapi import serve
+from pilotage_harbor.registry import Registry
+from pilotage_harbor.schema import Schema
 
 Json = dict[str, Any]
 

@@ -20,12 +20,12 @@ import yaml
 
 from controlplane import Cluster
 from controlplane.access import wait_for
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.patching import apply, json_patch, keep_times, merge_patch, strategic_merge, track_update
-from pilotage.harbor.schema.builtin import builtin
-from pilotage.harbor.schema.defaults import apply_defaults
-from pilotage.harbor.schema.node import Schema
-from pilotage.harbor.schema.openapi import from_openapi
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.patching import apply, json_patch, keep_times, merge_patch, strategic_merge, track_update
+from pilotage_harbor.schema.builtin import builtin
+from pilotage_harbor.schema.defaults import apply_defaults
+from pilotage_harbor.schema.node import Schema
+from pilotage_harbor.schema.openapi import from_openapi
 from tests.harbor.patching.scenarios import (
     APPLY,
     CRD,

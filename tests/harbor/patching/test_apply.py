@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.patching import ApplyConflict, apply
-from pilotage.harbor.schema.openapi import from_openapi
+from pilotage_harbor.patching import ApplyConflict, apply
+from pilotage_harbor.schema.openapi import from_openapi
 from tests.harbor.patching.scenarios import CRD
 from tests.harbor.patching.test_managed import FIRST, SECOND, owned
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.patching.fieldset import (
+from pilotage_harbor.patching.fieldset import (
     decoded,
     difference,
     has,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.patching import PatchError, json_patch
+from pilotage_harbor.patching import PatchError, json_patch
 
 DOC = {"a": {"b": [1, 2, 3], "c": None}, "x/y": 1, "m~n": 2}
 

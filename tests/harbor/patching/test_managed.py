@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.patching import keep_times, manager_name, track_update
-from pilotage.harbor.patching.fieldset import paths
-from pilotage.harbor.schema.builtin import builtin
-from pilotage.harbor.schema.node import Schema
+from pilotage_harbor.patching import keep_times, manager_name, track_update
+from pilotage_harbor.patching.fieldset import paths
+from pilotage_harbor.schema.builtin import builtin
+from pilotage_harbor.schema.node import Schema
 
 ANY = Schema(type="object", preserve_unknown=True)
 DEPLOYMENT = builtin("apps", "v1", "Deployment")

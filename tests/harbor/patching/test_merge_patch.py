@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pilotage.harbor.patching import PatchError, merge_patch
+from pilotage_harbor.patching import PatchError, merge_patch
 from tests.harbor.patching.test_json_patch import OBJECTS
 
 

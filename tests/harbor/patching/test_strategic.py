@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.patching import PatchError, strategic_merge
-from pilotage.harbor.schema.builtin import builtin
+from pilotage_harbor.patching import PatchError, strategic_merge
+from pilotage_harbor.schema.builtin import builtin
 
 POD = builtin("", "v1", "Pod")
 

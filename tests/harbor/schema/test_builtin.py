@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from pilotage.harbor.schema import builtin, definition, kubernetes_version, make, prune, unknown_fields
+from pilotage_harbor.schema import builtin, definition, kubernetes_version, make, prune, unknown_fields
 
 
 def test_the_table_is_what_the_published_schemas_give():
     made = make.table(make.definitions(), make.named_types(make.NAMED_TYPES.read_text()))
 
-    assert make.TABLE.read_text() == made, "run python -m pilotage.harbor.schema.make"
+    assert make.TABLE.read_text() == made, "run python -m pilotage_harbor.schema.make"
 
 
 def test_named_types_are_of_fields_that_exist():
@@ -84,7 +84,7 @@ def test_unions_of_schemas_are_pruned_and_never_strict():
 
 
 def test_rules_are_not_loaded_before_they_are_needed():
-    code = "import sys, pilotage.harbor.schema; print({'cel_expr_python', 'google.protobuf'} & set(sys.modules))"
+    code = "import sys, pilotage_harbor.schema; print({'cel_expr_python', 'google.protobuf'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.schema import from_openapi, structural_problems, validate
+from pilotage_harbor.schema import from_openapi, structural_problems, validate
 
 STRING = {"type": "string"}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pilotage.harbor.schema.patterns import PatternError, compile_pattern
+from pilotage_harbor.schema.patterns import PatternError, compile_pattern
 
 
 @pytest.mark.parametrize(

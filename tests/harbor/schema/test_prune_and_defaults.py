@@ -4,8 +4,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.schema import apply_defaults, from_openapi, prune, unknown_fields, validate
-from pilotage.harbor.schema.openapi import node_of
+from pilotage_harbor.schema import apply_defaults, from_openapi, prune, unknown_fields, validate
+from pilotage_harbor.schema.openapi import node_of
 
 SCHEMA = from_openapi(
     {

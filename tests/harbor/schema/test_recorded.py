@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.harbor.schema import (
+from pilotage_harbor.schema import (
     apply_defaults,
     builtin,
     decode_problem,

@@ -3,12 +3,12 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from pilotage.harbor.access.tokens import Tokens, digest_of
-from pilotage.harbor.access.users import User
-from pilotage.harbor.calls import Answer, Call
-from pilotage.harbor.server.authentication import Authentication
-from pilotage.harbor.server.host import Limits
-from pilotage.harbor.server.server import Server
+from pilotage_harbor.access.tokens import Tokens, digest_of
+from pilotage_harbor.access.users import User
+from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.server.authentication import Authentication
+from pilotage_harbor.server.host import Limits
+from pilotage_harbor.server.server import Server
 
 TOKEN = "sesame"
 ADMIN = User("admin", groups=("system:masters", "system:authenticated"))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from pilotage.harbor.access.attributes import Attributes
-from pilotage.harbor.access.rbac import Decision
-from pilotage.harbor.access.tokens import digest_of
-from pilotage.harbor.access.users import NOBODY, User
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.server.authentication import Authentication
-from pilotage.harbor.server.http1 import Head, parse_headers
+from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.rbac import Decision
+from pilotage_harbor.access.tokens import digest_of
+from pilotage_harbor.access.users import NOBODY, User
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.server.authentication import Authentication
+from pilotage_harbor.server.http1 import Head, parse_headers
 from tests.harbor.server.support import ADMIN, TOKEN, tokens
 
 JANE = User("jane", groups=("system:authenticated",))

@@ -8,9 +8,9 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from pilotage.harbor.access.attributes import refusal
-from pilotage.harbor.calls import Answer
-from pilotage.harbor.server.host import Limits
+from pilotage_harbor.access.attributes import refusal
+from pilotage_harbor.calls import Answer
+from pilotage_harbor.server.host import Limits
 from tests.harbor.server.support import ADMIN, TOKEN, Core, Line, request, serving, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pilotage.harbor.server import pki
-from pilotage.harbor.server.authentication import Authentication
-from pilotage.harbor.server.credentials import ADMIN, Credentials, CredentialsError
-from pilotage.harbor.server.server import Server
 from pilotage.system.folders import NotPrivate
+from pilotage_harbor.server import pki
+from pilotage_harbor.server.authentication import Authentication
+from pilotage_harbor.server.credentials import ADMIN, Credentials, CredentialsError
+from pilotage_harbor.server.server import Server
 from tests.harbor.server.support import Client, Core, Line, request
 
 

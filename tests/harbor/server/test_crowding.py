@@ -6,12 +6,12 @@ import socket
 
 import pytest
 
-from pilotage.harbor.access.attributes import refusal
-from pilotage.harbor.access.tokens import digest_of
-from pilotage.harbor.access.users import ANONYMOUS, User
-from pilotage.harbor.server.host import Limits
-from pilotage.harbor.server.http1 import BadRequest
-from pilotage.harbor.server.requests import Requests
+from pilotage_harbor.access.attributes import refusal
+from pilotage_harbor.access.tokens import digest_of
+from pilotage_harbor.access.users import ANONYMOUS, User
+from pilotage_harbor.server.host import Limits
+from pilotage_harbor.server.http1 import BadRequest
+from pilotage_harbor.server.requests import Requests
 from tests.harbor.server.support import TOKEN, Core, Line, request, serving, tokens, until
 from tests.harbor.server.test_run import ask, harbor, received
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.server.http1 import (
+from pilotage_harbor.server.http1 import (
     BadRequest,
     ChunkedBody,
     encode_chunks,

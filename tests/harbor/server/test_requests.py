@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.harbor.server.http1 import encode_chunks
-from pilotage.harbor.server.requests import Requests
+from pilotage_harbor.server.http1 import encode_chunks
+from pilotage_harbor.server.requests import Requests
 from tests.harbor.server.support import request
 
 

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
     from tests.harbor.housekeeping.support import World
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"

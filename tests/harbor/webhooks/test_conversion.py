@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pilotage.harbor.access.users import LOOPBACK
-from pilotage.harbor.calls import Answer, Call
-from pilotage.harbor.errors import StatusError
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access.users import LOOPBACK
+from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.errors import StatusError
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 MERGE = "application/merge-patch+json"
 OLD, NEW = "example.com/v1beta1", "example.com/v1"

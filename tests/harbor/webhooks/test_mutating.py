@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pilotage.harbor.errors import StatusError
-from pilotage.sim.loop import virtual
+from pilotage_harbor.errors import StatusError
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
 from tests.harbor.webhooks.support import Webhook, configure, patch, rule, webhook
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 CLUSTER_ROLES = "clusterroles"
 

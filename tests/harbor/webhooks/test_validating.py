@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from pilotage.harbor.access.users import LOOPBACK
-from pilotage.harbor.calls import Answer, Call
-from pilotage.harbor.errors import StatusError
-from pilotage.harbor.webhooks.posting import Failed
-from pilotage.sim.loop import virtual
+from pilotage_harbor.access.users import LOOPBACK
+from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.errors import StatusError
+from pilotage_harbor.webhooks.posting import Failed
+from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, SECRETS, World, definition, owner
 from tests.harbor.webhooks.support import CONFIGURATIONS, URL, Webhook, configure, rule, webhook
 
 if TYPE_CHECKING:
-    from pilotage.harbor.kinds import Json
+    from pilotage_harbor.kinds import Json
 
 MERGE = "application/merge-patch+json"
 

@@ -17,7 +17,7 @@ ADDED = {"autoscaling.k8s.io", "gateway.networking.k8s.io", "snapshot.storage.k8
 
 @pytest.fixture(scope="module")
 def published() -> Json:
-    from pilotage.harbor.schema.make import definitions
+    from pilotage_harbor.schema.make import definitions
 
     return definitions()
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from pilotage.harbor.server.run import Ready
+    from pilotage_harbor.server.run import Ready
+
+
+def require_harbor() -> None:
+    """Refuse to go on, and say what to install, where the distribution `pilotage-harbor` is missing."""
+    if importlib.util.find_spec("pilotage_harbor") is None:
+        raise click.ClickException("The API server for one machine is not installed: pip install 'pilotage[up]'")
 
 
 @click.command()
@@ -36,14 +43,15 @@ def harbor(data: Path, port: int, memory: bool, set_damaged_aside: bool) -> None
 
     Prints where it is as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` gets in as the administrator.
     """
+    require_harbor()
     import gc
 
     gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start
     import asyncio
 
-    from pilotage.harbor.journal import Damaged, InUse
-    from pilotage.harbor.server.credentials import CredentialsError
-    from pilotage.harbor.server.run import run
+    from pilotage_harbor.journal import Damaged, InUse
+    from pilotage_harbor.server.credentials import CredentialsError
+    from pilotage_harbor.server.run import run
 
     try:
         asyncio.run(run(data.absolute(), port, memory=memory, set_aside=set_damaged_aside, on_ready=_announce))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.cli.commands.harbor import require_harbor
 from pilotage.cli.errors import one_sentence
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def up(
     Until Ctrl-C, or until `pilotage down`. Each part is a process of its own with its log in DIR/logs. What was
     deployed is there again the next time.
     """
+    require_harbor()
     from pilotage.up.parts import Wishes
 
     roots = tuple(root.absolute() for root in file_roots)

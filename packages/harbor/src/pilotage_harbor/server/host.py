@@ -1,0 +1,65 @@
+"""The side of a server that its connections see, and the limits that it keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pilotage_harbor.calls import BODY_BYTES_MAX
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
+    from pilotage_harbor.access.users import User
+    from pilotage_harbor.calls import Answer, Call, Stream
+    from pilotage_harbor.server.connection import Connection
+    from pilotage_harbor.server.http1 import Head
+    from pilotage_harbor.server.slots import Slots
+
+
+class Limits(NamedTuple):
+    """How long a client may take, in seconds, and how much may wait for it."""
+
+    head: float = 32.0
+    """From the first byte of a request to the end of its head."""
+    body: float = 60.0
+    idle: float = 90.0
+    """Between two requests."""
+    stall: float = 30.0
+    """Without taking a byte of what waits for it."""
+    waiting_bytes: int = 1024 * 1024
+    """Bytes that may wait in memory before a watch is read no further."""
+    body_bytes: int = BODY_BYTES_MAX
+    bodies_bytes: int = 256 * 1024 * 1024
+    """Of all bodies together that have come in part."""
+
+
+class Host(Protocol):
+    """The side of a server that its connections see."""
+
+    limits: Limits
+    stopping: bool
+    connections: set[Connection]
+    incoming: memoryview
+    slots: Slots
+    bodies_bytes: int
+    """Bytes that have come of bodies that are not complete."""
+
+    @property
+    def handle(self) -> Callable[[Call], Coroutine[Any, Any, Answer | Stream]]:
+        """Handler of requests. It never raises. It is begun outside of a task: see `Server`."""
+
+    def authenticate(self, head: Head, peer: User | None) -> User:
+        """The user that asks; raises StatusError."""
+
+    def check(self, head: Head, peer: User | None) -> None:
+        """Raise what is wrong with a request whatever its body is."""
+
+    def peer(self, transport: asyncio.BaseTransport) -> User | None:
+        """The user that the certificate of the client names."""
+
+    def lost(self, connection: Connection) -> None:
+        """It has ended."""
+
+    def date(self) -> bytes:
+        """The header that says what time it is."""

@@ -1,0 +1,117 @@
+"""A watch to whose events things happen.
+
+On an intact connection an API server loses nothing and repeats nothing, and neither does this one. An event that is
+lost, repeated or merged with the next one means a connection that broke, and is found again, or seen again, by the one
+that follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from pilotage.kube.transport import TransportError
+from pilotage.kube.wire import decode_event
+from pilotage_sim.plan import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pilotage.kube.transport import Request, Response
+    from pilotage_sim.faults import Disturbance
+
+DELAY_SECONDS = 5.0
+"""How late a delayed event is, and how long a kind cannot be reached whose events are coalesced."""
+
+_numbers = itertools.count()
+
+
+class DisturbedWatch:
+    """The answer to one watch request of a disturbed process."""
+
+    def __init__(self, inner: Response, disturbance: Disturbance, path: str, request: Request) -> None:
+        self.number = next(_numbers)
+        self._inner = inner
+        self._disturbance = disturbance
+        self._path = path
+        options = parse_qs(request.target.partition("?")[2])
+        self._version = options.get("resourceVersion", [""])[0]
+        self._lines: deque[bytes] = deque()
+        self._is_last = False
+        self._broken = asyncio.get_running_loop().create_future()
+        disturbance.watches.add(self)
+
+    @property
+    def status(self) -> int:
+        """See `Response`."""
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """See `Response`."""
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        """See `Response`."""
+        return await self._inner.read()
+
+    def close(self) -> None:
+        """See `Response`."""
+        self._disturbance.watches.discard(self)
+        self._inner.close()
+
+    def break_off(self) -> None:
+        """Nothing comes any more."""
+        self.close()
+        if not self._broken.done():
+            self._broken.set_result(None)
+
+    async def chunks(self) -> list[bytes]:
+        """See `Response`: one event at a time."""
+        if self._is_last:
+            self.break_off()
+        if not self._lines and not self._broken.done():
+            self._lines.extend(await self._receive())
+            if not self._lines:
+                return []
+        if not self._broken.done() and await self._passes(self._lines[0]):
+            return [self._lines.popleft()]
+        raise TransportError("connection reset by peer", sent=True)
+
+    async def _receive(self) -> list[bytes]:
+        """What comes next; something else if the connection breaks first."""
+        coming = asyncio.ensure_future(self._inner.chunks())
+        try:
+            await asyncio.wait({coming, self._broken}, return_when=asyncio.FIRST_COMPLETED)
+            return [b""] if self._broken.done() else coming.result()
+        finally:
+            coming.cancel()
+
+    async def _passes(self, line: bytes) -> bool:
+        """Whether an event gets through; first, what is planned for it happens."""
+        disturbance = self._disturbance
+        type_, obj = decode_event(line)
+        if type_ in ("BOOKMARK", "ERROR"):
+            return True
+        disturbance.counts.events += 1
+        number = disturbance.counts.events
+        if disturbance.due(Kind.CUT_WATCHES, number):
+            disturbance.cut()
+        elif disturbance.due(Kind.DROP_EVENT, number):
+            disturbance.expired.add(self._path)
+            self.break_off()
+        elif disturbance.due(Kind.COALESCE_EVENT, number):
+            disturbance.expired.add(self._path)
+            disturbance.unreachable[self._path] = asyncio.get_running_loop().time() + DELAY_SECONDS
+            self.break_off()
+        elif disturbance.due(Kind.DELAY_EVENT, number):
+            await asyncio.sleep(DELAY_SECONDS)
+        elif disturbance.due(Kind.DUPLICATE_EVENT, number):
+            disturbance.replayed[self._path] = self._version
+            self._is_last = True
+            return True
+        self._version = obj.meta.resource_version
+        return not self._broken.done()

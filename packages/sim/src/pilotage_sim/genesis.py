@@ -1,0 +1,54 @@
+"""How a world begins: with what harbor makes at its first start (namespaces, roles), made once for all worlds.
+
+It takes harbor 30 ms to make that, as long as a whole small run takes. So the first world of a process makes it, and
+every other one begins with the very same objects, uids and times included.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pilotage_harbor.api import Harbor
+from pilotage_harbor.core import Core
+from pilotage_harbor.housekeeping.beginnings import Beginnings
+from pilotage_sim.loop import VIRTUAL_EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pilotage_harbor.store import Entry
+
+
+class Genesis:
+    """A journal (see `pilotage_harbor.store.Journal`) that has the beginning, and keeps nothing."""
+
+    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
+        """See `Journal`."""
+
+    def problem(self) -> str:
+        """See `Journal`."""
+        return ""
+
+    def forget(self, versions: Sequence[int], compacted: int) -> None:
+        """See `Journal`."""
+
+    def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
+        """See `Journal`."""
+        return 0, _rows()
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[tuple[str, Entry, bool], ...]:
+    core = Core(now=lambda: VIRTUAL_EPOCH, seed=0)
+    making = Beginnings(core, Harbor(core).handle).make()
+    try:
+        making.send(None)  # it waits for nobody, so it is done in one step, with or without a loop
+    except StopIteration:
+        pass
+    else:
+        making.close()
+        raise AssertionError("harbor has to wait for somebody before it can start")
+    store = core.store
+    rows = [(storage, entry, False) for storage in store.storages() for entry in store.entries(storage)]
+    return tuple(sorted(rows, key=lambda row: row[1].version))

@@ -1,0 +1,39 @@
+"""The stories that are played under faults, each in its own file: of `pilotage.runtime` itself, and of teardowns."""
+
+from pilotage_sim.scenario import Scenario
+from pilotage_sim.scenarios.controller import ControllerScenario
+from pilotage_sim.scenarios.endpoint import EndpointLife
+from pilotage_sim.scenarios.informer import InformerScenario
+from pilotage_sim.scenarios.leader import LeaderScenario
+from pilotage_sim.scenarios.model import ModelScenario
+from pilotage_sim.scenarios.teardown import SmallestTeardown
+from pilotage_sim.scenarios.teardown_endpoints import (
+    DeniedTeardown,
+    EndpointTeardown,
+    NamespaceTeardown,
+    RecreatedTeardown,
+    StuckTeardown,
+)
+from pilotage_sim.scenarios.teardown_owners import DefinitionTeardown, OperatorTeardown, OwnerTeardown
+
+TEARDOWNS = {
+    "teardown": SmallestTeardown,
+    "teardown-endpoint": EndpointTeardown,
+    "teardown-namespace": NamespaceTeardown,
+    "teardown-recreated": RecreatedTeardown,
+    "teardown-stuck": StuckTeardown,
+    "teardown-denied": DeniedTeardown,
+    "teardown-owner": OwnerTeardown,
+    "teardown-operator": OperatorTeardown,
+    "teardown-definition": DefinitionTeardown,
+}
+SCENARIOS: dict[str, type[Scenario]] = {
+    "endpoint": EndpointLife,
+    "informer": InformerScenario,
+    "leader": LeaderScenario,
+    "model": ModelScenario,
+    "controller": ControllerScenario,
+    **TEARDOWNS,
+}
+
+__all__ = ["SCENARIOS", "TEARDOWNS", "ControllerScenario", "InformerScenario", "LeaderScenario", "ModelScenario"]

@@ -1,0 +1,175 @@
+"""Teardowns of endpoints that nobody owns: what serves together was named, or is in one namespace."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pilotage.kube import ObjectKey, without_finalizer
+from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage_sim import adversaries
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.scenarios.teardown import TeardownScenario
+
+if TYPE_CHECKING:
+    from pilotage.kube import Resource
+
+STUCK = "sim.pilotage.dev/stuck"
+DOWN_SECONDS = 60.0
+"""How long the keeper of that finalizer is down."""
+DENIED_SECONDS = 8.0
+PROOF_SECONDS = 0.1
+"""How long a proof takes at most, unless something goes wrong in it."""
+RETURN_SECONDS = 4.0
+"""How long those who bring things back are watched doing it."""
+
+
+class EndpointTeardown(TeardownScenario):
+    """A Deployment with all that goes with it, beside all models and somebody who scales it up; its volume stays."""
+
+    policy = Policy(keep=frozenset({Keep.VOLUMES}), detach_seconds=1.0, timeout_seconds=300.0)
+    leave_out = frozenset({"job", "namespaces"})
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        made = await self.make_all(
+            [
+                parts.claim("web"),
+                parts.config_map("web"),
+                parts.deployment("web", config="web", claim="web"),
+                parts.service("web"),
+                parts.ingress("web"),
+                parts.autoscaler("web"),
+            ]
+        )
+        self.stays = made[0].meta.uid
+        scaling = adversaries.autoscaler(
+            self.world.client("scaler"), parts.DEPLOYMENTS, ObjectKey("default", "web"), least=2
+        )
+        self.adversaries.append(self.world.live(scaling, "autoscaler"))
+
+    def problems(self) -> list[str]:
+        """The volume is there."""
+        lost = [] if self.stays not in self.history.removed else ["the volume is gone"]
+        return super().problems() + lost
+
+
+class NamespaceTeardown(TeardownScenario):
+    """A namespace with an endpoint, and with something that nothing refers to."""
+
+    kinds = (*parts.SERVING, parts.NAMESPACES)
+    namespaces = ("shop",)
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.make(*parts.namespace("shop"))
+        await self.make_all(
+            [
+                parts.config_map("web", "shop"),
+                parts.config_map("lonely", "shop"),
+                parts.deployment("web", "shop", config="web"),
+                parts.service("web", "shop"),
+                parts.ingress("web", "shop"),
+                parts.autoscaler("web", "shop", least=1),
+            ],
+            named=False,
+        )
+
+
+class RecreatedTeardown(TeardownScenario):
+    """Somebody makes the ConfigMap anew as soon as it is gone, and a GitOps tool the Ingress: theirs are left alone."""
+
+    kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS)
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.make_all(
+            [
+                parts.config_map("web"),
+                parts.deployment("web", config="web"),
+                parts.service("web"),
+                parts.ingress("web"),
+            ]
+        )
+        resource, body = parts.config_map("web")
+        again = adversaries.recreator(self.world.client("recreator"), resource, body)
+        applied = adversaries.gitops(self.world.client("gitops"), [parts.ingress("web")], every=1.0)
+        self.adversaries += [self.world.live(again, "recreator"), self.world.live(applied, "gitops")]
+
+    async def play(self) -> None:
+        """See `TeardownScenario`."""
+        await self.until_ended()
+        await asyncio.sleep(RETURN_SECONDS)
+        await self.until_quiet()
+
+    def problems(self) -> list[str]:
+        """What came back is there; if it came before the end, the receipt says so."""
+        problems = super().problems()
+        notes = self.receipt.notes if self.receipt is not None else ()
+        for resource in (parts.CONFIG_MAPS, parts.INGRESSES):
+            found = self.world.find(resource, ObjectKey("default", "web"))
+            uid = found["metadata"]["uid"] if found is not None else ""
+            if not uid or uid in self.targets:
+                problems.append(f"the new {resource.kind} is not there")
+            elif self.history.made[uid].at < self.ended_at - PROOF_SECONDS and not any(uid in note for note in notes):
+                problems.append(
+                    f"the receipt does not say that the name of the {resource.kind} was taken again: {notes}"
+                )
+        return problems
+
+
+class StuckTeardown(TeardownScenario):
+    """A Service with a finalizer whose keeper is down for a while: the other endpoint goes meanwhile."""
+
+    kinds = parts.SERVING[:6]
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        resource, body = parts.service("slow")
+        body["metadata"]["finalizers"] = [STUCK]
+        stuck = await self.make_all([parts.deployment("slow"), (resource, body)])
+        await self.make_all([parts.deployment("web"), parts.service("web")])
+        self.slow = stuck[1].meta.uid
+        self.quick = self.bundles[1]
+
+    async def disturb(self) -> None:
+        """See `TeardownScenario`."""
+        self.world.live(self._keep(parts.SERVICES, ObjectKey("default", "slow")), "keeper")
+
+    async def _keep(self, resource: Resource, key: ObjectKey) -> None:
+        """The keeper of the finalizer: it comes back, and does its work."""
+        await asyncio.sleep(DOWN_SECONDS)
+        client = self.world.client("keeper")
+        await self.world.until(lambda: parts.is_terminating(self.world.find(resource, key)))
+        found = await client.get(resource, key)
+        if (patch := without_finalizer(found, STUCK)) is not None:
+            await client.patch(resource, key, patch)
+
+    def problems(self) -> list[str]:
+        """Nothing waited for the stuck one that need not."""
+        removed = self.history.removed
+        late = [uid for uid in self.quick if uid in removed and removed[uid] >= removed.get(self.slow, 0.0)]
+        return super().problems() + [f"{self.history.made[uid]} waited for the stuck Service" for uid in late]
+
+
+class DeniedTeardown(TeardownScenario):
+    """An admission webhook denies the delete of Services for a while."""
+
+    kinds = parts.SERVING[:6]
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.make_all([parts.deployment("web"), parts.service("web"), parts.ingress("web")])
+
+    async def disturb(self) -> None:
+        """See `TeardownScenario`."""
+        webhook, end = adversaries.denying_webhook(self.world, operations=["DELETE"], plurals=["services"])
+        self.webhook = webhook
+        await asyncio.sleep(DENIED_SECONDS)
+        end()
+
+    def problems(self) -> list[str]:
+        """It was asked again, and not without end."""
+        asked = self.webhook.denied
+        strange = [] if asked <= 60 else [f"the webhook was asked {asked} times in {DENIED_SECONDS:g} s"]
+        return super().problems() + strange

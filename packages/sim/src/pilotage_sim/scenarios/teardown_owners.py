@@ -1,0 +1,182 @@
+"""Teardowns of what a controller made and still keeps: custom resources, their controllers, and their definitions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pilotage.catalogue import Relation
+from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
+from pilotage.runtime import Manager, Result
+from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row
+from pilotage_sim import models
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.scenarios.teardown import TeardownScenario
+from pilotage_sim.scenarios.teardown_parts import APPS
+
+if TYPE_CHECKING:
+    from pilotage.kube import Object
+    from pilotage.runtime import Context, Reconcile
+    from pilotage.teardown.snapshot.world import Item, World
+
+FINALIZER = "sim.pilotage.dev/app"
+LAG_SECONDS = 0.3
+"""How old what the controller acts on can be."""
+WORK_SECONDS = 2.0
+"""What an operator has to do before it lets go: longer than its own pods take to go."""
+
+
+class AppController:
+    """Makes the parts of an App again when one is missing, until the App is being deleted; then it lets go.
+
+    What it acts on is a little old, as with any controller: it may make a part again whose owner is going already.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.client = context.client
+        self.store = context.store
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """See `Reconcile`."""
+        app = self.store.get(key)
+        if app is None:
+            return None
+        if app.meta.terminating:
+            return await self.let_go(app)
+        await asyncio.sleep(LAG_SECONDS)
+        name, namespace = app.meta.name, app.meta.namespace
+        for resource, body in (
+            parts.config_map(name, namespace, owner=app),
+            parts.deployment(name, namespace, owner=app),
+            parts.service(name, namespace, owner=app),
+            parts.ingress(name, namespace, owner=app),
+        ):
+            try:
+                await self.client.create(resource, body)
+            except (AlreadyExists, Terminating):
+                continue
+        return None
+
+    async def let_go(self, app: Object) -> Result | None:
+        """Its finalizer goes when nothing runs any more."""
+        patch = without_finalizer(app, FINALIZER)
+        if patch is None:
+            return None
+        try:
+            await self.client.get(parts.DEPLOYMENTS, app.key)
+            return Result(requeue_after=1.0)
+        except Absent:
+            await self.client.patch(APPS, app.key, patch)
+            return None
+
+
+def app_keys(obj: Object) -> list[ObjectKey]:
+    """The mapper from a part to its App."""
+    owner = obj.meta.controller
+    return [ObjectKey(obj.meta.namespace, owner.name)] if owner is not None and owner.kind == "App" else []
+
+
+class OwnerTeardown(TeardownScenario):
+    """An App with parts in several phases and a live controller; its ConfigMap stays, as asked."""
+
+    kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS, APPS)
+    policy = Policy(keep=frozenset({Keep.CONFIGS}), detach_seconds=1.0, timeout_seconds=300.0)
+    leave_out = frozenset({"endpointslice", "hpa", "job", "namespaces"})
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.others.create(*parts.definition())
+        self.world.live(self.control(), "controller")
+        app = await self.make(*parts.app("web", finalizers=(FINALIZER,)))
+        self.owners.append(app.meta.uid)
+        self.bundles.append({app.meta.uid})
+
+    async def control(self) -> None:
+        """The controller of the Apps."""
+        manager = Manager(self.world.client("controller"), name="apps", seed=1)
+        informer = manager.informer(APPS)
+        kinds = (parts.DEPLOYMENTS, parts.SERVICES, parts.INGRESSES, parts.CONFIG_MAPS)
+        watches = [(manager.informer(resource), app_keys) for resource in kinds]
+        manager.add("apps", informer, self.controller, watches=watches)
+        await manager.run()
+
+    def controller(self, context: Context) -> Reconcile:
+        """One for each manager."""
+        return AppController(context).reconcile
+
+    def problems(self) -> list[str]:
+        """The ConfigMap is there, and nobody owns it any more."""
+        found = self.world.find(parts.CONFIG_MAPS, ObjectKey("default", "web"))
+        problems = super().problems()
+        if found is None or found["metadata"].get("ownerReferences"):
+            problems.append("the ConfigMap that was to stay is not there, or still owned")
+        return problems
+
+
+class OperatorTeardown(TeardownScenario):
+    """An operator, and an object whose finalizer only it takes off, while it runs: it has to go last."""
+
+    kinds = (*parts.SERVING[:6], APPS)
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.others.create(*parts.definition())
+        await self.make(*parts.deployment("operator"))
+        await self.make(*parts.app("mine", finalizers=(FINALIZER,)))
+        self.world.live(self.operate(), "operator")
+
+    async def operate(self) -> None:
+        """What runs in the operator's pods."""
+        client, mine = self.world.client("operator"), ObjectKey("default", "mine")
+        while True:
+            await self.world.until(lambda: self._runs() and parts.is_terminating(self.world.find(APPS, mine)))
+            await asyncio.sleep(WORK_SECONDS)
+            if not self._runs():
+                continue  # it was taken down before it could do its work
+            try:
+                if (patch := without_finalizer(await client.get(APPS, mine), FINALIZER)) is not None:
+                    await client.patch(APPS, mine, patch)
+            except Conflict:
+                continue
+            except Absent:
+                return
+
+    def _runs(self) -> bool:
+        pods = self.world.objects(parts.PODS)
+        return any(pod["metadata"]["labels"].get("app") == "operator" for pod in pods)
+
+    def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
+        """Who keeps the finalizer is known."""
+        del item
+        return world.find("apps", "Deployment", "default", "operator") if finalizer == FINALIZER else None
+
+
+class DefinitionTeardown(TeardownScenario):
+    """A definition goes with its objects; two of them need each other, and a third needs one of the two."""
+
+    kinds = (parts.DEFINITIONS, APPS)
+    leave_out = frozenset(models.MODELS)
+    rows = (
+        *BUILT_IN,
+        Row(APPS.group, APPS.kind, Relation.NEEDS, "spec.needs", Named((Kind(APPS.group, APPS.kind),))),
+    )
+
+    async def prepare_story(self) -> None:
+        """See `TeardownScenario`."""
+        await self.make(*parts.definition())
+        self.uids = {
+            name: (await self.make(*parts.app(name, needs=needs), named=False)).meta.uid
+            for name, needs in (("a", "b"), ("b", "a"), ("c", "a"))
+        }
+
+    def problems(self) -> list[str]:
+        """The circle is reported, and the third went before it."""
+        problems = super().problems()
+        ledger, removed = self.saved(), self.history.removed
+        a, b, c = (self.uids[name] for name in "abc")
+        if ledger is not None and [sorted(circle) for circle in ledger.cycles] != [sorted((a, b))]:
+            problems.append(f"the circle of {a} and {b} is not reported: {ledger.cycles}")
+        if removed.get(c, 0.0) >= removed.get(a, 0.0):
+            problems.append("what is needed went before the one that needs it")
+        return problems

@@ -1,0 +1,125 @@
+"""How a client reaches harbor within one process: requests become calls, and no byte goes over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+from pilotage.kube.transport import TransportError
+from pilotage_harbor.calls import Answer, Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pilotage.kube.transport import Request, Response
+    from pilotage_harbor.access.users import User
+    from pilotage_harbor.api import Harbor
+    from pilotage_harbor.calls import Stream
+
+
+class Whole:
+    """An answer that is there as a whole."""
+
+    __slots__ = ("_body", "headers", "status")
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.headers = {name.lower(): value for name, value in headers.items()} if headers else {}
+        self._body = body
+
+    async def read(self) -> bytes:
+        """See `Response`."""
+        return self._body
+
+    async def chunks(self) -> list[bytes]:
+        """See `Response`."""
+        body, self._body = self._body, b""
+        return [body] if body else []
+
+    def close(self) -> None:
+        """See `Response`."""
+
+
+class _Streamed:
+    """A watch; what comes of it takes as long on its way as any answer."""
+
+    __slots__ = ("_latency", "_stream", "headers", "status")
+
+    def __init__(self, stream: Stream, latency: Callable[[], float] | None) -> None:
+        self.status = stream.status
+        self.headers = {name.lower(): value for name, value in stream.headers.items()}
+        self._stream = stream
+        self._latency = latency
+
+    async def read(self) -> bytes:
+        """See `Response`."""
+        read: list[bytes] = []
+        while chunks := await self.chunks():
+            read += chunks
+        return b"".join(read)
+
+    async def chunks(self) -> list[bytes]:
+        """See `Response`."""
+        chunks = await self._stream.chunks()
+        if self._latency is not None:
+            await asyncio.sleep(self._latency())
+        return chunks
+
+    def close(self) -> None:
+        """See `Response`."""
+        self._stream.close()
+
+
+class DirectTransport:
+    """A `pilotage.kube` transport to a harbor in this process, as one user.
+
+    `latency` gives the seconds that one way takes, drawn anew for each: with it, requests that are under way at the
+    same time overtake each other, as they do on a network.
+    """
+
+    def __init__(self, harbor: Harbor, user: User, *, latency: Callable[[], float] | None = None) -> None:
+        self._harbor = harbor
+        self._user = user
+        self._latency = latency
+
+    async def send(self, request: Request) -> Response:
+        """See `Transport`."""
+        if request.allowed is not None:
+            request.allowed()
+        if request.timeout is None:
+            return await self._send(request)
+        try:
+            async with asyncio.timeout(request.timeout):
+                return await self._send(request)
+        except TimeoutError:
+            raise TransportError(f"no answer within {request.timeout:g} s", sent=True) from None
+
+    async def close(self) -> None:
+        """See `Transport`."""
+
+    async def _send(self, request: Request) -> Response:
+        if self._latency is not None:
+            await asyncio.sleep(self._latency())
+        answer = await self._harbor.handle(as_call(request, self._user))
+        if self._latency is not None:
+            await asyncio.sleep(self._latency())
+        if isinstance(answer, Answer):
+            return Whole(answer.status, answer.body, answer.headers)
+        return _Streamed(answer, self._latency)
+
+
+def as_call(request: Request, user: User) -> Call:
+    """What harbor is asked by a request."""
+    path, query = _parsed(request.target)
+    headers = {"accept": request.accept, "user-agent": request.user_agent}
+    if request.content_type:
+        headers["content-type"] = request.content_type
+    return Call(request.method, path, query, headers, request.body or b"", user)
+
+
+@lru_cache(maxsize=512)
+def _parsed(target: str) -> tuple[str, Mapping[str, list[str]]]:
+    path, _, query = target.partition("?")
+    return unquote(path), parse_qs(query, keep_blank_values=True)
