@@ -14,9 +14,9 @@ from bench.figures import PILOTAGE, Goal, Section
 from bench.progress import say
 from bench.run import Run
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.controllers.model import Models
+from pilotage.controllers.model.controller import Models
 from pilotage.kube import Resource
-from pilotage.models import Access, Cache, Credentials, Keeper, Kept, Order
+from pilotage.models import Access, Cache, Credentials, FetchRequest, Keeper, Kept
 from pilotage.models.blocking import inline
 from pilotage.models.fetch import Progress
 from pilotage.runtime import Manager
@@ -50,9 +50,9 @@ def run(_: Run | None = None) -> Section:
 class _Counting(Keeper):
     looks = 0
 
-    async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
         self.looks += 1
-        return await super().keep(order, user, credentials, progress)
+        return await super().keep(request, credentials, progress)
 
 
 async def _hour(folder: Path) -> tuple[float, int, int]:

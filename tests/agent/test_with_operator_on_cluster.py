@@ -23,7 +23,7 @@ from controlplane import Access, Cluster
 from pilotage.agent.host import LEASE_SECONDS
 from pilotage.agent.launch import census
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, LABEL_REVISION
-from pilotage.controllers.hosts_pulse import SLACK_SECONDS
+from pilotage.controllers.host.liveness import SLACK_SECONDS
 from pilotage.operator.install import NAME, Values, manifests
 from tests.agent.town import ask, end_all
 from tests.cli.running import run

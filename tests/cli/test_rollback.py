@@ -8,7 +8,7 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.cli.commands.rollback import REVISIONED, choose, restored
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.views import Endpoint, view
-from pilotage.controllers.revisions import IN_PLACE
+from pilotage.controllers.endpoint.revisions import IN_PLACE
 from pilotage.kube import Json, Object
 from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
 

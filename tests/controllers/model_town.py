@@ -10,9 +10,9 @@ from typing import Any
 
 from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.controllers.model import Models
+from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
-from pilotage.models import Access, Cache, Keeper, Kept, Order
+from pilotage.models import Access, Cache, FetchRequest, Keeper, Kept
 from pilotage.models.blocking import inline
 from pilotage.runtime import Manager
 from pilotage_sim.scenarios.model import definition
@@ -29,9 +29,9 @@ class CountingKeeper(Keeper):
 
     looks: list[str]
 
-    async def keep(self, order: Order, *args: Any) -> Kept:
-        self.looks = [*getattr(self, "looks", []), str(order.source)]
-        return await super().keep(order, *args)
+    async def keep(self, request: FetchRequest, *args: Any) -> Kept:
+        self.looks = [*getattr(self, "looks", []), str(request.source)]
+        return await super().keep(request, *args)
 
 
 class ModelTown:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pilotage.api.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
-from pilotage.controllers.hosts_grants import KEY as GRANTS_KEY
+from pilotage.controllers.host.grants import KEY as GRANTS_KEY
 from pilotage.kube import Invalid, ObjectKey
 from pilotage_harbor.calls import Answer
 from pilotage_sim.loop import virtual

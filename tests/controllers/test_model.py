@@ -26,7 +26,7 @@ class Script:
         self.released = []
         self.credentials = None
 
-    async def keep(self, order, user, credentials, progress):
+    async def keep(self, request, credentials, progress):
         self.times.append(asyncio.get_running_loop().time())
         self.credentials = credentials
         step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]

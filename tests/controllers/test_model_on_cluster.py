@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.controllers.model import Models
+from pilotage.controllers.model.controller import Models
 from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.models import Access, Cache
 from pilotage.runtime import Manager, find_condition
@@ -47,7 +47,7 @@ async def delete(client, resource, key):
 
 
 async def test_a_model_fails_costs_nothing_recovers_and_goes(cluster, namespace, tmp_path, monkeypatch):
-    monkeypatch.setattr("pilotage.controllers.model_attempts.RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr("pilotage.models.attempts.RECHECK_SECONDS", 0.05)
     key = ObjectKey(namespace, "qwen")
     async with operating(cluster, namespace, tmp_path) as (client, keeper):
         source = {"source": f"file://{tmp_path}/a.gguf"}
@@ -94,7 +94,7 @@ async def test_who_may_not_read_a_secret_cannot_have_it_sent_to_a_host_of_their_
     cluster, namespace, tmp_path, monkeypatch
 ):
     """A role that may create Models and not read Secrets, as the owner of a namespace may make it."""
-    monkeypatch.setattr("pilotage.controllers.model_attempts.RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr("pilotage.models.attempts.RECHECK_SECONDS", 0.05)
     here, mallory = ("-n", namespace), ("--as", f"mallory-of-{namespace}")
     key = ObjectKey(namespace, "qwen")
     async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, _):

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from pilotage.controllers import model as controller
-from pilotage.controllers.model import Models
+from pilotage.controllers.model import controller
+from pilotage.controllers.model.controller import Models
 from pilotage_sim.explore import explore, run_plan
 from pilotage_sim.plan import parse_plan
 from pilotage_sim.scenarios.model import ModelScenario

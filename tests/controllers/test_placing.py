@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.controllers.placing import Candidate, Need, Placed, Unplaced, place
+from pilotage.controllers.host.scheduling import Candidate, Need, Placed, Unplaced, place
 
 GIB = 2**30
 GPU = {"gpu": "a100"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.models import Cache, Credentials, Keeper, Order, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models import Cache, Credentials, FetchRequest, Keeper, Passing, Problem, Reason, Standing, parse_source
 from tests.models.web import Cuts, Stalls, open_access, web
 from tests.models.weights import gguf
 
@@ -19,8 +19,9 @@ def keeper_of(tmp_path, owner=""):
     return Keeper(Cache(tmp_path / "cache", owner), open_access(tmp_path))
 
 
-async def keep(keeper, url, user="u1", credentials=None, progress=lambda *_: None, **order):
-    return await keeper.keep(Order(parse_source(url), **order), user, credentials or Credentials(), progress)
+async def keep(keeper, url, user="u1", credentials=None, progress=lambda *_: None, **request):
+    request = FetchRequest(parse_source(url), user=user, **request)
+    return await keeper.keep(request, credentials or Credentials(), progress)
 
 
 def files(tmp_path):
@@ -72,7 +73,7 @@ async def test_a_change_of_mind_lets_the_former_file_go(tmp_path):
         keeper = keeper_of(tmp_path)
         await keep(keeper, site.url("/a.gguf"))
         kept = await keep(keeper, site.url("/b.gguf"))
-    (gone,) = await keeper.release("u1", but=Order(parse_source(site.url("/b.gguf"))))
+    (gone,) = await keeper.release("u1", but=FetchRequest(parse_source(site.url("/b.gguf"))))
     assert gone.path.endswith("/a.gguf")
     assert files(tmp_path) == [kept.path.removeprefix(f"{tmp_path}/cache/")]
 
@@ -113,8 +114,8 @@ async def test_what_one_reads_with_a_secret_is_not_given_to_another(tmp_path):
     async with web(**{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)
         token = Credentials({"token": "t", "hosts": site.host})
-        mine = await keep(keeper, site.url("/a.gguf"), audience="chat/token", credentials=token)
-        other = await keep(keeper, site.url("/a.gguf"), "u2", audience="")
+        mine = await keep(keeper, site.url("/a.gguf"), namespace="chat", secret="token", credentials=token)
+        other = await keep(keeper, site.url("/a.gguf"), "u2")
     assert mine.path != other.path
     assert [asked.headers.get("authorization") for asked in site.asked] == ["Bearer t", None]
 

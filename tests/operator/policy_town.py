@@ -22,7 +22,7 @@ from pilotage.api.names import (
     PROCESSES,
     TEARDOWNS,
 )
-from pilotage.controllers.hosts_grants import KEY
+from pilotage.controllers.host.grants import KEY
 from pilotage.kube import (
     LEASES,
     AlreadyExists,

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pilotage.kube import Object
 from pilotage.models.blocking import inline
-from pilotage.operator.census import Census
+from pilotage.operator.metrics import OperatorMetrics
 from pilotage.operator.run import operating
 from pilotage.operator.settings import Settings
 from pilotage.runtime.store import Store
@@ -102,7 +102,7 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         ("stuck", {"phase": "stop", "started": "2026-11-16T00:00:10Z", **conditions(Blocked="True")}),
         ("going", {"phase": "stop", "started": "2026-11-16T00:00:20Z", **conditions(Blocked="False")}),
     )
-    registry.register(Census(endpoints, teardowns))
+    registry.register(OperatorMetrics(endpoints, teardowns))
     lines = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
     who = 'name="{}",namespace="chat",target="assistant"'
     assert lines == [

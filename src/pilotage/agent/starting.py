@@ -18,9 +18,9 @@ from pilotage.agent.launch.failures import Failure
 from pilotage.agent.permission import refusal
 from pilotage.agent.process_status import Said
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.controllers.model_attempts import Attempts
-from pilotage.controllers.model_secrets import read_credentials
-from pilotage.models import HubSource, Kept, Order, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models import FetchRequest, HubSource, Kept, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models.attempts import Attempts
+from pilotage.models.credentials import read_credentials
 from pilotage.models.source import is_read_by_pods
 from pilotage.runtime import monotonic, uptime, utc_now
 
@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from pilotage.models.keeper import Keeping
 
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
-
-
-class Request(NamedTuple):
-    """The weights that a process needs."""
-
-    namespace: str
-    uid: str
-    order: Order
-    secret: str
 
 
 class Weights(NamedTuple):
@@ -92,7 +83,7 @@ class Starter:
         self._gauge = gauge
         self._client = client
         self._rules = rules
-        self._attempts: Attempts[Request] = Attempts(self._look, rng)
+        self._attempts: Attempts[FetchRequest] = Attempts(self._look, rng)
 
     async def close(self) -> None:
         """End all fetches."""
@@ -133,9 +124,13 @@ class Starter:
                 return Weights(_as_named(source, spec.runtime.name))
         except Standing as problem:
             return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
-        audience = f"{obj.meta.namespace}/{spec.model.secret}" if spec.model.secret else ""
-        order = Order(source, spec.model.sha256 or "", "", audience, namespace=obj.meta.namespace)
-        request = Request(obj.meta.namespace, obj.meta.uid, order, spec.model.secret or "")
+        request = FetchRequest(
+            source,
+            spec.model.sha256 or "",
+            secret=spec.model.secret or "",
+            namespace=obj.meta.namespace,
+            user=obj.meta.uid,
+        )
         attempt = self._attempts.get(obj.meta.uid)
         if attempt is None or attempt.request != request or (attempt.outcome and attempt.due <= monotonic()):
             await self._attempts.begin(obj.meta.uid, request, wake)
@@ -155,9 +150,9 @@ class Starter:
             return Waits(ward.said, None)
         return Weights(outcome.path, outcome.size or 0, outcome.format.parameters, outcome.format.context_length)
 
-    async def _look(self, request: Request, progress: Progress) -> Kept:
+    async def _look(self, request: FetchRequest, progress: Progress) -> Kept:
         credentials = await read_credentials(self._client, request.namespace, request.secret)
-        return await self._keeping.keep(request.order, request.uid, credentials, progress)
+        return await self._keeping.keep(request, credentials, progress)
 
     # The process
 

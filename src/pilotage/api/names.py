@@ -13,6 +13,9 @@ PROCESSES = Resource(GROUP, VERSION, "hostprocesses", "HostProcess")
 HOST_SERVICES = Resource(GROUP, VERSION, "hostservices", "HostServices", namespaced=False)
 GATEWAY_ROUTES = Resource(GROUP, VERSION, "gatewayroutes", "GatewayRoute")
 
+TEARDOWN_DONE = "done"
+"""Phase of a Teardown that has proven everything gone."""
+
 CONFLICTED = "Conflicted"
 """The condition of a GatewayRoute that does not get all the names that it wants."""
 

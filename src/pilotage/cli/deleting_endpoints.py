@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.api.names import (
+    ENDPOINT_FINALIZER,
+    ENDPOINTS,
+    LABEL_ENDPOINT,
+    LABEL_ENDPOINT_UID,
+    TEARDOWN_DONE,
+    TEARDOWNS,
+)
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.operators import find_operator
 from pilotage.cli.options import is_endpoint_kind
 from pilotage.cli.output.text import note
-from pilotage.cli.teardown_record import DONE, is_of_deletion, left_by, planned
+from pilotage.cli.teardown_record import is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
@@ -69,7 +76,7 @@ async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list
             seen = view(record, Teardown)
             target = seen.spec.target
             mine = (target.namespace, target.name) == (name.namespace, name.name)
-            if mine and is_of_deletion(seen, target.uid) and seen.status.phase != DONE:
+            if mine and is_of_deletion(seen, target.uid) and seen.status.phase != TEARDOWN_DONE:
                 note(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
                 found.append(record)
     return found

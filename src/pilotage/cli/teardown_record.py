@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage.api.names import ENDPOINTS
+from pilotage.api.names import ENDPOINTS, TEARDOWN_DONE
 from pilotage.catalogue import Phase, phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pilotage.cli.views import Endpoint, LedgerEntry, Teardown, Waiting
 
-DONE = "done"
 _CLAIM = "PersistentVolumeClaim"
 _UNDER_WAY = ("Deleted", "Vanished")
 
@@ -130,7 +129,7 @@ def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone:
 
 
 def _phase(word: str | None) -> Phase:
-    if word == DONE:
+    if word == TEARDOWN_DONE:
         return Phase.PROVE
     return Phase.__members__.get((word or "").upper(), Phase.CORDON)
 

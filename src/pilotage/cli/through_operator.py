@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWN_DONE, TEARDOWNS
 from pilotage.cli.carrying_out import BLOCKERS_MAX, INTERRUPTED, default_receipt, identity
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.following import Following, Interrupted, interruptible
 from pilotage.cli.output.progress import Block, Events, Lines, describe, use_block, wait_to_json
 from pilotage.cli.output.text import say
 from pilotage.cli.preparing import Prepared
-from pilotage.cli.teardown_record import DONE, Recorded, is_of_deletion, planned, receipt_of
+from pilotage.cli.teardown_record import Recorded, is_of_deletion, planned, receipt_of
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
@@ -111,7 +111,7 @@ class Operated:
         shown = _progress(recorded, as_json=as_json)
         ended = await self._follow(obj, recorded, shown, deadline)
         shown.close()
-        if ended.record is not None and ended.record.status.phase == DONE and ended.gone:
+        if ended.record is not None and ended.record.status.phase == TEARDOWN_DONE and ended.gone:
             return await self._tell_done(obj, ended.record, path or default_receipt(ledger), as_json=as_json)
         return self._tell_left(obj, ended, recorded, as_json=as_json)
 
@@ -127,7 +127,7 @@ class Operated:
                 if record is not None:
                     decision = recorded.update(record, now)
                     shown.decision(decision, now)
-                finished = record is not None and record.status.phase == DONE
+                finished = record is not None and record.status.phase == TEARDOWN_DONE
                 gone = (finished or record is None) and await self._is_gone(obj)
                 gone_since = (gone_since or now) if gone else None
                 late = gone_since is not None and (now - gone_since).total_seconds() >= NO_RECORD_SECONDS
@@ -199,7 +199,7 @@ class Operated:
         if ended.gone and record is None:
             lines = [f"{obj.ref} is gone, but there is no record of what was made for it. Look for what is left with:"]
             lines.append(f"  pilotage leaks -n {quote(obj.meta.namespace)}")
-        elif record is not None and record.status.phase == DONE:
+        elif record is not None and record.status.phase == TEARDOWN_DONE:
             lines = [
                 f"Not finished: the parts of {obj.ref} are proven gone, but it is itself still there. Ask why with:"
             ]
@@ -228,7 +228,9 @@ def _newest(places: list[Following], uid: str) -> Teardown | None:
     """The record that counts: one that is under way before one that has ended, and then the newest."""
     records = [view(obj, Teardown) for place in places for obj in place.objects.values()]
     mine = [record for record in records if is_of_deletion(record, uid)]
-    return max(mine, key=lambda each: (each.status.phase != DONE, each.metadata.creation_timestamp), default=None)
+    return max(
+        mine, key=lambda each: (each.status.phase != TEARDOWN_DONE, each.metadata.creation_timestamp), default=None
+    )
 
 
 def _progress(recorded: Recorded, *, as_json: bool) -> Progress:

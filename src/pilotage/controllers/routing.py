@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.controllers.making import Trouble
+from pilotage.controllers.endpoint.apply_parts import EndpointProblem
 from pilotage.kube import Absent, ApiError, ObjectKey
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.parts import Wanted, labels
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pilotage.controllers.caches import Caches
-    from pilotage.controllers.making import Maker
+    from pilotage.controllers.endpoint.apply_parts import PartApplier
     from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Client, Json, Object
     from pilotage.serving.parts import Subject
@@ -53,7 +53,7 @@ class Routing:
     that just waits longer, or asks once more.
     """
 
-    def __init__(self, client: Client, maker: Maker, caches: Caches, lookout: Lookout) -> None:
+    def __init__(self, client: Client, maker: PartApplier, caches: Caches, lookout: Lookout) -> None:
         self._client = client
         self._maker = maker
         self._caches = caches
@@ -62,7 +62,7 @@ class Routing:
         self._old_kinds: set[str] = set()
 
     def part(self, subject: Subject, backends: Collection[Backend], models: Sequence[str] = ()) -> Wanted:
-        """The route object. Trouble where there is no router of its kind; ValueError for weights it cannot have.
+        """The route object. EndpointProblem for a kind without a router; ValueError for weights it cannot have.
 
         `models`: what clients call the model.
         """
@@ -181,7 +181,7 @@ def _router(subject: Subject) -> Router:
     kind = subject.spec.route.kind
     router = routers.find(kind)
     if router is None or router.resource is None:
-        raise Trouble("NoRouter", f"route.kind {kind} is not served by this operator.")
+        raise EndpointProblem("NoRouter", f"route.kind {kind} is not served by this operator.")
     return router
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import structlog
 
-from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
+from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWN_DONE, TEARDOWNS
 from pilotage.api.teardown import Teardown
 from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now, unproven
 from pilotage.controllers.late import selector_of
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-DONE = "done"
 REFUSED_SECONDS = 30.0
 """How often a ledger is checked again that was refused: what it names may be gone by then."""
 SHOW_SECONDS = 2.0
@@ -110,7 +109,7 @@ class TeardownController:
                 "Teardown acts in its own namespace only: nothing is touched. Delete it; create one in "
                 f"{target.namespace}, or delete the endpoint there.",
             )
-        if teardown.status.phase == DONE:
+        if teardown.status.phase == TEARDOWN_DONE:
             return await self._outlive(record, teardown)
         try:
             await self._caches.seals.unlock(self._client)
@@ -208,7 +207,7 @@ class TeardownController:
             now=now,
         )
         status: Json = {
-            "phase": DONE,
+            "phase": TEARDOWN_DONE,
             "finished": format_time(now),
             "left": 0,
             "gone": len(takedown.ledger.going),

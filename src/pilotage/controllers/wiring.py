@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.teardown import TTL_SECONDS
-from pilotage.controllers import endpoint, hosts, hosts_processes, records, teardown
+from pilotage.controllers import teardown, teardown_targets
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
-from pilotage.controllers.hosts_pulse import Pulses
+from pilotage.controllers.endpoint import controller as endpoint
+from pilotage.controllers.host import controller as host
+from pilotage.controllers.host import process_controller
+from pilotage.controllers.host.liveness import HostLiveness
 from pilotage.controllers.seals import Seals
 from pilotage.kube import LEASES
 from pilotage.serving.parts import Capabilities
@@ -62,7 +65,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
     models = manager.informer(MODELS, namespace=options.watched)
     teardowns = manager.informer(TEARDOWNS)
     endpoints.add_index(endpoint.BY_MODEL, endpoint.by_model)
-    teardowns.add_index(records.BY_TARGET, records.by_target(options.namespace))
+    teardowns.add_index(teardown_targets.BY_TARGET, teardown_targets.by_target(options.namespace))
 
     def users(model: Object) -> Iterable[ObjectKey]:
         name = f"{model.meta.namespace}/{model.meta.name}"
@@ -106,7 +109,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
             teardown.Surroundings(caches, options.lookout, endpoints.store, options.namespace, options.server)
         ),
         workers=WORKERS,
-        watches=[(each, partial(records.keys_for_part, teardowns.store)) for each in caches],
+        watches=[(each, partial(teardown_targets.keys_for_part, teardowns.store)) for each in caches],
     )
     _add_hosts(manager, caches, options.watched)
     return caches
@@ -117,18 +120,18 @@ def _add_hosts(manager: Manager, caches: Caches, watched: str) -> None:
     machines = manager.informer(HOSTS, optional=True)
     leases = manager.informer(LEASES, namespace=HOST_LEASES)
     processes = caches.informers[PROCESSES]
-    processes.add_index(hosts_processes.BY_HOST, hosts_processes.by_host)
-    pulses = Pulses(leases.store)
+    processes.add_index(process_controller.BY_HOST, process_controller.by_host)
+    liveness = HostLiveness(leases.store)
     manager.add(
         "host",
         machines,
-        hosts.hosts(pulses),
+        host.hosts(liveness),
         workers=WORKERS,
-        watches=[(leases, hosts.host_of_lease), (processes, hosts_processes.host_of_process)],
+        watches=[(leases, host.host_of_lease), (processes, process_controller.host_of_process)],
     )
     manager.add(
         "hostprocess",
         processes,
-        hosts_processes.processes(machines.store, pulses, watched),
-        watches=[(machines, partial(hosts_processes.keys_for_host, processes.store))],
+        process_controller.processes(machines.store, liveness, watched),
+        watches=[(machines, partial(process_controller.keys_for_host, processes.store))],
     )

@@ -1,15 +1,16 @@
 """Where weights come from: sources, fetching, the cache, and what a file says about itself.
 
-Nothing here knows the Kubernetes API or a controller: the operator, an init container and `pilotage fetch` run the same
-code. A kind of source is one file in `sources`. What goes wrong is a `Problem`: it lasts until somebody changes
-something, or it passes by itself. The names below are the public face; the modules behind them can move.
+Nothing here knows a controller: the operator, the agent, an init container and `pilotage fetch` run the same code, and
+`credentials` alone speaks the Kubernetes API. `attempts` retries fetches in the background. A kind of source is one
+file in `sources`. What goes wrong is a `Problem`: it lasts until somebody changes something, or it passes by itself.
+The names below are the public face; the modules behind them can move.
 """
 
 from pilotage.models.access import Access, Credentials
 from pilotage.models.cache import Cache, Removed
 from pilotage.models.fetch import Fetched, fetch
 from pilotage.models.format import Format
-from pilotage.models.keeper import Keeper, Kept, Order
+from pilotage.models.keeper import FetchRequest, Keeper, Kept
 from pilotage.models.problems import Passing, Problem, Reason, Standing
 from pilotage.models.source import (
     BucketSource,
@@ -28,6 +29,7 @@ __all__ = [
     "Cache",
     "ClaimSource",
     "Credentials",
+    "FetchRequest",
     "Fetched",
     "FileSource",
     "Format",
@@ -36,7 +38,6 @@ __all__ = [
     "ImageSource",
     "Keeper",
     "Kept",
-    "Order",
     "Passing",
     "Problem",
     "Reason",

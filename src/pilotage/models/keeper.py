@@ -39,19 +39,25 @@ DISTRUST_SECONDS = 3600.0
 """A content that was no good, of a source that does not say when it changes, is read again after so long."""
 
 
-class Order(NamedTuple):
-    """What a Model asks for. `audience` names the Secret it is read with; those who name another do not share.
-
-    `retain`: what is fetched stays when its last user goes. `namespace`: whose share of the fetcher it takes. Neither
-    is a part of what is asked for.
-    """
+class FetchRequest(NamedTuple):
+    """A request for one source, by one user. Users that ask for the same content share one file."""
 
     source: Source
     sha256: str = ""
     format: str = ""
-    audience: str = ""
-    retain: bool = False
+    secret: str = ""
+    """Name of the Secret with the credentials; empty: none."""
     namespace: str = ""
+    """Namespace of the user and of the Secret, and the one whose share of the fetcher is taken."""
+    user: str = ""
+    """Uid of the object that needs the file. The file stays for as long as it has a user."""
+    retain: bool = False
+    """Whether the file stays when its last user goes."""
+
+    @property
+    def audience(self) -> str:
+        """Namespace and name of the Secret: requests that are read with different ones share no file."""
+        return f"{self.namespace}/{self.secret}" if self.secret else ""
 
 
 class Kept(NamedTuple):
@@ -68,15 +74,15 @@ class Kept(NamedTuple):
 
 
 class Keeping(Protocol):
-    """What the controller of Models needs; `Keeper` does it for real."""
+    """Interface of `Keeper`, for the controllers that use it."""
 
-    async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
         """See `Keeper`."""
 
     async def confirm(self, kept: Kept) -> None:
         """See `Keeper`."""
 
-    async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
+    async def release(self, user: str, *, retain: bool | None = None, but: FetchRequest | None = None) -> list[Removed]:
         """See `Keeper`."""
 
     async def sweep(self, users: Collection[str]) -> list[Removed]:
@@ -95,19 +101,19 @@ class Keeper:
         self._shares = shares or Shares(AT_ONCE_MAX)
         self._locks: weakref.WeakValueDictionary[Path, asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
-        """See to it that what is ordered is here, for this user; a `Problem` says why it is not.
+    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
+        """Fetch the source unless its file is here; a `Problem` says why that failed.
 
-        Called again, it costs a look at the file. A cancelled call is continued by the next one.
+        Called again, it costs a stat of the file. A cancelled call is continued by the next one.
         """
-        entry = self._entry(order)
+        entry = self._entry(request)
         async with self._lock(entry):
-            if isinstance(order.source, FileSource):
-                return await self._in_place(order, order.source, entry, user, progress)
-            kept = await self._blocking(self._here, order, entry, user)
+            if isinstance(request.source, FileSource):
+                return await self._in_place(request, request.source, entry, progress)
+            kept = await self._blocking(self._here, request, entry)
             if kept is not None:
                 return kept
-            return await self._shares.run(order.namespace, lambda: self._fetch(order, entry, credentials, progress))
+            return await self._shares.run(request.namespace, lambda: self._fetch(request, entry, credentials, progress))
 
     async def confirm(self, kept: Kept) -> None:
         """Check that a path still leads to the file that was checked; a `Problem` where it does not.
@@ -129,8 +135,8 @@ class Keeper:
         finally:
             os.close(descriptor)
 
-    async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
-        """A user goes, from everything `but` one order. OSError if something could not be removed."""
+    async def release(self, user: str, *, retain: bool | None = None, but: FetchRequest | None = None) -> list[Removed]:
+        """Remove a user from all files, `but` the one of a request. OSError if something could not be removed."""
         return await self._blocking(
             self._cache.release, user, retain=retain, but=None if but is None else self._entry(but)
         )
@@ -139,8 +145,8 @@ class Keeper:
         """Remove what was kept for users that are none any more. Only while nothing is being fetched."""
         return await self._blocking(self._cache.sweep, users)
 
-    def _entry(self, order: Order) -> Entry:
-        return self._cache.entry(repr(order.source), order.sha256, order.format, order.audience)
+    def _entry(self, request: FetchRequest) -> Entry:
+        return self._cache.entry(repr(request.source), request.sha256, request.format, request.audience)
 
     def _lock(self, entry: Entry) -> AbstractAsyncContextManager[None]:
         lock = self._locks.get(entry.folder)
@@ -150,13 +156,13 @@ class Keeper:
 
     # In the cache
 
-    def _here(self, order: Order, entry: Entry, user: str) -> Kept | None:
+    def _here(self, request: FetchRequest, entry: Entry) -> Kept | None:
         """What was fetched before, if it is still the same file."""
         try:
-            entry.use(user, retain=order.retain)
+            entry.use(request.user, retain=request.retain)
         except OSError as error:
             raise storage_problem(error, str(entry.folder)) from error
-        note, path = entry.note(), self._target(order, entry)
+        note, path = entry.note(), self._target(request, entry)
         try:
             about = path.stat()
         except OSError:
@@ -166,21 +172,21 @@ class Keeper:
         seen = format_from(note["format"])
         return Kept(str(path), about.st_size, note["sha256"], seen, in_place=False, identity=validator_of(about))
 
-    async def _fetch(self, order: Order, entry: Entry, credentials: Credentials, progress: Progress) -> Kept:
+    async def _fetch(self, request: FetchRequest, entry: Entry, credentials: Credentials, progress: Progress) -> Kept:
         note = await self._blocking(entry.note)
-        shown = str(order.source)
+        shown = str(request.source)
         formats: list[Format] = []
 
         def check(path: Path, fetched: Fetched) -> None:
-            formats.append(read_format(path, shown, order.format))
+            formats.append(read_format(path, shown, request.format))
             # Before the file appears under its name: a rename leaves its time stamp alone.
             entry.write_note(_about_content(fetched, formats[0], path.stat()))
 
-        target = self._target(order, entry)
-        terms = Terms(order.sha256, lambda validator: _known_problem(note, validator), check)
+        target = self._target(request, entry)
+        terms = Terms(request.sha256, lambda validator: _known_problem(note, validator), check)
         try:
             fetched = await fetch(
-                order.source,
+                request.source,
                 target,
                 self._access,
                 credentials=credentials,
@@ -194,12 +200,12 @@ class Keeper:
         identity = validator_of(await self._blocking(target.stat))
         return Kept(str(target), fetched.size, fetched.sha256, formats[0], in_place=False, identity=identity)
 
-    def _target(self, order: Order, entry: Entry) -> Path:
-        return entry.folder / file_name(order.source)
+    def _target(self, request: FetchRequest, entry: Entry) -> Path:
+        return entry.folder / file_name(request.source)
 
     # Where it lies
 
-    async def _in_place(self, order: Order, source: FileSource, entry: Entry, user: str, progress: Progress) -> Kept:
+    async def _in_place(self, request: FetchRequest, source: FileSource, entry: Entry, progress: Progress) -> Kept:
         descriptor = await self._blocking(open_allowed, Path(source.path), self._access)
         try:
             about = os.fstat(descriptor)
@@ -207,7 +213,7 @@ class Keeper:
             # Where it really lies: a link on the way can lead elsewhere a moment later.
             path = str(opened_path(descriptor, Path(source.path)))
             try:
-                await self._blocking(entry.use, user, retain=order.retain)
+                await self._blocking(entry.use, request.user, retain=request.retain)
             except OSError as error:
                 raise storage_problem(error, str(entry.folder)) from error
             note = await self._blocking(entry.note)
@@ -217,7 +223,7 @@ class Keeper:
                 found, seen = note["sha256"], format_from(note["format"])
                 return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
             try:
-                found, seen = await self._look(order, descriptor, entry, progress)
+                found, seen = await self._look(request, descriptor, entry, progress)
                 return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
             except Standing as problem:
                 await self._remember(entry, problem, validator)
@@ -227,18 +233,20 @@ class Keeper:
         finally:
             os.close(descriptor)
 
-    async def _look(self, order: Order, descriptor: int, entry: Entry, progress: Progress) -> tuple[str, Format]:
+    async def _look(
+        self, request: FetchRequest, descriptor: int, entry: Entry, progress: Progress
+    ) -> tuple[str, Format]:
         """Hash and read a file that nobody has looked at yet."""
-        about, shown = os.fstat(descriptor), str(order.source)
+        about, shown = os.fstat(descriptor), str(request.source)
         found = ""
-        if order.sha256:
+        if request.sha256:
             found = await self._shares.run(
-                order.namespace, lambda: self._hash(descriptor, about.st_size, shown, progress)
+                request.namespace, lambda: self._hash(descriptor, about.st_size, shown, progress)
             )
-            if found != order.sha256:
-                raise wrong_checksum(shown, found, order.sha256)
+            if found != request.sha256:
+                raise wrong_checksum(shown, found, request.sha256)
         path = Path(f"/dev/fd/{descriptor}")  # exactly what was opened and allowed, whatever the name means by now
-        seen = await self._blocking(read_format, path, shown, order.format)
+        seen = await self._blocking(read_format, path, shown, request.format)
         fetched = Fetched(about.st_size, found, validator_of(about))
         if validator_of(os.fstat(descriptor)) != fetched.validator:
             raise Passing(Reason.CHANGED, f"{shown} was written to while it was read")

@@ -6,7 +6,7 @@
   what an endpoint says, so it is not part of ``edit``. A right for one Host (``resourceNames``) is enough where the
   endpoint names it; a selector needs the right for all.
 - An agent's account is called like its Host and writes only what belongs to that Host. The Services that it may give
-  addresses to are those that the operator has granted (`controllers.hosts_grants`).
+  addresses to are those that the operator has granted (`controllers.host.grants`).
 
 Deleting is not restricted by the first, nor are writes that leave a spec as it is: finalizers can always be removed.
 """

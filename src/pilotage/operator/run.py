@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import structlog
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
-from pilotage.controllers.model import Models
+from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
 from pilotage.models import Access, Cache, Keeper
 from pilotage.models.blocking import in_thread
 from pilotage.models.limits import BYTES_MAX, Limits
-from pilotage.operator.census import Census
 from pilotage.operator.heartbeat import heartbeat
+from pilotage.operator.metrics import OperatorMetrics
 from pilotage.runtime import Election, Manager
 from pilotage.runtime.process import on_signals
 from pilotage.traffic.proxies import Proxies, observe, place
@@ -69,7 +69,9 @@ async def add_controllers(
         gateway_url=settings.gateway_url,
     )
     add_endpoints(manager, options)
-    manager.metrics.registry.register(Census(manager.informer(ENDPOINTS).store, manager.informer(TEARDOWNS).store))
+    manager.metrics.registry.register(
+        OperatorMetrics(manager.informer(ENDPOINTS).store, manager.informer(TEARDOWNS).store)
+    )
     access = Access(
         roots=settings.file_roots,
         networks=settings.networks,

@@ -1,7 +1,7 @@
 """On machines beside the cluster: a Service, and a HostProcess for each replica, which the agent of a Host runs.
 
 The Service has no selector. The agent adds the address of its server to it, as an EndpointSlice, while the server is
-healthy. On which Host a process runs is decided when it is there, and once: see `controllers.placing`.
+healthy. On which Host a process runs is decided when it is there, and once: see `controllers.host.scheduling`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.controllers.model import Models
+from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
 from pilotage.runtime import Manager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pilotage.kube import Client, Json
-    from pilotage.models import Credentials, Order
+    from pilotage.models import Credentials, FetchRequest
     from pilotage.models.fetch import Progress
     from pilotage_sim.process import Main
 
@@ -55,15 +55,15 @@ class PlayedKeeping:
         self._outside = outside
         self._flaky: set[str] = set()
 
-    async def keep(self, order: Order, user: str, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
         """Every source fails once in passing, then takes some seconds."""
-        outside, name = self._outside, str(order.source)
+        outside, name = self._outside, str(request.source)
         outside.looks += 1
-        outside.users.setdefault(name, set()).add(user)
+        outside.users.setdefault(name, set()).add(request.user)
         await asyncio.sleep(0.1)
         if name not in outside.there:
             raise Standing(Reason.NOT_FOUND, f"{name} does not exist", "Put it there, or change spec.source")
-        if order.audience and credentials.get("token") != "right":
+        if request.audience and credentials.get("token") != "right":
             raise Standing(Reason.UNAUTHORIZED, f"{name} was answered with 401", "Give the right token")
         if name not in self._flaky:
             self._flaky.add(name)
@@ -78,7 +78,7 @@ class PlayedKeeping:
     async def confirm(self, kept: Kept) -> None:
         """Nobody else writes here."""
 
-    async def release(self, user: str, *, retain: bool | None = None, but: Order | None = None) -> list[Removed]:
+    async def release(self, user: str, *, retain: bool | None = None, but: FetchRequest | None = None) -> list[Removed]:
         """Everything that only this user has used goes."""
         told = []
         for name, users in self._outside.users.items():

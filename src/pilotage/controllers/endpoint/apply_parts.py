@@ -33,7 +33,7 @@ RECHECK_SECONDS = 300.0
 SOON_SECONDS = 2.0
 
 
-class Trouble(Exception):
+class EndpointProblem(Exception):
     """Why an endpoint does not come further; for its condition. Trying again at once does not help."""
 
     def __init__(self, reason: str, message: str, *, again: float = RECHECK_SECONDS, waits: bool = False) -> None:
@@ -45,7 +45,7 @@ class Trouble(Exception):
         self.waits = waits
 
 
-class Maker:
+class PartApplier:
     """See the module."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
@@ -58,7 +58,7 @@ class Maker:
         return self._seals.sealed(subject, wanted)
 
     async def check(self, subject: Subject, wanted: Wanted) -> None:
-        """Ask the server whether it would take a part that does not exist yet. Trouble if not."""
+        """Ask the server whether it would take a part that does not exist yet. EndpointProblem if not."""
         try:
             await self._client.create(wanted.resource, wanted.body, namespace=subject.namespace, dry_run=True)
         except AlreadyExists:
@@ -67,7 +67,7 @@ class Maker:
             raise trouble(wanted, error) from error
 
     async def make(self, subject: Subject, wanted: Wanted) -> Object:
-        """See to it that a part is there, and as it should be; returns it. Trouble if that cannot be had now."""
+        """Create a part or bring it to what it should be; returns it. EndpointProblem if that is impossible now."""
         wanted = self.sealed(subject, wanted)
         found = self._caches.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
         if found is not None and not self._seals.is_part(subject, wanted.resource, found):
@@ -79,7 +79,7 @@ class Maker:
                 except AlreadyExists:
                     found = await self._ours(subject, wanted)
             if found.meta.terminating:
-                raise Trouble(
+                raise EndpointProblem(
                     "PartTerminating",
                     f"{name(wanted)} is being deleted; it is made anew then.",
                     again=SOON_SECONDS,
@@ -94,7 +94,7 @@ class Maker:
             raise trouble(wanted, error) from error
 
     async def _ours(self, subject: Subject, wanted: Wanted) -> Object:
-        """What has the name already, if we made it: and never heard of it, or kept it. Trouble if somebody else did."""
+        """The object that has the name, if it is this endpoint's or was kept for it. EndpointProblem if it is not."""
         found = await self._client.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
         if self._seals.is_part(subject, wanted.resource, found):
             return found
@@ -111,7 +111,7 @@ class Maker:
             whose = "carries Pilotage's labels, but not the operator's seal for this endpoint"
         if wanted.resource == CLAIMS:
             way_out = f"Serve what is on it (pvc://{wanted.name}/PATH), or delete it, or rename the endpoint."
-        raise Trouble(
+        raise EndpointProblem(
             "NameTaken", f"{name(wanted)} -n {subject.namespace} exists and {whose}, so it is not touched. {way_out}"
         )
 
@@ -121,17 +121,19 @@ def name(wanted: Wanted) -> str:
     return f"{wanted.resource.kind.lower()}/{wanted.name}"
 
 
-def trouble(wanted: Wanted, error: ApiError) -> ApiError | Trouble:
+def trouble(wanted: Wanted, error: ApiError) -> ApiError | EndpointProblem:
     """What an error means for the endpoint: one that time may mend is raised as it is."""
     if isinstance(error, Terminating):
-        return Trouble("NameTerminating", f"{name(wanted)}: {error.message}", again=SOON_SECONDS, waits=True)
+        return EndpointProblem("NameTerminating", f"{name(wanted)}: {error.message}", again=SOON_SECONDS, waits=True)
     if isinstance(error, KindNotServed):
         kind = f"{wanted.resource.kind}.{wanted.resource.group}"
-        return Trouble("KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", again=30.0)
+        return EndpointProblem(
+            "KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", again=30.0
+        )
     if isinstance(error, Forbidden):
-        return Trouble("Forbidden", f"{name(wanted)} could not be made: {error.message}", again=60.0)
+        return EndpointProblem("Forbidden", f"{name(wanted)} could not be made: {error.message}", again=60.0)
     if isinstance(error, Invalid):
-        return Trouble("Rejected", f"the API server rejects {name(wanted)}: {error.message}")
+        return EndpointProblem("Rejected", f"the API server rejects {name(wanted)}: {error.message}")
     return error
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
-from pilotage.controllers import hosts_objects as objects
-from pilotage.controllers.hosts_pulse import Life
+from pilotage.controllers.host import objects
+from pilotage.controllers.host.liveness import AgentState
 from pilotage.kube import LEASES, Absent, ApiError, ObjectKey, merge_patch, without_finalizer
 from pilotage.runtime import Result, set_condition
 from pilotage.runtime.clock import utc_now
@@ -27,7 +27,7 @@ from pilotage.serving.resources import SLICES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.controllers.hosts_pulse import Pulse, Pulses
+    from pilotage.controllers.host.liveness import HostLiveness, LeaseState
     from pilotage.kube import Json, Object
     from pilotage.runtime import Context, Reconcile
 
@@ -41,11 +41,11 @@ CALM_SECONDS = 60.0
 """How often a lost Host is looked at. The return of its agent wakes us."""
 
 
-def hosts(pulses: Pulses) -> Callable[[Context], Reconcile]:
+def hosts(liveness: HostLiveness) -> Callable[[Context], Reconcile]:
     """What `Manager.add` makes the controller from."""
 
     def make(context: Context) -> Reconcile:
-        return HostController(context, pulses).reconcile
+        return HostController(context, liveness).reconcile
 
     return make
 
@@ -58,32 +58,32 @@ def host_of_lease(lease: Object) -> list[ObjectKey]:
 class HostController:
     """See the module."""
 
-    def __init__(self, context: Context, pulses: Pulses) -> None:
+    def __init__(self, context: Context, liveness: HostLiveness) -> None:
         self._client = context.client
         self._store = context.store
         self._events = context.events
-        self._pulses = pulses
+        self._liveness = liveness
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
         host = self._store.get(key)
         if host is None:
-            self._pulses.forget(key.name)
+            self._liveness.forget(key.name)
             return None
         if not host.meta.terminating and HOST_FINALIZER not in host.meta.finalizers:
             host = await self._hold(host)
-        pulse = await self._feel(host)
-        if pulse is None:
+        state = await self._lease_state(host)
+        if state is None:
             return Result(requeue_after=LOOK_SECONDS)
         if host.meta.terminating:
-            return await self._depart(host, pulse)
-        if pulse.life is Life.LOST:
-            await self._lose(host, pulse.text)
+            return await self._depart(host, state)
+        if state.agent is AgentState.LOST:
+            await self._lose(host, state.text)
             return Result(requeue_after=CALM_SECONDS)
-        if pulse.life is Life.ALIVE and _is_called_lost(host):
+        if state.agent is AgentState.ALIVE and _is_called_lost(host):
             await self._say(host, "Ready", lost=False, text="Its agent renews its Lease again.")
             self._events.normal(host, "HostReturned", "Its agent is back.")
-        return Result(requeue_after=max(pulse.changes, AGAIN_SECONDS))
+        return Result(requeue_after=max(state.lost_after, AGAIN_SECONDS))
 
     async def _hold(self, host: Object) -> Object:
         """What runs on it is to be cleared away before it goes."""
@@ -94,13 +94,13 @@ class HostController:
         )
         return await self._client.patch(HOSTS, host.key, patch)
 
-    async def _feel(self, host: Object) -> Pulse | None:
+    async def _lease_state(self, host: Object) -> LeaseState | None:
         """Whether its agent lives; None if that cannot be known now."""
-        pulse = self._pulses.of(host.meta.name)
-        if pulse.life is not Life.LOST:
-            return pulse
+        state = self._liveness.of(host.meta.name)
+        if state.agent is not AgentState.LOST:
+            return state
         try:
-            return await self._pulses.confirm(self._client, host.meta.name)
+            return await self._liveness.confirm(self._client, host.meta.name)
         except ApiError as error:
             _log.warning("the Lease of a host cannot be read", host=host.meta.name, error=str(error))
             return None
@@ -139,11 +139,11 @@ class HostController:
 
     # Deleted
 
-    async def _depart(self, host: Object, pulse: Pulse) -> Result | None:
+    async def _depart(self, host: Object, state: LeaseState) -> Result | None:
         if HOST_FINALIZER not in host.meta.finalizers:
             return None
         name = host.meta.name
-        gone = pulse.life is Life.LOST
+        gone = state.agent is AgentState.LOST
         for each in await objects.processes_on(self._client, name):
             if not each.meta.terminating:
                 await objects.remove(self._client, PROCESSES, each)
@@ -165,7 +165,7 @@ class HostController:
         patch = without_finalizer(host, HOST_FINALIZER)
         if patch is not None:
             await self._client.patch(HOSTS, host.key, patch)
-        self._pulses.forget(name)
+        self._liveness.forget(name)
         return None
 
     async def _sweep(self, host: Object) -> None:

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.controllers.caches import endpoint_of
-from pilotage.controllers.departing import Departures
-from pilotage.controllers.endpoint_pass import Pass, Tools
-from pilotage.controllers.making import Maker, Trouble
-from pilotage.controllers.records import target_of
+from pilotage.controllers.endpoint.apply_parts import EndpointProblem, PartApplier
+from pilotage.controllers.endpoint.reconcile import Pass, Tools
+from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.routing import Routing
+from pilotage.controllers.teardown_targets import target_of
 from pilotage.kube import ObjectKey
 from pilotage.runtime import TerminalError, clipped
 
@@ -108,7 +108,7 @@ class EndpointController:
         self._store = context.store
         self._client = context.client
         self._seals = around.caches.seals
-        maker = Maker(context.client.named(MANAGED_BY), around.caches)
+        maker = PartApplier(context.client.named(MANAGED_BY), around.caches)
         self._tools = Tools(
             context.client,
             context.events,
@@ -116,7 +116,7 @@ class EndpointController:
             around.models,
             maker,
             Routing(context.client, maker, around.caches, around.lookout),
-            Departures(
+            TeardownRecords(
                 context.client,
                 context.events,
                 around.caches,
@@ -146,7 +146,7 @@ class EndpointController:
             first = error.errors()[0]
             place = ".".join(map(str, ("spec", *first["loc"])))
             nothing = EndpointSpec.read({"model": {}})
-            trouble = Trouble("InvalidSpec", f"{place}: {first['msg']}")
+            trouble = EndpointProblem("InvalidSpec", f"{place}: {first['msg']}")
             return await self._pass(obj, nothing, status).refuse(trouble)
         return await self._pass(obj, spec, status).run()
 

@@ -1,8 +1,8 @@
-"""Whether the agents of Hosts live, from their Leases.
+"""Liveness of the agents of Hosts, from their Leases.
 
-Clocks differ between machines, so a Lease counts as renewed when it is seen to change, by our own clock. Who has just
-begun to look has seen nothing change yet: nobody is lost before the whole duration of a Lease has passed since. A cache
-may lag behind, so that a Lease that looks stale is read afresh before anybody acts on it.
+Clocks differ between machines, so a Lease counts as renewed when it is seen to change, by our own clock. An operator
+that has just started has seen no change yet: no Host is lost before the whole duration of a Lease has passed since
+then. A cache may lag behind, so a Lease that looks stale is read afresh before anything is done about it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from pilotage.runtime.store import Store
 
 LEASE_SECONDS = 15
-"""Of a Lease that does not say it, and for one that is not there."""
+"""Duration of a Lease that does not say it, and of one that does not exist."""
 SLACK_SECONDS = 2.0
-"""For a renewal that is under way."""
+"""Allowance for a renewal that is under way."""
 
 
-class Life(enum.Enum):
-    """What is known about an agent."""
+class AgentState(enum.Enum):
+    """Liveness of an agent."""
 
     ALIVE = "alive"
     """It was seen to renew its Lease."""
     SILENT = "silent"
-    """Nothing was seen of it, and not for long enough to be sure."""
+    """No renewal was seen yet, for less than the duration of its Lease."""
     LOST = "lost"
-    """Its Lease is stale, or given up."""
+    """Its Lease is stale or was released."""
 
 
-class Pulse(NamedTuple):
-    """Of one agent, now."""
+class LeaseState(NamedTuple):
+    """State of one agent's Lease, now."""
 
-    life: Life
-    changes: float
-    """After how many seconds it is lost, unless it is heard of; 0 for one that is."""
+    agent: AgentState
+    lost_after: float
+    """Seconds until the agent counts as lost, unless its Lease changes; 0 if it is lost."""
     text: str = ""
     """Why it is lost, for people."""
 
@@ -52,30 +52,30 @@ class _Seen(NamedTuple):
     renewed: bool
 
 
-class Pulses:
-    """Of all agents. It remembers when each Lease was last seen to change; who forgets that waits longer."""
+class HostLiveness:
+    """Liveness of all agents. Remembers when each Lease was last seen to change; a restart only waits longer."""
 
     def __init__(self, leases: Store) -> None:
         self._leases = leases
         self._seen: dict[str, _Seen] = {}
 
     def forget(self, host: str) -> None:
-        """The Host is gone."""
+        """Forget a Host that is gone."""
         self._seen.pop(host, None)
 
-    def of(self, host: str) -> Pulse:
-        """As far as the cache shows."""
+    def of(self, host: str) -> LeaseState:
+        """State by the cache."""
         return self._judge(host, self._leases.get(ObjectKey(HOST_LEASES, host)))
 
-    async def confirm(self, client: Client, host: str) -> Pulse:
-        """After a fresh read. An ApiError if that cannot be had: then nothing is known."""
+    async def confirm(self, client: Client, host: str) -> LeaseState:
+        """State by a fresh read. An ApiError where that fails: then nothing is known."""
         try:
             found = await client.get(LEASES, ObjectKey(HOST_LEASES, host))
         except Absent:
             return self._judge(host, None)
         return self._judge(host, found)
 
-    def _judge(self, host: str, lease: Object | None) -> Pulse:
+    def _judge(self, host: str, lease: Object | None) -> LeaseState:
         now = monotonic()
         mark = None if lease is None else (lease.meta.uid, _field(lease, "holderIdentity"), _field(lease, "renewTime"))
         seen = self._seen.get(host)
@@ -83,17 +83,17 @@ class Pulses:
             renewed = seen is not None and mark is not None
             seen = self._seen[host] = _Seen(mark, now, renewed)
         if lease is None:
-            return _after(LEASE_SECONDS + SLACK_SECONDS - (now - seen.at), Life.SILENT, "its agent has no Lease")
+            return _after(LEASE_SECONDS + SLACK_SECONDS - (now - seen.at), AgentState.SILENT, "its agent has no Lease")
         if not _field(lease, "holderIdentity"):
-            return Pulse(Life.LOST, 0.0, "its agent has stopped and given up its Lease")
+            return LeaseState(AgentState.LOST, 0.0, "its agent has stopped and given up its Lease")
         duration = lease.get("spec", "leaseDurationSeconds", default=None) or LEASE_SECONDS
-        life = Life.ALIVE if seen.renewed or _is_recent(lease, duration) else Life.SILENT
+        life = AgentState.ALIVE if seen.renewed or _is_recent(lease, duration) else AgentState.SILENT
         text = f"its agent has not renewed its Lease of {duration} s since {_field(lease, 'renewTime') or 'it began'}"
         return _after(duration + SLACK_SECONDS - (now - seen.at), life, text)
 
 
-def _after(left: float, before: Life, text: str) -> Pulse:
-    return Pulse(before, left) if left > 0 else Pulse(Life.LOST, 0.0, text)
+def _after(left: float, before: AgentState, text: str) -> LeaseState:
+    return LeaseState(before, left) if left > 0 else LeaseState(AgentState.LOST, 0.0, text)
 
 
 def _field(lease: Object, name: str) -> str:
@@ -101,6 +101,6 @@ def _field(lease: Object, name: str) -> str:
 
 
 def _is_recent(lease: Object, duration: int) -> bool:
-    """By the clocks, as far as they agree."""
+    """Whether it was renewed within its duration, as far as the clocks agree."""
     renewed = _field(lease, "renewTime")
     return bool(renewed) and abs((utc_now() - parse_time(renewed)).total_seconds()) <= duration

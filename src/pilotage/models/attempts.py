@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import structlog
 
-from pilotage.controllers.model_status import RECHECK_SECONDS, Fetching
 from pilotage.models import Kept, Passing, Problem, Reason
 from pilotage.runtime import monotonic
 
@@ -25,12 +24,21 @@ _log = structlog.get_logger(__name__)
 
 PROGRESS_SECONDS = 5.0
 """The status of a Model is written no more often than this for its progress."""
+RECHECK_SECONDS = 300.0
+"""Pause before a source is checked again whose last check succeeded, or failed for a reason that lasts."""
 FIRST_SECONDS = 1.0
 """Who is done by then needs no progress."""
 RETRY_SECONDS = (1.0, RECHECK_SECONDS)
 """The first pause after something that passes, doubled each time, and the longest."""
 
 R = TypeVar("R", bound="Hashable")
+
+
+class Fetching(NamedTuple):
+    """Progress of a fetch in bytes; `total` where it is known."""
+
+    done: int
+    total: int | None
 
 
 class Attempt(Generic[R]):
@@ -47,6 +55,11 @@ class Attempt(Generic[R]):
         """Whether it has taken so long that a reader should know that something is under way."""
         self.last: Fetching | None = None
         """The progress there was; None: it has not brought a byte."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has ended, and the pause after it, too."""
+        return self.outcome is not None and self.due <= monotonic()
 
 
 class Pause(NamedTuple):

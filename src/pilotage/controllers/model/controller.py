@@ -4,7 +4,7 @@
   uses waits; then its files go, and it says which.
 - The look at the source goes on beside the reconciles (`model_attempts`). How it ended decides the status
   (`model_status`), which is written only when a reader would see something new.
-- What lasts (a missing file, a wrong checksum) is looked at again every five minutes, without an error and without a
+- What lasts (a missing file, a wrong checksum) is checked again every `RECHECK_SECONDS`, without an error and without a
   write. What passes (a time-out) is tried again with growing pauses.
 """
 
@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from pilotage.api.names import ENDPOINTS, MODEL_FINALIZER, MODELS
-from pilotage.controllers.model_attempts import Attempt, Attempts
-from pilotage.controllers.model_secrets import read_credentials
-from pilotage.controllers.model_status import (
+from pilotage.controllers.model.fetch_request import left_to_pods, request_of, retains
+from pilotage.controllers.model.status import (
     FAILED,
     FETCHING,
     READY,
-    RECHECK_SECONDS,
     Asking,
-    Fetching,
     Said,
     State,
     Status,
@@ -37,16 +34,17 @@ from pilotage.controllers.model_status import (
     status_of,
     what_became,
 )
-from pilotage.controllers.model_users import models_of, users_of
-from pilotage.controllers.model_wish import Wish, left_to_pods, read_wish, retains
+from pilotage.controllers.model.users import models_of, users_of
 from pilotage.kube import Absent, ObjectKey, merge_patch, without_finalizer
 from pilotage.models import Kept, Passing, Problem, Standing
+from pilotage.models.attempts import RECHECK_SECONDS, Attempt, Attempts, Fetching
+from pilotage.models.credentials import read_credentials
 from pilotage.runtime import Result, monotonic, utc_now
 from pilotage.runtime.instruments import Counters, Levels
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object
-    from pilotage.models import Order
+    from pilotage.models import FetchRequest
     from pilotage.models.fetch import Progress
     from pilotage.models.keeper import Keeping
     from pilotage.runtime import Context, Informer, Manager, Reconcile
@@ -77,7 +75,7 @@ class Models:
         self._checks = Counters("pilotage_model_checks", "Looks at sources by how they ended", ["result"], to)
         self._bytes = Counters("pilotage_model_fetched_bytes", "Bytes of models that were fetched", [], to)
         self._levels = Levels("pilotage_models", "Models by phase", ["phase"], to)
-        self._attempts: Attempts[Wish] = Attempts(self._look, manager.rng)
+        self._attempts: Attempts[FetchRequest] = Attempts(self._look, manager.rng)
         watches = [(self._endpoints, models_of)] if self._endpoints is not None else []
         informer = manager.informer(MODELS, namespace=namespace)
         self.controller = manager.add(NAME, informer, self._make, workers=WORKERS, watches=watches)
@@ -110,23 +108,27 @@ class Models:
             return await self._leave(model)
         model = await self._hold(model)
         self._known[key] = model.meta.uid
-        wish = read_wish(model)
-        if isinstance(wish, Standing):
+        request = request_of(model)
+        if isinstance(request, Standing):
             await self._attempts.drop(model.meta.uid)
-            await self._say(model, wish)
+            await self._say(model, request)
             return Result(requeue_after=RECHECK_SECONDS)
-        if (pods := left_to_pods(wish, everything=self._by_pods)) is not None:
+        if (pods := left_to_pods(request, everything=self._by_pods)) is not None:
             await self._attempts.drop(model.meta.uid)
             await self._let_go_of_former(model, None, "")
             await self._say(model, pods)
             return None
-        return await self._follow(model, wish)
+        return await self._follow(model, request)
 
-    async def _follow(self, model: Object, wish: Wish) -> Result | None:
+    async def _follow(self, model: Object, request: FetchRequest) -> Result | None:
         """Begin a look at the source where one is due; say how the last one ended, or how far this one is."""
-        attempt = self._attempts.get(wish.uid)
-        if attempt is None or attempt.request != wish or (attempt.outcome is not None and attempt.due <= monotonic()):
-            await self._attempts.begin(wish.uid, wish, lambda: self.controller.queue.add(wish.key))
+        attempt = self._attempts.get(request.user)
+        if (
+            attempt is None
+            or attempt.request != request
+            or (attempt.outcome is not None and attempt.due <= monotonic())
+        ):
+            await self._attempts.begin(request.user, request, lambda: self.controller.queue.add(model.key))
             return None
         if attempt.outcome is None:
             if (state := _underway(model, attempt)) is not None:
@@ -134,11 +136,11 @@ class Models:
             return None
         if isinstance(attempt.outcome, Kept):
             # Only now: until the new file was here, somebody may have read the old one.
-            await self._let_go_of_former(model, wish.order, attempt.outcome.path)
+            await self._let_go_of_former(model, request, attempt.outcome.path)
         await self._say(model, attempt.outcome, attempt.shown)
         return Result(requeue_after=max(0.0, attempt.due - monotonic()))
 
-    async def _look(self, wish: Wish, progress: Progress) -> Kept:
+    async def _look(self, request: FetchRequest, progress: Progress) -> Kept:
         """The work of an attempt."""
         before: int | None = None
 
@@ -150,8 +152,8 @@ class Models:
 
         result = "Cancelled"
         try:
-            credentials = await read_credentials(self._client, wish.key.namespace, wish.secret)
-            kept = await self._keeping.keep(wish.order, wish.uid, credentials, count)
+            credentials = await read_credentials(self._client, request.namespace, request.secret)
+            kept = await self._keeping.keep(request, credentials, count)
         except Problem as problem:
             result = problem.reason.value
             raise
@@ -209,13 +211,13 @@ class Models:
             await self._write(model, patch)
             self._events.warning(model, said.reason, said.message)
 
-    async def _let_go_of_former(self, model: Object, order: Order | None, path: str) -> None:
+    async def _let_go_of_former(self, model: Object, request: FetchRequest | None, path: str) -> None:
         """Remove what was fetched for an earlier spec, when the status does not speak of this one yet."""
         status = _status(model)
         if status.get("observedGeneration") == model.meta.generation and (status.get("path") or "") == path:
             return
         try:
-            await self._release(model, model.meta.uid, but=order)
+            await self._release(model, model.meta.uid, but=request)
         except OSError as error:
             _log.warning("a former file of a Model stays until the Model goes", error=str(error))
 
@@ -232,9 +234,9 @@ class Models:
         del self._known[key]
 
     async def _release(
-        self, model: Object | None, uid: str, *, retain: bool | None = None, but: Order | None = None
+        self, model: Object | None, uid: str, *, retain: bool | None = None, but: FetchRequest | None = None
     ) -> None:
-        """Let go of its cached files (`but` those of one order), and say what became of them."""
+        """Let go of its cached files (`but` those of one request), and say what became of them."""
         told = await self._keeping.release(uid, retain=retain, but=but)
         if not told:
             return
@@ -294,7 +296,7 @@ class Models:
             self._swept.set()
 
 
-def _underway(model: Object, attempt: Attempt[Wish]) -> State | None:
+def _underway(model: Object, attempt: Attempt[FetchRequest]) -> State | None:
     """What to say about a look that has not ended; None: what is said already is still true."""
     if attempt.last is not None and attempt.shown is not None:
         return attempt.shown

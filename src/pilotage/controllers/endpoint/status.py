@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pilotage.api.endpoint import EndpointSpec, PastRevision, Route
-    from pilotage.controllers.making import Trouble
-    from pilotage.controllers.revisions import Revision
+    from pilotage.controllers.endpoint.apply_parts import EndpointProblem
+    from pilotage.controllers.endpoint.revisions import Revision
     from pilotage.controllers.routing import Routed
     from pilotage.kube import Json, Object
     from pilotage.serving.parts import Readiness
@@ -42,7 +42,7 @@ class Findings(NamedTuple):
     serving_is: Readiness | None = None
     routed: Routed | None = None
     """None where there is no route, or it was not looked at."""
-    trouble: Trouble | None = None
+    trouble: EndpointProblem | None = None
     waiting_for: str = ""
     replacing: int = 0
     """How many teardowns of former parts are under way."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from pilotage.api.names import TEARDOWN_DONE
 from pilotage.kube.wire import parse_time
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ WHO = ("namespace", "name")
 TEARDOWN = (*WHO, "target")
 
 
-class Census(Collector):
+class OperatorMetrics(Collector):
     """The collector, for a registry."""
 
     def __init__(self, endpoints: Store, teardowns: Store) -> None:
@@ -61,7 +62,7 @@ class Census(Collector):
             "pilotage_teardown_started_timestamp_seconds", "When one began that is not finished", labels=TEARDOWN
         )
         for record in self._teardowns.list():
-            if record.get("status", "phase") == "done":
+            if record.get("status", "phase") == TEARDOWN_DONE:
                 continue
             who = (*_who(record), str(record.get("spec", "target", "name", default="")))
             if any(each.get("type") == "Blocked" and each.get("status") == "True" for each in _conditions(record)):

@@ -10,11 +10,11 @@ import structlog
 
 from pilotage.api.endpoint import PastRevision
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.controllers import revisions
 from pilotage.controllers.caches import MADE_FROM_OURS, PODS, Seen
-from pilotage.controllers.endpoint_model import resolve
-from pilotage.controllers.endpoint_status import Findings, next_status
-from pilotage.controllers.making import Trouble, ledger_entry
+from pilotage.controllers.endpoint import revisions
+from pilotage.controllers.endpoint.apply_parts import EndpointProblem, ledger_entry
+from pilotage.controllers.endpoint.model_reference import resolve
+from pilotage.controllers.endpoint.status import Findings, next_status
 from pilotage.controllers.proof import uids_of
 from pilotage.kube import merge_patch
 from pilotage.kube.wire import parse_time
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pilotage.api.endpoint import EndpointSpec
     from pilotage.controllers.caches import Caches
-    from pilotage.controllers.departing import Departures
-    from pilotage.controllers.making import Maker
-    from pilotage.controllers.revisions import Revision
+    from pilotage.controllers.endpoint.apply_parts import PartApplier
+    from pilotage.controllers.endpoint.revisions import Revision
+    from pilotage.controllers.endpoint.teardown_records import TeardownRecords
     from pilotage.controllers.routing import Routed, Routing
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.runtime.events import Recorder
@@ -56,9 +56,9 @@ class Tools(NamedTuple):
     events: Recorder
     caches: Caches
     models: Store
-    maker: Maker
+    maker: PartApplier
     routing: Routing
-    departures: Departures
+    departures: TeardownRecords
     capabilities: Callable[[], Capabilities]
     gateway_url: str = ""
 
@@ -87,11 +87,11 @@ class Pass:
         """Do what may be done now, and say how far it is."""
         try:
             findings = await self._advance()
-        except Trouble as trouble:
+        except EndpointProblem as trouble:
             findings = self._findings(trouble)
         return await self._report(findings)
 
-    async def refuse(self, trouble: Trouble) -> Result | None:
+    async def refuse(self, trouble: EndpointProblem) -> Result | None:
         """Say that nothing can be done with it as it is."""
         return await self._report(self._findings(trouble))
 
@@ -110,7 +110,7 @@ class Pass:
                 await self._keep_up(serving)
         try:
             await self._make(wanted)
-        except Trouble as error:
+        except EndpointProblem as error:
             trouble = trouble or error
         await _breathe()
         await self._look_at_pods(wanted)
@@ -145,12 +145,12 @@ class Pass:
             )
         return self._wanted[revision.number]
 
-    async def _choose(self) -> Trouble | None:
+    async def _choose(self) -> EndpointProblem | None:
         """Begin a new revision if the spec asks for one and the server would take it; else say why not."""
         try:
             model = resolve(self.tools.models, self.obj, self.spec)
             if wrong := problems(self.subject, model, self.capabilities):
-                raise Trouble("InvalidSpec", " ".join(wrong))
+                raise EndpointProblem("InvalidSpec", " ".join(wrong))
             mark = fingerprint(self.spec, model)
             if (last := self.wanted) is not None and last.fingerprint == mark:
                 return None
@@ -160,7 +160,7 @@ class Pass:
                 for part in parts:
                     if part.revision is not None:
                         await self.tools.maker.check(self.subject, part)
-        except Trouble as trouble:
+        except EndpointProblem as trouble:
             return trouble
         self._remember(history)
         await self._note([*parts, *self._route_by_name()], begins=True)
@@ -190,7 +190,7 @@ class Pass:
                 await _breathe()
             try:
                 made = await self.tools.maker.make(self.subject, part)
-            except Trouble as trouble:
+            except EndpointProblem as trouble:
                 troubles.append(trouble)
             else:
                 self.ledger[part.resource.kind, part.name] = ledger_entry(part, made.meta.uid)
@@ -201,7 +201,7 @@ class Pass:
         """What serves stays as it should be while another revision comes up."""
         try:
             await self._make(serving)
-        except Trouble as trouble:
+        except EndpointProblem as trouble:
             _log.warning("a part of the revision that serves cannot be kept up", error=trouble.message)
 
     def _readiness(self, revision: Revision | None) -> Readiness | None:
@@ -269,7 +269,7 @@ class Pass:
             return []
         try:
             return [self.tools.routing.part(self.subject, [Backend("any", 1)])]
-        except Trouble:
+        except EndpointProblem:
             return []  # said when it is to be made
 
     def _arrive(self, wanted: Revision) -> None:
@@ -329,7 +329,7 @@ class Pass:
 
     # What others see
 
-    def _findings(self, trouble: Trouble | None = None, routed: Routed | None = None) -> Findings:
+    def _findings(self, trouble: EndpointProblem | None = None, routed: Routed | None = None) -> Findings:
         wanted, serving = self.wanted, self.serving
         waiting = ""
         if trouble is not None:

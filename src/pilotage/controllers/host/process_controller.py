@@ -13,10 +13,10 @@ import msgspec
 import structlog
 
 from pilotage.api.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
-from pilotage.controllers import hosts_objects as objects
-from pilotage.controllers.hosts_grants import Grants, needed, service_of
-from pilotage.controllers.hosts_pulse import Life
-from pilotage.controllers.placing import Candidate, Need, Unplaced, place
+from pilotage.controllers.host import objects
+from pilotage.controllers.host.grants import Grants, needed, service_of
+from pilotage.controllers.host.liveness import AgentState
+from pilotage.controllers.host.scheduling import Candidate, Need, Unplaced, place
 from pilotage.kube import Absent, ObjectKey, merge_patch
 from pilotage.runtime import Result
 from pilotage.serving.resources import SLICES
@@ -24,7 +24,7 @@ from pilotage.serving.resources import SLICES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pilotage.controllers.hosts_pulse import Pulses
+    from pilotage.controllers.host.liveness import HostLiveness
     from pilotage.kube import Json, Object
     from pilotage.runtime import Context, Reconcile
     from pilotage.runtime.store import Store
@@ -51,11 +51,11 @@ def by_host(process: Object) -> Iterable[str]:
     return (process.decode_as(_Placed).spec.host or "",)
 
 
-def processes(hosts: Store, pulses: Pulses, watched: str = "") -> Callable[[Context], Reconcile]:
+def processes(hosts: Store, liveness: HostLiveness, watched: str = "") -> Callable[[Context], Reconcile]:
     """What `Manager.add` makes the controller from."""
 
     def make(context: Context) -> Reconcile:
-        return ProcessController(context, hosts, pulses, Grants(context.client, watched)).reconcile
+        return ProcessController(context, hosts, liveness, Grants(context.client, watched)).reconcile
 
     return make
 
@@ -73,12 +73,12 @@ def host_of_process(process: Object) -> list[ObjectKey]:
 class ProcessController:
     """See the module. One worker: two at a time would promise the same memory twice."""
 
-    def __init__(self, context: Context, hosts: Store, pulses: Pulses, grants: Grants) -> None:
+    def __init__(self, context: Context, hosts: Store, liveness: HostLiveness, grants: Grants) -> None:
         self._client = context.client
         self._store = context.store
         self._events = context.events
         self._hosts = hosts
-        self._pulses = pulses
+        self._liveness = liveness
         self._grants = grants
         self._placed: dict[ObjectKey, tuple[str, str]] = {}
         """The Host and the Service of what was placed and is not seen to be yet."""
@@ -172,7 +172,7 @@ class ProcessController:
             if each.get("status", "memoryBytes", default=None) is None  # its agent does not reckon with it yet
         )
         phase = host.get("status", "phase", default="") or ""
-        alive = self._pulses.of(name).life is Life.ALIVE
+        alive = self._liveness.of(name).agent is AgentState.ALIVE
         return Candidate(
             name,
             host.meta.labels,

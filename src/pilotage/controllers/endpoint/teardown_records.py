@@ -19,13 +19,13 @@ from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
     PROCESSES,
+    TEARDOWN_DONE,
     TEARDOWNS,
 )
 from pilotage.controllers.caches import MADE_FROM_OURS, PODS
-from pilotage.controllers.endpoint_status import leaving_status
+from pilotage.controllers.endpoint.status import leaving_status
 from pilotage.controllers.proof import Known, uids_of
-from pilotage.controllers.records import BY_TARGET, about, target_of
-from pilotage.controllers.teardown import DONE
+from pilotage.controllers.teardown_targets import BY_TARGET, about, target_of
 from pilotage.kube import (
     AlreadyExists,
     Forbidden,
@@ -70,7 +70,7 @@ class _Brief(msgspec.Struct):
     status: _Phase = msgspec.field(default_factory=_Phase)
 
 
-class Departures:
+class TeardownRecords:
     """See the module."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Departures:
         status: Json = record.get("status", default={})
         if not status:
             return None  # its change wakes us
-        if status.get("phase") == DONE:
+        if status.get("phase") == TEARDOWN_DONE:
             self._events.normal(obj, "Deleted", _summary(status))
             patch = without_finalizer(obj, ENDPOINT_FINALIZER)
             if patch is not None:
@@ -190,13 +190,13 @@ class Departures:
             record
             for record in self._about(whose)
             if (brief := record.decode_as(_Brief)).spec.reason == reason
-            and not (unfinished and brief.status.phase == DONE)
+            and not (unfinished and brief.status.phase == TEARDOWN_DONE)
         ]
         return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
 
     def under_way(self, whose: Identity) -> int:
         """How many teardowns of an endpoint's parts are not finished."""
-        return sum(record.decode_as(_Brief).status.phase != DONE for record in self._about(whose))
+        return sum(record.decode_as(_Brief).status.phase != TEARDOWN_DONE for record in self._about(whose))
 
     def proven_gone(self, whose: Identity) -> set[str]:
         """The uids of those parts of an endpoint that finished teardowns have proven gone."""
@@ -211,7 +211,7 @@ class Departures:
         return any(
             part in {each.get("uid") for each in record.get("spec", "parts", default=[])}
             for record in self._about(whose)
-            if record.get("status", "phase") != DONE
+            if record.get("status", "phase") != TEARDOWN_DONE
         )
 
     def _about(self, whose: Identity) -> Sequence[Object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pilotage.models import Kept, Passing, Problem
+from pilotage.models.attempts import RECHECK_SECONDS, Fetching
 from pilotage.runtime import set_condition
 
 if TYPE_CHECKING:
@@ -18,21 +19,12 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.models import Removed
 
-RECHECK_SECONDS = 300.0
-"""How often a Model whose state lasts is looked at: a failed one for its recovery, a good one for its file."""
-
-_RECHECK_WORDS = "it is checked again every 5 minutes, and at once when the spec changes"
+_RECHECK_MINUTES = f"{RECHECK_SECONDS / 60:g} minutes"
+_RECHECK_WORDS = f"it is checked again every {_RECHECK_MINUTES}, and at once when the spec changes"
 _SHOWN_MAX = 5
 
 PENDING, FETCHING, READY, FAILED, DELETING = "Pending", "Fetching", "Ready", "Failed", "Deleting"
 AVAILABLE, DEGRADED, GOING = "Available", "Degraded", "Deleting"
-
-
-class Fetching(NamedTuple):
-    """It is under way: so many bytes are here, of so many, where that is known."""
-
-    done: int
-    total: int | None
 
 
 class ByPods(NamedTuple):
@@ -101,7 +93,9 @@ def in_use(users: Sequence[str]) -> Said:
 
 def not_removed(why: str) -> Said:
     """Why a Model that is deleted is still here: its files cannot be removed."""
-    return Said(True, "CacheNotRemoved", f"{why}. Let Pilotage remove it; it is tried again every 5 minutes.")
+    return Said(
+        True, "CacheNotRemoved", f"{why}. Let Pilotage remove it; the removal is retried every {_RECHECK_MINUTES}."
+    )
 
 
 def changes(old: Json, status: Status, generation: int, now: dt.datetime) -> Json | None:

@@ -1,0 +1,1 @@
+"""The controller of Models: the weights of a Model, fetched or explained."""
