@@ -18,8 +18,15 @@ from tests.support import kinds
 Json = dict[str, Any]
 FINALIZER = "acme.example.com/cleanup"
 SECRETS = Resource("", "v1", "secrets", "Secret")
-SECRET = ["", "v1", "secrets", "Secret", True]
-CONFIG_MAP = ["", "v1", "configmaps", "ConfigMap", True]
+
+
+def kind(group: str, plural: str, kind: str, *, namespaced: bool = True) -> Json:
+    """A resource as it is saved."""
+    return {"group": group, "version": "v1", "plural": plural, "kind": kind, "namespaced": namespaced}
+
+
+SECRET = kind("", "secrets", "Secret")
+CONFIG_MAP = kind("", "configmaps", "ConfigMap")
 
 
 class Scene(NamedTuple):
@@ -71,14 +78,14 @@ def scene(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"resource": ["", "v1", "secrets", "ConfigMap", True]}, "a ConfigMap is one of secrets"),
-        ({"resource": ["", "v1", "secrets", "Note", True]}, "a Note is one of secrets"),
+        ({"resource": kind("", "secrets", "ConfigMap")}, "a ConfigMap is one of secrets"),
+        ({"resource": kind("", "secrets", "Note")}, "a Note is one of secrets"),
         ({"resource": CONFIG_MAP}, "which is that of secret/precious"),
         ({"name": "harmless"}, "which is that of secret/precious"),
         ({"namespace": "elsewhere"}, "which is that of secret/precious"),
-        ({"resource": ["", "v1", "namespaces/doctored/secrets", "Note", True]}, "is no kind"),
-        ({"resource": ["x/../../api", "v1", "secrets", "Note", True]}, "is no kind"),
-        ({"resource": ["", "v1", "secrets", "Secret", False]}, "a namespace"),
+        ({"resource": kind("", "namespaces/doctored/secrets", "Note")}, "is no kind"),
+        ({"resource": kind("x/../../api", "secrets", "Note")}, "is no kind"),
+        ({"resource": kind("", "secrets", "Secret", namespaced=False)}, "a namespace"),
         ({"uid": ""}, "has no uid"),
         ({"name": "../secrets/precious"}, "is no name of an object"),
         ({"disposition": "keep", "disown": ["u-1"]}, "is to lose an owner that does not go"),

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotage.api.names import TEARDOWNS
@@ -82,11 +83,11 @@ async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where)
         await asyncio.sleep(30.0)
         key = await record(place, "team-a", "team-a", [])
         entry = {
-            "resource": ["apps", "v1", "deployments", "Deployment", True],
+            "resource": msgspec.to_builtins(DEPLOYMENTS),
             "namespace": where,
             "name": "database",
             "uid": part["uid"],
-            "phase": 4,
+            "phase": "stop",
             "disposition": "delete",
             "reason": "named",
         }

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotage.kube import ApiResource, Client, Discovery, Resource, Surface, Unavailable, UnknownKind
@@ -112,7 +113,7 @@ async def test_a_new_kind_is_found_by_looking_again_once(client: Client) -> None
 @pytest.mark.usefixtures("own_cluster")
 async def test_a_kind_in_an_older_version_than_its_group_prefers_is_found_by_its_group(client: Client) -> None:
     new = kinds.widgets()
-    old = new._replace(version="v1alpha1", plural="gizmos", kind="Gizmo")
+    old = msgspec.structs.replace(new, version="v1alpha1", plural="gizmos", kind="Gizmo")
     async with served(client, new), served(client, old, "gz"):
         discovery = Discovery(client)
 

@@ -46,6 +46,7 @@ from pilotage.kube.tls import TlsSettings
 from tests.support.kinds import CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, config_map, delete, served, widgets
 from tests.support.waiting import eventually, until
 
+WIDGETS = msgspec.structs.replace(DEPLOYMENTS, plural="widgets")
 FINALIZER = "example.com/held"
 
 # Answers that cannot be provoked in a test, and the line between what was refused and what may have been done.
@@ -209,19 +210,19 @@ PROVOCATIONS: dict[str, tuple[type[ApiError], Provocation]] = {
     ),
     "get of an unknown version": (
         KindNotServed,
-        lambda it: it.client.get(DEPLOYMENTS._replace(version="v9"), it.key("x")),
+        lambda it: it.client.get(msgspec.structs.replace(DEPLOYMENTS, version="v9"), it.key("x")),
     ),
     "get of an unknown version of the core group": (
         KindNotServed,
-        lambda it: it.client.get(CONFIG_MAPS._replace(version="v9"), it.key("x")),
+        lambda it: it.client.get(msgspec.structs.replace(CONFIG_MAPS, version="v9"), it.key("x")),
     ),
     "get of an unknown resource": (
         KindNotServed,
-        lambda it: it.client.get(DEPLOYMENTS._replace(plural="widgets"), it.key("x")),
+        lambda it: it.client.get(WIDGETS, it.key("x")),
     ),
     "get of an unknown resource of the core group": (
         KindNotServed,
-        lambda it: it.client.get(CONFIG_MAPS._replace(plural="widgets"), it.key("x")),
+        lambda it: it.client.get(msgspec.structs.replace(CONFIG_MAPS, plural="widgets"), it.key("x")),
     ),
     "get of an unknown subresource": (
         KindNotServed,
@@ -229,17 +230,15 @@ PROVOCATIONS: dict[str, tuple[type[ApiError], Provocation]] = {
     ),
     "list of an unknown resource": (
         KindNotServed,
-        lambda it: it.client.list(DEPLOYMENTS._replace(plural="widgets"), it.namespace),
+        lambda it: it.client.list(WIDGETS, it.namespace),
     ),
     "create of an unknown resource": (
         KindNotServed,
-        lambda it: it.client.create(DEPLOYMENTS._replace(plural="widgets"), config_map("x"), namespace=it.namespace),
+        lambda it: it.client.create(WIDGETS, config_map("x"), namespace=it.namespace),
     ),
     "delete of an unknown resource": (
         KindNotServed,
-        lambda it: it.client.delete(
-            DEPLOYMENTS._replace(plural="widgets"), it.key("x"), uid="other", propagation=BACKGROUND
-        ),
+        lambda it: it.client.delete(WIDGETS, it.key("x"), uid="other", propagation=BACKGROUND),
     ),
     "create of a name that is taken": (
         AlreadyExists,
@@ -294,7 +293,7 @@ PROVOCATIONS: dict[str, tuple[type[ApiError], Provocation]] = {
     ),
     "create where the kind has no such verb": (
         Invalid,
-        lambda it: it.client.create(CONFIG_MAPS._replace(namespaced=False), config_map("x")),
+        lambda it: it.client.create(msgspec.structs.replace(CONFIG_MAPS, namespaced=False), config_map("x")),
     ),
     "JSON patch whose test fails": (
         Invalid,

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from controlplane import Cluster
@@ -212,11 +213,11 @@ def record(name: str, about: str, doomed: list[Json]) -> Json:
 
 def forged_ledger(namespace: str, part: Json) -> Json:
     entry = {
-        "resource": ["apps", "v1", "deployments", "Deployment", True],
+        "resource": msgspec.to_builtins(DEPLOYMENTS),
         "namespace": namespace,
         "name": part["name"],
         "uid": part["uid"],
-        "phase": 4,
+        "phase": "stop",
         "disposition": "delete",
         "reason": "named",
     }

@@ -39,7 +39,7 @@ class Refusing:
 async def test_a_reconcile_is_not_tried_again_before_a_throttling_server_asked_for_it():
     async with World() as world:
         busy, times = Refusing(world, "secrets"), []
-        secrets = CONFIGMAPS._replace(plural="secrets", kind="Secret")
+        secrets = msgspec.structs.replace(CONFIGMAPS, plural="secrets", kind="Secret")
 
         async def reconcile(context, key):
             times.append(asyncio.get_running_loop().time())

@@ -116,6 +116,24 @@ def test_a_ledger_is_the_same_after_the_disk():
     assert GONE.gone_at is not None
 
 
+def test_phases_and_resources_are_saved_by_name():
+    """Nothing is saved by number or position: a phase, or a field of a resource, can be added later."""
+    text = msgspec.json.encode(begin(ledger(INGRESS), "https://x"))
+    assert (
+        b'"entries":[{"resource":{"group":"networking.k8s.io","version":"v1","plural":"ingresses","kind":"Ingress",'
+        b'"namespaced":true},"namespace":"shop","name":"web","uid":"ingress-web","phase":"detach",'
+        b'"disposition":"delete","reason":"named","unverified":"no proxy was asked"}]'
+    ) in text
+
+
+def test_phases_are_compared_by_their_order_and_saved_by_their_names():
+    names = ["cordon", "detach", "drain", "quiesce", "stop", "remove", "release", "prove"]
+    assert [str(phase) for phase in sorted(Phase, reverse=True)] == names[::-1]
+    assert msgspec.json.decode(msgspec.json.encode([*Phase])) == names
+    assert Phase.DRAIN < Phase.QUIESCE <= Phase.QUIESCE < Phase.STOP
+    assert Phase.STOP > Phase.QUIESCE >= Phase.QUIESCE
+
+
 def test_a_ledger_grows_and_what_comes_later_waits_for_what_was_found():
     found = entry("Pod", "new")
     grown = extend(LEDGER, [found], {POD.uid})

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -212,7 +213,7 @@ def obj(api_version: str, kind: str, name: str, namespace: str = "", **labels: s
 
 @pytest.fixture
 def dump(tmp_path: Path) -> World:
-    kind = widgets()._replace(group="example.com", plural="widgetry")
+    kind = msgspec.structs.replace(widgets(), group="example.com", plural="widgetry")
     crd = definition(kind, "wd")
     crd["spec"]["names"]["categories"] = ["all", "toys"]
     file = tmp_path / "dump.yaml"

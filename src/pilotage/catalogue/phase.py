@@ -9,25 +9,44 @@ from __future__ import annotations
 import enum
 
 
-class Phase(enum.IntEnum):
-    """In order. An object has one of detach, quiesce, stop, remove, release; the others are steps of the whole."""
+class Phase(enum.Enum):
+    """In order. An object has one of detach, quiesce, stop, remove, release; the others are steps of the whole.
 
-    CORDON = 0
+    It is saved by name (ledgers, receipts), and compared by its place here: a phase can be added between two others.
+    """
+
+    CORDON = "cordon"
     """The intent is on record: owners whose parts go one by one are held and marked for deletion."""
-    DETACH = 1
+    DETACH = "detach"
     """Routes go: nobody new is sent here."""
-    DRAIN = 2
+    DRAIN = "drain"
     """What is under way ends, for as long as the policy gives it."""
-    QUIESCE = 3
+    QUIESCE = "quiesce"
     """Writers that would fight go: autoscalers, schedules, admission webhooks."""
-    STOP = 4
+    STOP = "stop"
     """What runs goes, with its pods."""
-    REMOVE = 5
+    REMOVE = "remove"
     """Services, configuration, budgets, volumes: what the workload needed."""
-    RELEASE = 6
+    RELEASE = "release"
     """Owners, definitions, namespaces: what held the rest together."""
-    PROVE = 7
+    PROVE = "prove"
     """Everything is read afresh."""
 
+    def __init__(self, _: str) -> None:
+        self.rank = len(type(self).__members__)
+        """Its place in the order."""
+
+    def __lt__(self, other: Phase) -> bool:
+        return self.rank < other.rank
+
+    def __le__(self, other: Phase) -> bool:
+        return self.rank <= other.rank
+
+    def __gt__(self, other: Phase) -> bool:
+        return self.rank > other.rank
+
+    def __ge__(self, other: Phase) -> bool:
+        return self.rank >= other.rank
+
     def __str__(self) -> str:
-        return self.name.lower()
+        return str(self.value)

@@ -56,8 +56,11 @@ class GroupKind(NamedTuple):
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-class Resource(NamedTuple):
-    """One REST resource of one API version: all that is needed to build its URLs."""
+class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=False):
+    """One REST resource of one API version: all that is needed to build its URLs.
+
+    It is saved by the names of its fields (ledgers, receipts), so that fields can be added.
+    """
 
     group: str
     version: str

@@ -170,7 +170,7 @@ class Drive:
     async def _read(self, entry: Entry) -> None:
         """One entry, from the API itself."""
         try:
-            async with self._gate.passing(Phase.PROVE):
+            async with self._gate.passing(Phase.PROVE.rank):
                 found = await self._client.get(entry.resource, entry.key, metadata_only=True)
         except ApiError as error:
             kindless = isinstance(error, KindNotServed)
@@ -286,4 +286,4 @@ def _rank(entry: Entry) -> int:
     their work. Nobody waits longer for it: what comes late in an order can go only when its pods are gone, and by then
     all that takes its time has begun.
     """
-    return int(entry.phase)
+    return entry.phase.rank

@@ -55,8 +55,11 @@ def check_saved(ledger: Ledger) -> None:
     _check_times(ledger)
     resources = [each.resource for each in ledger.entries] + [each.resource for each in ledger.pointers]
     for resource in resources:
-        group, version, plural, _, _ = resource
-        if not (_GROUP.fullmatch(group) and _VERSION.fullmatch(version) and _PLURAL.fullmatch(plural)):
+        if not (
+            _GROUP.fullmatch(resource.group)
+            and _VERSION.fullmatch(resource.version)
+            and _PLURAL.fullmatch(resource.plural)
+        ):
             raise LedgerRefused(f"{str(resource)!r} is no kind")
 
 
@@ -108,10 +111,11 @@ def _check_times(ledger: Ledger) -> None:
 def _as_served(
     resource: Resource, by_kind: dict[tuple[str, str], Resource], by_plural: dict[tuple[str, str], Resource]
 ) -> Resource:
-    group, _, plural, kind, namespaced = resource
-    found = by_kind.get((group, kind)) or by_plural.get((group, plural))
+    found = by_kind.get((resource.group, resource.kind)) or by_plural.get((resource.group, resource.plural))
     if found is None:
         return resource  # not served any more, or not now
-    if (found.plural, found.kind, found.namespaced) != (plural, kind, namespaced):
-        raise LedgerRefused(f"it says that a {kind} is one of {resource}, which here is {found.kind} of {found}")
+    if msgspec.structs.replace(resource, version=found.version) != found:
+        raise LedgerRefused(
+            f"it says that a {resource.kind} is one of {resource}, which here is {found.kind} of {found}"
+        )
     return found
