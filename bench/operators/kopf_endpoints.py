@@ -25,7 +25,16 @@ from bench.meter import end_with_parent
 from bench.operators import FETCH_IMAGE
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_MANAGED_BY, MANAGED_BY
-from pilotage.serving import Capabilities, ResolvedModel, Subject, Wanted, backend, labels, revision_name, wanted_parts
+from pilotage.serving import (
+    Capabilities,
+    DesiredObject,
+    EndpointRef,
+    ResolvedModel,
+    backend,
+    labels,
+    revision_name,
+    wanted_parts,
+)
 from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend
 
@@ -50,7 +59,7 @@ class Api:
         self.networking = client.NetworkingV1Api(self.connection)
         self.custom = client.CustomObjectsApi(self.connection)
 
-    async def create(self, part: Wanted) -> None:
+    async def create(self, part: DesiredObject) -> None:
         """Make an object; one that is there was made by a former try."""
         create: dict[str, Callable[..., Awaitable[object]]] = {
             "PersistentVolumeClaim": self.core.create_namespaced_persistent_volume_claim,
@@ -107,7 +116,7 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:  # noqa: ANN401
 
 
 async def created(name: str, uid: str, spec: kopf.Spec, memo: kopf.Memo, **_: Any) -> None:  # noqa: ANN401
-    subject = Subject(namespace, name, uid, EndpointSpec.read(dict(spec)))
+    subject = EndpointRef(namespace, name, uid, EndpointSpec.read(dict(spec)))
     model = ResolvedModel(name, subject.spec.model.source or "")
     for part in wanted_parts(subject, REVISION, model, CAPABILITIES):
         await memo.api.create(part)
@@ -128,13 +137,13 @@ async def deployment_changed(
     custom = memo.api.custom
     kind = (ENDPOINTS.group, ENDPOINTS.version, namespace, ENDPOINTS.plural)
     endpoint = await custom.get_namespaced_custom_object(*kind, name)
-    subject = Subject(namespace, name, endpoint["metadata"]["uid"], EndpointSpec.read(endpoint["spec"]))
+    subject = EndpointRef(namespace, name, endpoint["metadata"]["uid"], EndpointSpec.read(endpoint["spec"]))
     route = subject.spec.route
     router = routers.find(route.kind)
     assert router is not None
     assert router.resource is not None
     body = router.body(namespace, name, labels(subject), route, (Backend(*backend(subject, REVISION)),))
-    await memo.api.create(Wanted(router.resource, name, body, None))
+    await memo.api.create(DesiredObject(router.resource, name, body, None))
     serving: Json = {
         "phase": "Serving",
         "url": f"http://{route.host}{route.path}v1",

@@ -12,10 +12,10 @@ import msgspec
 from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MADE_FROM_OURS
-from pilotage.controllers.takedown import Lookout
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.runtime import Manager
+from pilotage.traffic.contract import ProxyObserver
 from pilotage_harbor.calls import Answer, Call
 from pilotage_sim import models
 from pilotage_sim.world import World
@@ -31,10 +31,10 @@ SEAL_KEY = b"of the town"
 class Town:
     """See the module. `user` is somebody with a kubectl."""
 
-    def __init__(self, world: World, lookout: Lookout) -> None:
+    def __init__(self, world: World, observer: ProxyObserver) -> None:
         self.world = world
         self.user = world.client("user")
-        self.lookout = lookout
+        self.observer = observer
         self.managers: list[Manager] = []
 
     async def install(self, *more: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Town:
         add_endpoints(
             manager,
             Options(
-                self.lookout,
+                self.observer,
                 server="sim",
                 fetch_image="pilotage:test",
                 ttl_seconds=TTL_SECONDS,
@@ -139,14 +139,14 @@ class Town:
 @contextlib.asynccontextmanager
 async def town(
     *,
-    lookout: Lookout | None = None,
+    observer: ProxyObserver | None = None,
     operate: bool = True,
     crd: tuple[dict[str, Any], ...] = (),
     kind: type[Town] = Town,
 ) -> AsyncIterator[Town]:
     """A town with an operator in it."""
     async with World(1) as world:
-        made = kind(world, lookout or NobodyLooks())
+        made = kind(world, observer or NobodyLooks())
         await made.install(*crd)
         world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
         if operate:

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.controllers.wiring import Options, add_endpoints
 from pilotage.runtime import Manager
-from pilotage.traffic.contract import WHOLE, Expectation, Passage, Proof
+from pilotage.traffic.contract import WHOLE, ExpectedRoute, Programming, RouteStatus
 from tests.controllers.behind_contour import ROUTES, Endpoint, Town
 from tests.controllers.operating import DELETES
 from tests.support.edge import Place
@@ -136,10 +136,10 @@ def unreachable(report: dict[str, Any]) -> int:
 
 
 class Believes:
-    """A `Lookout` that takes everything for programmed."""
+    """A `ProxyObserver` that takes everything for programmed."""
 
-    async def observe(self, _: Expectation) -> Passage:
-        return Passage(Proof.PROGRAMMED, 0, "believed")
+    async def observe(self, _: ExpectedRoute) -> RouteStatus:
+        return RouteStatus(Programming.PROGRAMMED, 0, "believed")
 
 
 async def test_an_operator_that_believes_its_router_loses_requests(town: Town):

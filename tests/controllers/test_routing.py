@@ -10,7 +10,7 @@ import msgspec
 from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES
 from pilotage.kube import Absent, ObjectKey, Resource, merge_patch
 from pilotage.serving.resources import SERVICES
-from pilotage.traffic.contract import Expectation, Passage, Proof
+from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
 from pilotage_harbor.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import KEY, Town, town
@@ -93,20 +93,22 @@ def of_route(_: Town, route: dict[str, Any]) -> dict[str, Any]:
 
 
 class Envoy:
-    """A `Lookout` on one Envoy that has everything at once, as long as it can be read."""
+    """A `ProxyObserver` on one Envoy that has everything at once, as long as it can be read."""
 
     readable = True
     in_flight: int | None = 0
 
-    async def observe(self, _: Expectation) -> Passage:
+    async def observe(self, _: ExpectedRoute) -> RouteStatus:
         if self.readable:
-            return Passage(Proof.PROGRAMMED, self.in_flight, "programmed in 1 of 1 Envoys")
-        return Passage(Proof.PENDING, None, "programmed in 0 of 1 Envoys: pod/envoy-1 cannot be read (no answer)")
+            return RouteStatus(Programming.PROGRAMMED, self.in_flight, "programmed in 1 of 1 Envoys")
+        return RouteStatus(
+            Programming.PENDING, None, "programmed in 0 of 1 Envoys: pod/envoy-1 cannot be read (no answer)"
+        )
 
 
 @contextlib.asynccontextmanager
 async def edge(envoy: Envoy | None = None) -> AsyncIterator[Town]:
-    async with town(lookout=envoy, crd=CRDS) as place:
+    async with town(observer=envoy, crd=CRDS) as place:
         place.world.live(contour(place), "contour")
         yield place
 

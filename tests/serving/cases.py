@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from pilotage.api import EndpointSpec
-from pilotage.serving import Capabilities, ResolvedModel, Subject
+from pilotage.serving import Capabilities, EndpointRef, ResolvedModel
 
 GGUF = ResolvedModel("qwen", "hf://Qwen/Qwen3-0.6B-GGUF/qwen3-0.6b-q4_k_m.gguf", sha256="ab" * 32)
 REPOSITORY = ResolvedModel("qwen", "hf://Qwen/Qwen3-0.6B@v1.0", secret="hf-token")
@@ -48,14 +48,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 class Case(NamedTuple):
     """One endpoint."""
 
-    subject: Subject
+    subject: EndpointRef
     model: ResolvedModel
 
 
-def subject(spec: dict[str, Any] | None = None, name: str = NAME, namespace: str = "chat", **more: Any) -> Subject:
+def subject(spec: dict[str, Any] | None = None, name: str = NAME, namespace: str = "chat", **more: Any) -> EndpointRef:
     """An endpoint; `spec` and `more` have what is not the default."""
     whole = {"model": {"name": "qwen"}} | (spec or {}) | more
-    return Subject(namespace, name, UID, EndpointSpec.read(whole))
+    return EndpointRef(namespace, name, UID, EndpointSpec.read(whole))
 
 
 def cases(namespace: str = "chat", kinds: tuple[str, ...] = ("Deployment", "KServe")) -> dict[str, Case]:

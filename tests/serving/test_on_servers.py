@@ -10,9 +10,9 @@ import pytest
 from controlplane import Access
 from controlplane.access import ApiError
 from pilotage.kube import Client, Foreign, Object, ObjectKey, load_config, merge_patch
-from pilotage.serving import Subject, apply_body, same, wanted_parts
+from pilotage.serving import EndpointRef, apply_body, same, wanted_parts
 from pilotage.serving.manifests import digest
-from pilotage.serving.parts import Wanted
+from pilotage.serving.parts import DesiredObject
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 STRICTLY = "?dryRun=All&fieldValidation=Strict"
 
 
-def every_part(namespace: str) -> dict[str, Wanted]:
+def every_part(namespace: str) -> dict[str, DesiredObject]:
     """One of each: many endpoints have the same Service."""
     parts = {
         digest(part.body): (f"{name}: {part.resource.kind}", part)
@@ -38,7 +38,7 @@ def their_kinds() -> list[Json]:
     return [*theirs("kserve", "inferenceservices.serving.kserve.io"), *theirs("keda", "scaledobjects.keda.sh")]
 
 
-def pod_template(part: Wanted) -> Json | None:
+def pod_template(part: DesiredObject) -> Json | None:
     """The pod of an InferenceService as a kind whose fields the server knows: of KServe's own it knows none."""
     if part.resource.kind != "InferenceService":
         return None
@@ -96,10 +96,10 @@ async def test_changes_in_place_on_harbor():
 async def changes_in_place(client: Client, namespace: str) -> None:
     """An endpoint without replicas, so that no pods are made, through a life without a new revision."""
 
-    def endpoint(**more: Any) -> Subject:
+    def endpoint(**more: Any) -> EndpointRef:
         return subject({"cache": {"size": "1Gi"}, "replicas": 0, **more}, namespace=namespace)
 
-    async def settle(wanted: Subject) -> list[str]:
+    async def settle(wanted: EndpointRef) -> list[str]:
         """Write what has to be written, and say what that was. A second time, there is nothing."""
         written = []
         for part in wanted_parts(wanted, 1, GGUF, ALL):

@@ -9,11 +9,11 @@ from typing import Self
 from field.ground.backends import PORT as SERVER_PORT
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
-from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, combined
+from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus, combined
 from pilotage.traffic.proxies import Proxies, observe, place
 from pilotage.traffic.routers import find
 from pilotage.traffic.routers.base import Router
-from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expectation, next_step
+from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expected_route, next_step
 from tests.support.edge import Place
 
 PORT = 8080
@@ -124,21 +124,21 @@ class Moving:
             return None
         return found.to_dict()
 
-    def expect(self, *backends: Backend, **options: frozenset[str]) -> Expectation:
-        return Expectation(self.town.namespace, self.host, self.route.path, backends, **options)
+    def expect(self, *backends: Backend, **options: frozenset[str]) -> ExpectedRoute:
+        return ExpectedRoute(self.town.namespace, self.host, self.route.path, backends, **options)
 
-    async def seen(self, wanted: Expectation) -> Passage:
+    async def seen(self, wanted: ExpectedRoute) -> RouteStatus:
         return await observe(self.town.proxies, wanted)
 
-    async def until(self, wanted: Expectation, proof: Proof = Proof.PROGRAMMED) -> Passage:
+    async def until(self, wanted: ExpectedRoute, proof: Programming = Programming.PROGRAMMED) -> RouteStatus:
         return await until(lambda: self.seen(wanted), proof)
 
-    async def said(self, proof: Proof) -> Passage:
+    async def said(self, proof: Programming) -> RouteStatus:
         """Wait for what the router says about the route as it stands."""
 
-        async def look() -> Passage:
+        async def look() -> RouteStatus:
             obj = await self.read()
-            return self.router.status(obj) if obj else Passage(Proof.PENDING, text="there is none")
+            return self.router.status(obj) if obj else RouteStatus(Programming.PENDING, text="there is none")
 
         return await until(look, proof)
 
@@ -150,16 +150,16 @@ class Moving:
             while True:
                 obj = await self.read()
                 says = self.router.backends(obj) if obj else []
-                passage = self.router.status(obj) if obj else Passage(Proof.PENDING)
+                status = self.router.status(obj) if obj else RouteStatus(Programming.PENDING)
                 if proven:
                     services = {each.service for each in others}
                     place = (self.town.namespace, self.host, self.route.path)
-                    passage = combined(passage, await self.seen(expectation(*place, says, target, others=services)))
-                fact = (obj["metadata"]["generation"], passage.proof) if obj else None
+                    status = combined(status, await self.seen(expected_route(*place, says, target, others=services)))
+                fact = (obj["metadata"]["generation"], status.programming) if obj else None
                 if fact != proven_at[0]:
                     proven_at = (fact, loop.time())
                 seconds = loop.time() - proven_at[1]
-                step = next_step(says, target, passage, leaving=bool(others), proven_seconds=seconds, timeouts=timeouts)
+                step = next_step(says, target, status, leaving=bool(others), proven_seconds=seconds, timeouts=timeouts)
                 if isinstance(step, Done):
                     return step
                 if isinstance(step, WriteBackends):
@@ -175,13 +175,13 @@ def router_of(kind: str) -> tuple[Router, Resource]:
     return router, router.resource
 
 
-async def until(look: Callable[[], Awaitable[Passage]], proof: Proof) -> Passage:
+async def until(look: Callable[[], Awaitable[RouteStatus]], proof: Programming) -> RouteStatus:
     """Look again and again until it is that."""
-    passage = None
+    status = None
     try:
         async with asyncio.timeout(SECONDS_MAX):
-            while (passage := await look()).proof is not proof:  # noqa: ASYNC110 - Envoy sends no events
+            while (status := await look()).programming is not proof:  # noqa: ASYNC110 - Envoy sends no events
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
-        raise TimeoutError(f"after {SECONDS_MAX:g} s still {passage}") from None
-    return passage
+        raise TimeoutError(f"after {SECONDS_MAX:g} s still {status}") from None
+    return status

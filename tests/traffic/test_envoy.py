@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from pilotage.traffic.contract import Backend, Expectation
+from pilotage.traffic.contract import Backend, ExpectedRoute
 from pilotage.traffic.envoy import STATS, Loaded, NotUnderstood, in_flight, lacks, understood
 from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, routes, stats, to
 
@@ -27,8 +27,8 @@ def loaded(
     )
 
 
-def wanted(*weights: tuple[str, int], host: str = "a.example.com", path: str = "/", **options) -> Expectation:
-    return Expectation("chat", host, path, tuple(Backend(name, 8080, weight) for name, weight in weights), **options)
+def wanted(*weights: tuple[str, int], host: str = "a.example.com", path: str = "/", **options) -> ExpectedRoute:
+    return ExpectedRoute("chat", host, path, tuple(Backend(name, 8080, weight) for name, weight in weights), **options)
 
 
 def test_the_same_shares_are_the_same():

@@ -8,7 +8,7 @@ from pilotage.api.base import SecretRef
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.api.gateway import GatewayRoute
 from pilotage.kube import Json
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.gateway import ROUTER
 
 OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
@@ -69,17 +69,17 @@ def test_what_it_has_no_use_for_is_said(route):
 @pytest.mark.parametrize(
     ("obj", "proof", "text"),
     [
-        (body(OLD) | {"metadata": {"generation": 1}}, Proof.PENDING, "no gateway has taken it up yet"),
-        (said("Programmed", observed=2), Proof.PENDING, "has not taken up its last change"),
-        (said("Rejected", observed=2, message="old"), Proof.PENDING, "has not taken up its last change"),
-        (said("Pending"), Proof.PENDING, "Envoy has not acknowledged it yet"),
-        (said("Rejected", message="unknown cluster"), Proof.REJECTED, "unknown cluster"),
-        (said("Programmed", version="17"), Proof.PROGRAMMED, "acknowledged by Envoy as version 17"),
+        (body(OLD) | {"metadata": {"generation": 1}}, Programming.PENDING, "no gateway has taken it up yet"),
+        (said("Programmed", observed=2), Programming.PENDING, "has not taken up its last change"),
+        (said("Rejected", observed=2, message="old"), Programming.PENDING, "has not taken up its last change"),
+        (said("Pending"), Programming.PENDING, "Envoy has not acknowledged it yet"),
+        (said("Rejected", message="unknown cluster"), Programming.REJECTED, "unknown cluster"),
+        (said("Programmed", version="17"), Programming.PROGRAMMED, "acknowledged by Envoy as version 17"),
     ],
 )
 def test_it_is_proven_at_its_generation_only(obj, proof, text):
     found = ROUTER.status(obj)
-    assert found.proof is proof
+    assert found.programming is proof
     assert text in found.text
 
 
@@ -95,6 +95,6 @@ def test_a_service_that_the_route_names_and_nobody_counts_is_not_idle():
 
 
 def test_nothing_is_counted_for_a_route_that_is_not_in_place():
-    assert ROUTER.status(said("Pending", counts={"new": 0}), ["new"]) == Passage(
-        Proof.PENDING, text="Envoy has not acknowledged it yet"
+    assert ROUTER.status(said("Pending", counts={"new": 0}), ["new"]) == RouteStatus(
+        Programming.PENDING, text="Envoy has not acknowledged it yet"
     )

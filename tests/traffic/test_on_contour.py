@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.traffic.contract import WHOLE, Backend, Passage, Proof
+from pilotage.traffic.contract import WHOLE, Backend, Programming, RouteStatus
 from pilotage.traffic.shift import Done, ShiftTimeouts
 from tests.support.edge import Place
 from tests.traffic.moving import SLICES, Moving, Town, until
@@ -35,11 +35,11 @@ async def answered(town: Town, moving: Moving, by: Backend, times: int = 10) -> 
     """Wait for so many answers of one of them."""
     first = town.edge.report(moving.host)["answers"].get(by.service, 0)
 
-    async def look() -> Passage:
+    async def look() -> RouteStatus:
         enough = town.edge.report(moving.host)["answers"].get(by.service, 0) >= first + times
-        return Passage(Proof.PROGRAMMED if enough else Proof.PENDING)
+        return RouteStatus(Programming.PROGRAMMED if enough else Programming.PENDING)
 
-    await until(look, Proof.PROGRAMMED)
+    await until(look, Programming.PROGRAMMED)
 
 
 @pytest.mark.parametrize("held_seconds", [0.0, 2.0], ids=["at once", "with the feed held for 2 s"])
@@ -75,11 +75,11 @@ async def test_by_the_routers_word_alone_the_same_move_loses_requests(town: Town
     await answered(town, moving, old)  # it is said to have no route any more
     await town.take_down(old)
 
-    async def look() -> Passage:
+    async def look() -> RouteStatus:
         report = town.edge.report(moving.host)
-        return Passage(Proof.PROGRAMMED if report["failed"] >= 10 else Proof.PENDING)
+        return RouteStatus(Programming.PROGRAMMED if report["failed"] >= 10 else Programming.PENDING)
 
-    await until(look, Proof.PROGRAMMED)
+    await until(look, Programming.PROGRAMMED)
     town.edge.release()
     report = town.edge.stop_load(moving.host)
     assert report["after"][old.service] >= 1
@@ -94,13 +94,15 @@ async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(t
     town.edge.hold()
     weights = (old, new._replace(weight=0))
     await moving.write(*weights)
-    said = await moving.said(Proof.ACCEPTED)
+    said = await moving.said(Programming.ACCEPTED)
     seen = await moving.seen(moving.expect(*weights))
-    assert seen.proof is Proof.PENDING
+    assert seen.programming is Programming.PENDING
     assert f"sends {moving.host}/ to {town.namespace}/{old.service}:8080" in seen.text
     assert said.in_flight is None
     town.edge.release()
-    assert await moving.until(moving.expect(*weights)) == Passage(Proof.PROGRAMMED, 0, "programmed in 1 of 1 Envoys")
+    assert await moving.until(moving.expect(*weights)) == RouteStatus(
+        Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,21 +113,21 @@ async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are
     town.edge.load(moving.host, clients=0, streams=1, seconds=1.5)
     gone = moving.expect(counted=frozenset({service.service}))
 
-    async def streaming() -> Passage:
+    async def streaming() -> RouteStatus:
         seen = await moving.seen(gone)
-        return seen if seen.in_flight else Passage(Proof.REJECTED)
+        return seen if seen.in_flight else RouteStatus(Programming.REJECTED)
 
-    seen = await until(streaming, Proof.PENDING)
+    seen = await until(streaming, Programming.PENDING)
     assert seen.in_flight == 1
     assert f"still has a route from {moving.host}/ to {town.namespace}/{service.service}:8080" in seen.text
     await town.remove(moving.resource, moving.name)
     assert (await moving.until(gone)).in_flight == 1
-    assert (await moving.seen(moving.expect())).proof is Proof.PROGRAMMED  # no route at all
+    assert (await moving.seen(moving.expect())).programming is Programming.PROGRAMMED  # no route at all
 
-    async def drained() -> Passage:
-        return await moving.seen(gone) if (await moving.seen(gone)).in_flight == 0 else Passage(Proof.PENDING)
+    async def drained() -> RouteStatus:
+        return await moving.seen(gone) if (await moving.seen(gone)).in_flight == 0 else RouteStatus(Programming.PENDING)
 
-    await until(drained, Proof.PROGRAMMED)
+    await until(drained, Programming.PROGRAMMED)
     assert town.edge.stop_load(moving.host)["cut"] == 0
 
 
@@ -136,12 +138,12 @@ async def test_a_service_without_an_address_does_not_count_as_reachable(town: To
     await moving.until(moving.expect(empty))
     wanted = moving.expect(empty, reachable=frozenset({empty.service}))
     seen = await moving.seen(wanted)
-    assert seen.proof is Proof.PENDING
+    assert seen.programming is Programming.PENDING
     assert seen.text.endswith(f"knows no address of {town.namespace}/{empty.service}")
     await town.open(empty.service)
     await moving.until(wanted)
     await town.remove(SLICES, empty.service)
-    await moving.until(wanted, Proof.PENDING)
+    await moving.until(wanted, Programming.PENDING)
 
 
 async def test_routers_say_why_they_refuse(town: Town):
@@ -149,14 +151,14 @@ async def test_routers_say_why_they_refuse(town: Town):
     proxy, route = town.moving("HTTPProxy"), town.moving("HTTPRoute")
     await proxy.write(absent)
     await route.write(absent)
-    said = await proxy.said(Proof.REJECTED)
+    said = await proxy.said(Programming.REJECTED)
     assert "not-there" in said.text
     assert "not found" in said.text
-    said = await route.said(Proof.REJECTED)
+    said = await route.said(Programming.REJECTED)
     assert said.text.startswith("projectcontour.io/gateway-controller: BackendNotFound: ")
     # Envoy answers by itself, or knows nothing of it: both are no proof.
-    assert (await proxy.seen(proxy.expect(absent))).proof is Proof.PENDING
-    assert (await route.seen(route.expect(absent))).proof is Proof.PENDING
+    assert (await proxy.seen(proxy.expect(absent))).programming is Programming.PENDING
+    assert (await route.seen(route.expect(absent))).programming is Programming.PENDING
 
 
 async def test_an_ingress_of_contours_is_proven_too(town: Town):
@@ -166,4 +168,4 @@ async def test_an_ingress_of_contours_is_proven_too(town: Town):
     await moving.until(moving.expect(first))
     await moving.write(second)
     await moving.until(moving.expect(second))
-    assert (await moving.said(Proof.ACCEPTED)).text == "an Ingress does not say what its router made of it"
+    assert (await moving.said(Programming.ACCEPTED)).text == "an Ingress does not say what its router made of it"

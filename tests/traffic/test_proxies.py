@@ -12,14 +12,14 @@ from controlplane import Access
 from pilotage.kube import Client, load_config
 from pilotage.kube.transport import TransportError
 from pilotage.traffic import proxies as module
-from pilotage.traffic.contract import Backend, Expectation, Passage, Proof
+from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.envoy import DUMP, STATS
 from pilotage.traffic.proxies import Admin, Proxies, Unreadable, observe, place
 from pilotage_sim.loop import virtual
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
 from tests.traffic.dumps import cluster, dump, listener, routes, stats, to
 
-WANTED = Expectation("chat", "a.example.com", "/", (Backend("new", 8080),), counted=frozenset({"old"}))
+WANTED = ExpectedRoute("chat", "a.example.com", "/", (Backend("new", 8080),), counted=frozenset({"old"}))
 
 
 def having(service: str) -> bytes:
@@ -50,17 +50,17 @@ class Fake:
 
 
 async def test_every_envoy_must_have_it():
-    assert await observe(Proxies([Fake("a", active=1), Fake("b", active=2)]), WANTED) == Passage(
-        Proof.PROGRAMMED, 3, "programmed in 2 of 2 Envoys"
+    assert await observe(Proxies([Fake("a", active=1), Fake("b", active=2)]), WANTED) == RouteStatus(
+        Programming.PROGRAMMED, 3, "programmed in 2 of 2 Envoys"
     )
-    assert await observe(Proxies([Fake("a"), Fake("b", has="old", active=2)]), WANTED) == Passage(
-        Proof.PENDING, 2, "programmed in 1 of 2 Envoys: b sends a.example.com/ to chat/old:8080 1"
+    assert await observe(Proxies([Fake("a"), Fake("b", has="old", active=2)]), WANTED) == RouteStatus(
+        Programming.PENDING, 2, "programmed in 1 of 2 Envoys: b sends a.example.com/ to chat/old:8080 1"
     )
 
 
 async def test_one_that_cannot_be_read_has_nothing_and_the_count_is_unknown():
-    assert await observe(Proxies([Fake("a"), Fake("b", broken="it is down")]), WANTED) == Passage(
-        Proof.PENDING, None, "programmed in 1 of 2 Envoys: b cannot be read (it is down)"
+    assert await observe(Proxies([Fake("a"), Fake("b", broken="it is down")]), WANTED) == RouteStatus(
+        Programming.PENDING, None, "programmed in 1 of 2 Envoys: b cannot be read (it is down)"
     )
 
 
@@ -75,7 +75,7 @@ async def test_many_who_ask_at_once_share_the_answers():
     envoy = Fake("a", seconds=0.02)
     proxies = Proxies([envoy])
     passages = await asyncio.gather(*(observe(proxies, WANTED) for _ in range(100)))
-    assert {each.proof for each in passages} == {Proof.PROGRAMMED}
+    assert {each.programming for each in passages} == {Programming.PROGRAMMED}
     assert envoy.asked == [DUMP, STATS]
 
 
@@ -101,8 +101,8 @@ async def test_no_answer_is_older_than_the_question():
     early = asyncio.ensure_future(observe(proxies, WANTED))
     await asyncio.sleep(0.5)
     envoy.has = "new"
-    assert (await observe(proxies, WANTED)).proof is Proof.PROGRAMMED
-    assert (await early).proof is Proof.PENDING
+    assert (await observe(proxies, WANTED)).programming is Programming.PROGRAMMED
+    assert (await early).programming is Programming.PENDING
 
 
 @virtual
@@ -111,7 +111,7 @@ async def test_one_who_leaves_does_not_take_the_answer_from_the_others():
     first, second = (asyncio.ensure_future(observe(proxies, WANTED)) for _ in range(2))
     await asyncio.sleep(0.1)
     first.cancel()
-    assert (await second).proof is Proof.PROGRAMMED
+    assert (await second).programming is Programming.PROGRAMMED
     with pytest.raises(asyncio.CancelledError):
         await first
 
@@ -153,14 +153,14 @@ async def envoy_at(path: Path | None = None, host: str = "127.0.0.1") -> AsyncIt
 @pytest.mark.parametrize("unix", [True, False], ids=["unix", "http"])
 async def test_an_envoy_is_read_at_its_address(tmp_path, unix):
     async with envoy_at(tmp_path / "admin.sock" if unix else None) as setting:
-        assert (await observe(Proxies([place(setting, client())]), WANTED)).proof is Proof.PROGRAMMED
+        assert (await observe(Proxies([place(setting, client())]), WANTED)).programming is Programming.PROGRAMMED
 
 
 async def test_an_address_where_nobody_is_is_said(tmp_path):
-    passage = await observe(Proxies([place(f"unix://{tmp_path}/none.sock", client())]), WANTED)
-    assert passage.proof is Proof.PENDING
-    assert f"unix://{tmp_path}/none.sock cannot be read (" in passage.text
-    assert "No such file" in passage.text
+    status = await observe(Proxies([place(f"unix://{tmp_path}/none.sock", client())]), WANTED)
+    assert status.programming is Programming.PENDING
+    assert f"unix://{tmp_path}/none.sock cannot be read (" in status.text
+    assert "No such file" in status.text
 
 
 async def test_what_is_no_envoy_is_said():
@@ -178,10 +178,10 @@ async def test_an_envoy_that_never_answers_is_given_up(monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS_MAX", 0.05)
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     setting = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    passage = await observe(Proxies([place(setting, client())]), WANTED)
+    status = await observe(Proxies([place(setting, client())]), WANTED)
     server.close()
-    assert passage == Passage(
-        Proof.PENDING, None, f"programmed in 0 of 1 Envoys: {setting} cannot be read (no answer within 0.05 s)"
+    assert status == RouteStatus(
+        Programming.PENDING, None, f"programmed in 0 of 1 Envoys: {setting} cannot be read (no answer within 0.05 s)"
     )
 
 
@@ -211,7 +211,9 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
     told = [MemoryResponse(each) for each in (having("new"), stats(), having("new"), stats())]
     transport = ScriptedTransport(running, *told)
     found = place("pods://projectcontour/app=envoy,tier in (edge):9001", Client(transport))
-    assert await observe(Proxies([found]), WANTED) == Passage(Proof.PROGRAMMED, 0, "programmed in 2 of 2 Envoys")
+    assert await observe(Proxies([found]), WANTED) == RouteStatus(
+        Programming.PROGRAMMED, 0, "programmed in 2 of 2 Envoys"
+    )
     first, *others = [each.target for each in transport.requests]
     assert first.startswith("/api/v1/namespaces/projectcontour/pods?labelSelector=app%3Denvoy%2Ctier+in+%28edge%29")
     assert others == [
@@ -221,8 +223,8 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
 
 async def test_without_any_pod_that_runs_nothing_is_proven():
     found = place("pods://projectcontour/app=envoy:9001", client(pods(a="waiting")))
-    assert await observe(Proxies([found]), WANTED) == Passage(
-        Proof.PENDING,
+    assert await observe(Proxies([found]), WANTED) == RouteStatus(
+        Programming.PENDING,
         None,
         "programmed in 0 of 1 Envoys: pods://projectcontour/app=envoy:9001 has no pod that runs",
     )
@@ -231,9 +233,9 @@ async def test_without_any_pod_that_runs_nothing_is_proven():
 async def test_pods_that_may_not_be_listed_or_read_are_said():
     forbidden = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}
     found = place("pods://projectcontour/app=envoy:9001", client(answer(forbidden, status=403)))
-    passage = await observe(Proxies([found]), WANTED)
-    assert passage.proof is Proof.PENDING
-    assert "pods://projectcontour/app=envoy:9001 cannot be listed (" in passage.text
+    status = await observe(Proxies([found]), WANTED)
+    assert status.programming is Programming.PENDING
+    assert "pods://projectcontour/app=envoy:9001 cannot be listed (" in status.text
     found = place("pods://x/y:1", client(pods(a="running"), answer(forbidden, status=403)))
     assert "pod/a -n x cannot be read (" in (await observe(Proxies([found]), WANTED)).text
 
@@ -260,8 +262,8 @@ async def test_a_real_api_server_leads_to_a_pod(cluster: Access, namespace_for_p
         cluster.request("PUT", f"{path}/envoy/status", pod)
         async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
             found = place(f"pods://{namespace_for_pods}/app=envoy:{port}", client)
-            assert await observe(Proxies([found]), WANTED) == Passage(
-                Proof.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
+            assert await observe(Proxies([found]), WANTED) == RouteStatus(
+                Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
             )
         cluster.request("DELETE", f"{path}/envoy", {"gracePeriodSeconds": 0})
 
@@ -291,7 +293,7 @@ def test_a_setting_that_names_no_envoy_says_how_it_is_done(setting):
 
 
 async def test_no_envoy_at_all_proves_nothing():
-    assert await observe(Proxies([]), WANTED) == Passage(Proof.PENDING, text="no Envoy was found")
+    assert await observe(Proxies([]), WANTED) == RouteStatus(Programming.PENDING, text="no Envoy was found")
 
 
 def test_whether_there_is_anything_to_ask():

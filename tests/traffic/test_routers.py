@@ -8,7 +8,7 @@ from controlplane import Access
 from pilotage.api.base import SecretRef
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import ApiError, Client, Json, load_config
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers import ROUTERS, find
 from pilotage.traffic.routers.base import Router
 from tests.teardown.staged import install, theirs
@@ -168,17 +168,17 @@ def valid(status: str, generation: int, **more: Any) -> Json:
 
 def test_an_httpproxy_is_accepted_at_its_generation_only():
     status = router("HTTPProxy").status
-    assert status({"metadata": {"generation": 1}}).proof is Proof.PENDING
-    assert status(valid("True", 2)).proof is Proof.PENDING
-    assert status(valid("False", 2)).proof is Proof.PENDING
-    assert status(valid("True", 3)).proof is Proof.ACCEPTED
+    assert status({"metadata": {"generation": 1}}).programming is Programming.PENDING
+    assert status(valid("True", 2)).programming is Programming.PENDING
+    assert status(valid("False", 2)).programming is Programming.PENDING
+    assert status(valid("True", 3)).programming is Programming.ACCEPTED
 
 
 def test_a_refusal_of_an_httpproxy_has_contours_words():
     errors = [{"type": "SpecError", "reason": "X", "message": "the port is wrong"}]
     obj = valid("False", 3, message="At least one error present", errors=errors)
-    assert router("HTTPProxy").status(obj) == Passage(
-        Proof.REJECTED, text="At least one error present; the port is wrong"
+    assert router("HTTPProxy").status(obj) == RouteStatus(
+        Programming.REJECTED, text="At least one error present; the port is wrong"
     )
     obj["status"]["description"] = "the port is wrong"
     assert router("HTTPProxy").status(obj).text == "the port is wrong"
@@ -198,26 +198,26 @@ def parents(*conditions: tuple[str, str, int], controller: str = "example.com/it
 @pytest.mark.parametrize(
     ("obj", "proof"),
     [
-        ({"metadata": {"generation": 3}}, Proof.PENDING),
-        (parents(("Accepted", "True", 2), ("ResolvedRefs", "True", 2)), Proof.PENDING),
-        (parents(("Accepted", "True", 3)), Proof.PENDING),
-        (parents(("Accepted", "True", 3), ("ResolvedRefs", "Unknown", 3)), Proof.PENDING),
-        (parents(("Accepted", "False", 2), ("ResolvedRefs", "True", 3)), Proof.PENDING),
-        (parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3)), Proof.ACCEPTED),
-        (parents(("Accepted", "True", 3), ("ResolvedRefs", "False", 3)), Proof.REJECTED),
-        (parents(("Accepted", "False", 3)), Proof.REJECTED),
+        ({"metadata": {"generation": 3}}, Programming.PENDING),
+        (parents(("Accepted", "True", 2), ("ResolvedRefs", "True", 2)), Programming.PENDING),
+        (parents(("Accepted", "True", 3)), Programming.PENDING),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "Unknown", 3)), Programming.PENDING),
+        (parents(("Accepted", "False", 2), ("ResolvedRefs", "True", 3)), Programming.PENDING),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3)), Programming.ACCEPTED),
+        (parents(("Accepted", "True", 3), ("ResolvedRefs", "False", 3)), Programming.REJECTED),
+        (parents(("Accepted", "False", 3)), Programming.REJECTED),
         (
             parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3), ("PartiallyInvalid", "True", 3)),
-            Proof.REJECTED,
+            Programming.REJECTED,
         ),
         (
             parents(("Accepted", "True", 3), ("ResolvedRefs", "True", 3), ("PartiallyInvalid", "True", 2)),
-            Proof.ACCEPTED,
+            Programming.ACCEPTED,
         ),
     ],
 )
 def test_an_httproute_is_accepted_when_all_is_at_its_generation(obj, proof):
-    assert router("HTTPRoute").status(obj).proof is proof
+    assert router("HTTPRoute").status(obj).programming is proof
 
 
 def test_every_controller_of_an_httproute_has_a_say():
@@ -225,9 +225,11 @@ def test_every_controller_of_an_httproute_has_a_say():
     bad = parents(("Accepted", "False", 3), controller="b.example.com/b")
     late = parents(("Accepted", "True", 2), controller="c.example.com/c")
     good["status"]["parents"] += late["status"]["parents"]
-    assert router("HTTPRoute").status(good) == Passage(Proof.PENDING, text="c.example.com/c has not taken it up yet")
+    assert router("HTTPRoute").status(good) == RouteStatus(
+        Programming.PENDING, text="c.example.com/c has not taken it up yet"
+    )
     good["status"]["parents"] += bad["status"]["parents"]
-    assert router("HTTPRoute").status(good) == Passage(Proof.REJECTED, text="b.example.com/b: Why: so")
+    assert router("HTTPRoute").status(good) == RouteStatus(Programming.REJECTED, text="b.example.com/b: Why: so")
 
 
 @pytest.mark.parametrize("kind", ROUTES)

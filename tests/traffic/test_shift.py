@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.traffic.contract import Backend, Expectation, Passage, Proof, combined
+from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
-from pilotage.traffic.shift import Done, ShiftStep, ShiftTimeouts, WriteBackends, expectation, next_step
+from pilotage.traffic.shift import Done, ShiftStep, ShiftTimeouts, WriteBackends, expected_route, next_step
 
-PROGRAMMED = Passage(Proof.PROGRAMMED, in_flight=0)
-ACCEPTED = Passage(Proof.ACCEPTED)
-PENDING = Passage(Proof.PENDING, text="1 of 2 Envoys has it")
+PROGRAMMED = RouteStatus(Programming.PROGRAMMED, in_flight=0)
+ACCEPTED = RouteStatus(Programming.ACCEPTED)
+PENDING = RouteStatus(Programming.PENDING, text="1 of 2 Envoys has it")
 LONG = 1000.0
 
 
@@ -37,8 +37,8 @@ class Shift:
     target: Backend
     steps: list[str] = field(default_factory=list)
 
-    def step(self, passage: Passage = PROGRAMMED, seconds: float = LONG, **options) -> ShiftStep:
-        step = next_step(self.says, self.target, passage, proven_seconds=seconds, **{"leaving": True, **options})
+    def step(self, status: RouteStatus = PROGRAMMED, seconds: float = LONG, **options) -> ShiftStep:
+        step = next_step(self.says, self.target, status, proven_seconds=seconds, **{"leaving": True, **options})
         if isinstance(step, WriteBackends):
             self.says = step.backends
         self.steps.append(written(step) if isinstance(step, WriteBackends) else type(step).__name__)
@@ -88,7 +88,9 @@ def test_nothing_moves_before_the_proxies_have_what_is_there():
 
 
 def test_a_refusal_is_said_in_the_routers_words():
-    refused = Passage(Proof.REJECTED, text='Spec.Routes unresolved service reference: service "chat/new" not found')
+    refused = RouteStatus(
+        Programming.REJECTED, text='Spec.Routes unresolved service reference: service "chat/new" not found'
+    )
     step = shift("old 100, new 0").step(refused)
     assert isinstance(step, TrafficWait)
     assert step.text == 'rejected: Spec.Routes unresolved service reference: service "chat/new" not found'
@@ -114,7 +116,7 @@ def test_a_wait_that_is_all_but_over_still_takes_a_moment(seconds):
 
 def test_requests_under_way_hold_the_old_one_until_they_end_or_the_time_is_up():
     moved = shift("old 0, new 100")
-    three = Passage(Proof.PROGRAMMED, in_flight=3)
+    three = RouteStatus(Programming.PROGRAMMED, in_flight=3)
     assert moved.step(three, 29.5) == TrafficWait("3 requests are still under way", 0.2)
     assert isinstance(moved.step(PROGRAMMED, 0.9), TrafficWait)  # one whose head has come may not be counted yet
     assert isinstance(next_step(moved.says, moved.target, three, leaving=True, proven_seconds=30.0), WriteBackends)
@@ -124,8 +126,8 @@ def test_requests_under_way_hold_the_old_one_until_they_end_or_the_time_is_up():
 
 def test_what_the_route_does_not_name_any_more_is_drained_all_the_same():
     moved = shift("new 100")
-    assert isinstance(moved.step(Passage(Proof.PROGRAMMED, in_flight=2), 3.0), TrafficWait)
-    assert moved.step(Passage(Proof.PROGRAMMED, in_flight=2), 3.0, leaving=False) == Done(verified=True)
+    assert isinstance(moved.step(RouteStatus(Programming.PROGRAMMED, in_flight=2), 3.0), TrafficWait)
+    assert moved.step(RouteStatus(Programming.PROGRAMMED, in_flight=2), 3.0, leaving=False) == Done(verified=True)
 
 
 def test_a_router_without_weights_switches_at_once_and_gives_time_after():
@@ -149,8 +151,10 @@ def test_another_port_of_the_target_is_another_backend():
 
 
 def test_the_proxies_are_asked_for_what_the_route_says_and_for_the_requests_of_all_but_the_target():
-    asked = expectation("chat", "a.example.com", "/", route("old 100, new 0"), Backend("new", 8080), others={"older"})
-    assert asked == Expectation(
+    asked = expected_route(
+        "chat", "a.example.com", "/", route("old 100, new 0"), Backend("new", 8080), others={"older"}
+    )
+    assert asked == ExpectedRoute(
         "chat",
         "a.example.com",
         "/",
@@ -159,20 +163,22 @@ def test_the_proxies_are_asked_for_what_the_route_says_and_for_the_requests_of_a
         reachable=frozenset({"new"}),
     )
     # Where the route does not name it, or it has no replicas, nobody need know an address of it.
-    assert not expectation("chat", "a", "/", route("old 100"), Backend("new", 8080)).reachable
-    assert not expectation("chat", "a", "/", route("new 100"), Backend("new", 8080), reachable=False).reachable
+    assert not expected_route("chat", "a", "/", route("old 100"), Backend("new", 8080)).reachable
+    assert not expected_route("chat", "a", "/", route("new 100"), Backend("new", 8080), reachable=False).reachable
 
 
 def test_proxies_do_not_prove_a_version_that_the_router_has_not_seen():
     assert combined(ACCEPTED, PROGRAMMED) == PROGRAMMED
     assert combined(ACCEPTED, None) == ACCEPTED
-    assert combined(Passage(Proof.PENDING, text="not yet"), PROGRAMMED) == Passage(Proof.PENDING, 0, "not yet")
-    assert combined(Passage(Proof.REJECTED, text="no"), PROGRAMMED).proof is Proof.REJECTED
+    assert combined(RouteStatus(Programming.PENDING, text="not yet"), PROGRAMMED) == RouteStatus(
+        Programming.PENDING, 0, "not yet"
+    )
+    assert combined(RouteStatus(Programming.REJECTED, text="no"), PROGRAMMED).programming is Programming.REJECTED
 
 
 SERVICES = ["a", "b", "c", "d"]
 backend = st.builds(Backend, st.sampled_from(SERVICES), st.sampled_from([8080, 9090]), st.integers(0, 120))
-passages = st.builds(Passage, st.sampled_from(Proof), st.none() | st.integers(0, 3), st.just("so"))
+passages = st.builds(RouteStatus, st.sampled_from(Programming), st.none() | st.integers(0, 3), st.just("so"))
 
 
 @st.composite
@@ -210,10 +216,10 @@ def test_any_story_ends_at_the_target_and_no_write_on_the_way_does_harm(story):
     assert step == Done(verified=True)
 
 
-def played(says, target, passage, seconds, missing):
+def played(says, target, status, seconds, missing):
     """One step on a route that obeys, and what must hold for it."""
     timeouts = ShiftTimeouts()
-    step = next_step(says, target, passage, leaving=True, proven_seconds=seconds, missing=missing, timeouts=timeouts)
+    step = next_step(says, target, status, leaving=True, proven_seconds=seconds, missing=missing, timeouts=timeouts)
     if not isinstance(step, WriteBackends):
         assert not isinstance(step, Done) or says == (target,)
         assert not isinstance(step, TrafficWait) or step.seconds > 0
@@ -223,8 +229,8 @@ def played(says, target, passage, seconds, missing):
         if each.service not in missing or each.key == target.key:
             before[each.key] = before.get(each.key, 0) + each.weight
     after = {each.key: each.weight for each in step.backends}
-    proven = passage.proof is Proof.PROGRAMMED or (
-        passage.proof is Proof.ACCEPTED and seconds >= timeouts.settle_seconds
+    proven = status.programming is Programming.PROGRAMMED or (
+        status.programming is Programming.ACCEPTED and seconds >= timeouts.settle_seconds
     )
     assert step.backends != says, "a write that changes nothing goes on for ever"
     assert any(after.values())
@@ -237,5 +243,5 @@ def played(says, target, passage, seconds, missing):
             assert not fresh or proven, "it got a weight before the proxies had it"
         if set(before) - set(after):
             assert proven
-            assert passage.in_flight in (None, 0) or seconds >= timeouts.drain_seconds
+            assert status.in_flight in (None, 0) or seconds >= timeouts.drain_seconds
     return step.backends

@@ -6,7 +6,7 @@ from pilotage.agent.pace import Pace
 from pilotage.agent.registration import Registrar
 from pilotage.agent.takedown import Takedown
 from pilotage.cli import main
-from pilotage.traffic.contract import Passage, Proof
+from pilotage.traffic.contract import Programming, RouteStatus
 from pilotage.traffic.routers import gateway
 
 
@@ -20,7 +20,7 @@ Pace.__init__.__defaults__ = tuple(
 CARELESS = (
     (Takedown, "_drain", nothing),
     (Registrar, "withdraw", nothing),
-    (type(gateway.ROUTER), "status", lambda *_: Passage(Proof.PROGRAMMED, 0, "believed")),
+    (type(gateway.ROUTER), "status", lambda *_: RouteStatus(Programming.PROGRAMMED, 0, "believed")),
 )
 for where, name, stand_in in CARELESS:
     setattr(where, name, stand_in)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, Foreign, merge_patch
 from pilotage.runtime.clock import monotonic
-from pilotage.traffic.contract import Proof
+from pilotage.traffic.contract import Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 from pilotage.traffic.routers.gateway import ROUTER
 
@@ -56,17 +56,17 @@ class LettingGo:
         route = await self._detached(entry)
         if route is None or route.get("status", "observedGeneration") is None:
             return None
-        passage = ROUTER.status(route.to_dict(), services)
-        if passage.proof is not Proof.PROGRAMMED:
+        status = ROUTER.status(route.to_dict(), services)
+        if status.programming is not Programming.PROGRAMMED:
             self._since.pop(entry.uid, None)
-            if passage.proof is Proof.REJECTED:
-                return Held(f"the gateway refuses to let go of it: {passage.text}", REJECTED_SECONDS, draining=False)
-            return Held(passage.text, PENDING_SECONDS, draining=False)
+            if status.programming is Programming.REJECTED:
+                return Held(f"the gateway refuses to let go of it: {status.text}", REJECTED_SECONDS, draining=False)
+            return Held(status.text, PENDING_SECONDS, draining=False)
         since = monotonic() - self._since.setdefault(entry.uid, monotonic())
-        wait = undrained(passage.in_flight, since, DrainLimits(drain_seconds))
+        wait = undrained(status.in_flight, since, DrainLimits(drain_seconds))
         if wait is not None:
             return Held(wait.countdown, min(wait.seconds, PENDING_SECONDS), draining=True)
-        if note := cut_short(passage.in_flight):
+        if note := cut_short(status.in_flight):
             self.notes.append(note)
         self.proven.add(entry.uid)
         return None

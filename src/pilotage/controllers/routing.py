@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.controllers.endpoint.apply_parts import EndpointProblem
 from pilotage.kube import Absent, ApiError, ObjectKey
 from pilotage.runtime.clock import monotonic
-from pilotage.serving.parts import Wanted, labels
+from pilotage.serving.drift import same
+from pilotage.serving.parts import DesiredObject, labels
 from pilotage.serving.resources import SERVICES
-from pilotage.serving.sameness import same
 from pilotage.traffic import routers
-from pilotage.traffic.contract import Backend, Passage, Proof, combined
+from pilotage.traffic.contract import Backend, Programming, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
-from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expectation, next_step
+from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expected_route, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.endpoint.apply_parts import PartApplier
-    from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Client, Json, Object
-    from pilotage.serving.parts import Subject
+    from pilotage.serving.parts import EndpointRef
+    from pilotage.traffic.contract import ProxyObserver
     from pilotage.traffic.routers.base import Router
 
 UNDECLARED = "field not declared in schema"
@@ -53,15 +53,15 @@ class Routing:
     that just waits longer, or asks once more.
     """
 
-    def __init__(self, client: Client, maker: PartApplier, caches: Caches, lookout: Lookout) -> None:
+    def __init__(self, client: Client, maker: PartApplier, caches: Caches, observer: ProxyObserver) -> None:
         self._client = client
         self._maker = maker
         self._caches = caches
-        self._lookout = lookout
-        self._since: dict[str, tuple[str, int, Proof, float]] = {}
+        self._observer = observer
+        self._since: dict[str, tuple[str, int, Programming, float]] = {}
         self._old_kinds: set[str] = set()
 
-    def part(self, subject: Subject, backends: Collection[Backend], models: Sequence[str] = ()) -> Wanted:
+    def part(self, subject: EndpointRef, backends: Collection[Backend], models: Sequence[str] = ()) -> DesiredObject:
         """The route object. EndpointProblem for a kind without a router; ValueError for weights it cannot have.
 
         `models`: what clients call the model.
@@ -72,16 +72,22 @@ class Routing:
         body = router.body(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
         if router.kind in self._old_kinds:
             body = router.plain(body)
-        return self._maker.sealed(subject, Wanted(router.resource, subject.name, body, None))
+        return self._maker.sealed(subject, DesiredObject(router.resource, subject.name, body, None))
 
-    def current(self, subject: Subject) -> Object | None:
+    def current(self, subject: EndpointRef) -> Object | None:
         """The route as it is, if there is one and it is this endpoint's."""
         router = _router(subject)
         assert router.resource is not None
         return self._caches.part(subject, router.resource, subject.name)
 
     async def move(
-        self, subject: Subject, target: Backend, running: Collection[str], models: Sequence[str] = (), *, ready: bool
+        self,
+        subject: EndpointRef,
+        target: Backend,
+        running: Collection[str],
+        models: Sequence[str] = (),
+        *,
+        ready: bool,
     ) -> Routed:
         """One step towards all requests going to `target`. `running`: Services of other revisions that are there.
 
@@ -94,12 +100,12 @@ class Routing:
         if self._is_another(subject, backends, models, found):
             found = await self._write(subject, backends, models)
             body = found.to_dict()
-        passage = await self._passage(router, subject, body, backends, target, running, ready=ready)
+        status = await self._status(router, subject, body, backends, target, running, ready=ready)
         step = next_step(
             backends,
             target,
-            passage,
-            proven_seconds=self._proven_seconds(found, passage),
+            status,
+            proven_seconds=self._proven_seconds(found, status),
             leaving=bool(set(running) - {target.service}),
             weighted=router.weighted,
             missing=await self._missing(subject, backends, target),
@@ -112,19 +118,19 @@ class Routing:
                 named = services | {each.service for each in wanted}
                 return Routed(False, False, "Moving", f"The route is moved: {_shares(wanted)}.", POLL_SECONDS, named)
             case TrafficWait(text=text, seconds=seconds):
-                reason = "Rejected" if passage.proof is Proof.REJECTED else "Waiting"
+                reason = "Rejected" if status.programming is Programming.REJECTED else "Waiting"
                 return Routed(False, False, reason, text, seconds, services)
             case Done(verified=verified):
-                return Routed(True, verified, "Done", passage.text, None, services, passage.conflict)
+                return Routed(True, verified, "Done", status.text, None, services, status.conflict)
 
-    def _is_another(self, subject: Subject, backends: list[Backend], models: Sequence[str], found: Object) -> bool:
+    def _is_another(self, subject: EndpointRef, backends: list[Backend], models: Sequence[str], found: Object) -> bool:
         """Whether it differs in more than its backends: the host was changed, or somebody has edited it."""
         try:
             return not same(self.part(subject, backends, models), found)
         except ValueError:
             return False  # nothing that we would write: the next step puts all of it right
 
-    async def _missing(self, subject: Subject, backends: list[Backend], target: Backend) -> set[str]:
+    async def _missing(self, subject: EndpointRef, backends: list[Backend], target: Backend) -> set[str]:
         """The Services that the route names and that are not there."""
         missing = set()
         for name in {each.service for each in backends} - {target.service}:
@@ -136,7 +142,7 @@ class Routing:
                     missing.add(name)
         return missing
 
-    async def _write(self, subject: Subject, backends: Collection[Backend], models: Sequence[str]) -> Object:
+    async def _write(self, subject: EndpointRef, backends: Collection[Backend], models: Sequence[str]) -> Object:
         """Make the route so, without what an old version of its kind does not know."""
         try:
             return await self._maker.make(subject, self.part(subject, backends, models))
@@ -146,38 +152,38 @@ class Routing:
         self._old_kinds.add(subject.spec.route.kind)
         return await self._maker.make(subject, self.part(subject, backends, models))
 
-    async def _passage(
+    async def _status(
         self,
         router: Router,
-        subject: Subject,
+        subject: EndpointRef,
         body: Json,
         backends: list[Backend],
         target: Backend,
         running: Collection[str],
         *,
         ready: bool,
-    ) -> Passage:
+    ) -> RouteStatus:
         route = subject.spec.route
-        expected = expectation(
+        expected = expected_route(
             subject.namespace, route.host or "", route.path, backends, target, others=running, reachable=ready
         )
         said = router.status(body, expected.counted)
-        return said if router.proves else combined(said, await self._lookout.observe(expected))
+        return said if router.proves else combined(said, await self._observer.observe(expected))
 
-    def _proven_seconds(self, found: Object, passage: Passage) -> float:
+    def _proven_seconds(self, found: Object, status: RouteStatus) -> float:
         """For how long this very state has been proven, or accepted."""
-        proven = passage.proof in (Proof.PROGRAMMED, Proof.ACCEPTED)
+        proven = status.programming in (Programming.PROGRAMMED, Programming.ACCEPTED)
         key = found.meta.uid
         if not proven:
             self._since.pop(key, None)
             return 0.0
         since = self._since.get(key)
-        if since is None or since[:3] != (found.meta.uid, found.meta.generation, passage.proof):
-            since = self._since[key] = (found.meta.uid, found.meta.generation, passage.proof, monotonic())
+        if since is None or since[:3] != (found.meta.uid, found.meta.generation, status.programming):
+            since = self._since[key] = (found.meta.uid, found.meta.generation, status.programming, monotonic())
         return monotonic() - since[3]
 
 
-def _router(subject: Subject) -> Router:
+def _router(subject: EndpointRef) -> Router:
     kind = subject.spec.route.kind
     router = routers.find(kind)
     if router is None or router.resource is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from pilotage.kube import Client, Json, Object
-    from pilotage.serving.parts import Wanted
+    from pilotage.serving.parts import DesiredObject
 
 _log = structlog.get_logger(__name__)
 
@@ -106,7 +106,7 @@ class Seals:
             )
         return key
 
-    def sealed(self, whose: Identity, wanted: Wanted) -> Wanted:
+    def sealed(self, whose: Identity, wanted: DesiredObject) -> DesiredObject:
         """The same part with its seal."""
         metadata: Json = wanted.body["metadata"]
         seal = self.seal(wanted.resource, ObjectKey(whose.namespace, wanted.name), whose.uid)

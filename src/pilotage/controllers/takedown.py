@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,8 +26,7 @@ from pilotage.teardown.engine.observations import Sights
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.prove import DEFINITIONS, Read, prove
 from pilotage.teardown.planning.ledger import Disposition
-from pilotage.traffic.contract import Expectation
-from pilotage.traffic.contract import Proof as RouteProof
+from pilotage.traffic.contract import ExpectedRoute, Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.decision import Action, Decision, Refusal, Sight
     from pilotage.teardown.engine.prove import Proof
     from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.traffic.contract import Passage
+    from pilotage.traffic.contract import ProxyObserver, RouteStatus
 
 ROUNDS_MAX = 20
 """A ledger has no more steps than phases, each with a hold and a release: who needs more is looked at again later."""
@@ -52,18 +51,11 @@ ONE_BY_ONE_MAX = 20
 """A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
 
 
-class Lookout(Protocol):
-    """Who can see what proxies do."""
-
-    async def observe(self, expectation: Expectation) -> Passage | None:
-        """Whether all proxies have what is expected, and what is under way. None: nobody can tell."""
-
-
 class Takedown:
     """See the module."""
 
     def __init__(
-        self, ledger: Ledger, client: Client, caches: Caches, lookout: Lookout, whose: Identity, *, pods: str
+        self, ledger: Ledger, client: Client, caches: Caches, observer: ProxyObserver, whose: Identity, *, pods: str
     ) -> None:
         """`pods`: the labels of all that runs for it; without labels nothing does."""
         self.ledger = ledger
@@ -76,7 +68,7 @@ class Takedown:
         self.notes: list[str] = []
         self._client = client
         self._caches = caches
-        self._lookout = lookout
+        self._observer = observer
         self._frame = Frame(ledger)
         self._sights = Sights()
         self._cached: set[str] = set()
@@ -84,7 +76,7 @@ class Takedown:
         self._refusals: dict[str, Refusal] = {}
         self._collected: dt.datetime | None = None
         self._detached_at: dt.datetime | None = None
-        self._passage: Passage | None = None
+        self._route_status: RouteStatus | None = None
         self._letting_go = LettingGo(client, caches)
         self._drained = False
         self._whose = whose
@@ -288,33 +280,33 @@ class Takedown:
     @property
     def _let_go(self) -> bool:
         """Whether the proxies were seen without the routes."""
-        return self._passage is not None and self._passage.proof is RouteProof.PROGRAMMED
+        return self._route_status is not None and self._route_status.programming is Programming.PROGRAMMED
 
-    async def _ask_proxies(self) -> Passage | None:
+    async def _ask_proxies(self) -> RouteStatus | None:
         services = {entry.name for entry in self.ledger.going if entry.resource.kind == "Service"}
         if services:
-            nothing = Expectation(self._routes[0].namespace, "", "", (), frozenset(services))
-            self._passage = await self._lookout.observe(nothing)
-        return self._passage
+            nothing = ExpectedRoute(self._routes[0].namespace, "", "", (), frozenset(services))
+            self._route_status = await self._observer.observe(nothing)
+        return self._route_status
 
     async def _settled(self) -> tuple[bool | None, str]:
         """Whether proxies have let go of what goes, and nothing is under way to it. None: nobody can tell."""
         if self._drained:
             return True, ""
-        passage = await self._ask_proxies()
-        if passage is None:
+        status = await self._ask_proxies()
+        if status is None:
             return None, ""
-        if passage.proof is not RouteProof.PROGRAMMED:
+        if status.programming is not Programming.PROGRAMMED:
             self._detached_at = None
-            return False, passage.text
+            return False, status.text
         now = self.clock.now()
         self._detached_at = self._detached_at or now
         since = (now - self._detached_at).total_seconds()
-        wait = undrained(passage.in_flight, since, DrainLimits(self.ledger.policy.drain_seconds))
+        wait = undrained(status.in_flight, since, DrainLimits(self.ledger.policy.drain_seconds))
         self._drained = wait is None
         if wait is not None:
             return False, wait.countdown
-        if note := cut_short(passage.in_flight):
+        if note := cut_short(status.in_flight):
             self.notes.append(note)
         return True, ""
 

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from pilotage.controllers.caches import Caches, Seen
     from pilotage.controllers.proof import Known
-    from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Json, Object, ObjectKey
     from pilotage.runtime import Context, Reconcile
     from pilotage.runtime.store import Store
     from pilotage.teardown.engine.decision import Decision, Wait
+    from pilotage.traffic.contract import ProxyObserver
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class Surroundings(NamedTuple):
     """The inputs of the controller."""
 
     caches: Caches
-    lookout: Lookout
+    observer: ProxyObserver
     endpoints: Store
     namespace: str
     """The operator's own: records there may be about any namespace."""
@@ -85,7 +85,7 @@ class TeardownController:
         self._store = context.store
         self._events = context.events
         self._caches = caches
-        self._lookout = around.lookout
+        self._observer = around.observer
         self._endpoints = around.endpoints
         self._home = around.namespace
         self._server = around.server
@@ -135,7 +135,7 @@ class TeardownController:
                     await self._refuse(record, cause)
                     return Result(requeue_after=REFUSED_SECONDS)
             pods = selector_of(teardown.spec, ledger)
-            takedown = Takedown(ledger, self._client, self._caches, self._lookout, whose, pods=pods)
+            takedown = Takedown(ledger, self._client, self._caches, self._observer, whose, pods=pods)
             self._running[record.meta.uid] = takedown
         record = await self._grow(record, teardown, whose, takedown, [])
         decision = await takedown.advance()

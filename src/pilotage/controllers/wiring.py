@@ -21,10 +21,9 @@ from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Object, ObjectKey
     from pilotage.runtime import Manager
-    from pilotage.traffic.contract import Expectation, Passage
+    from pilotage.traffic.contract import ExpectedRoute, ProxyObserver, RouteStatus
 
 WORKERS = 8
 """So many endpoints are worked on at a time: most of it is waiting for the API server."""
@@ -33,7 +32,7 @@ WORKERS = 8
 class Options(NamedTuple):
     """What the controllers of endpoints have to be told."""
 
-    lookout: Lookout
+    observer: ProxyObserver
     namespace: str = "pilotage-system"
     """The operator's own."""
     server: str = ""
@@ -53,8 +52,8 @@ class Options(NamedTuple):
 class NobodyLooks:
     """No proxy can be asked."""
 
-    async def observe(self, _expectation: Expectation) -> Passage | None:
-        """See `Lookout`."""
+    async def observe(self, _expected: ExpectedRoute) -> RouteStatus | None:
+        """See `ProxyObserver`."""
         return None
 
 
@@ -81,7 +80,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
 
     around = endpoint.Surroundings(
         caches,
-        options.lookout,
+        options.observer,
         models.store,
         teardowns.store,
         options.namespace,
@@ -106,7 +105,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         "teardown",
         teardowns,
         teardown.teardowns(
-            teardown.Surroundings(caches, options.lookout, endpoints.store, options.namespace, options.server)
+            teardown.Surroundings(caches, options.observer, endpoints.store, options.namespace, options.server)
         ),
         workers=WORKERS,
         watches=[(each, partial(teardown_targets.keys_for_part, teardowns.store)) for each in caches],

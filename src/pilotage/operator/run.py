@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client
     from pilotage.models.blocking import Blocking
     from pilotage.operator.settings import Settings
-    from pilotage.traffic.contract import Expectation, Passage
+    from pilotage.traffic.contract import ExpectedRoute, RouteStatus
 
 _log = structlog.get_logger(__name__)
 
@@ -38,14 +38,14 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 class Envoys:
-    """A `Lookout` that asks the Envoys of the settings."""
+    """Reads the Envoys of the settings."""
 
     def __init__(self, proxies: Proxies) -> None:
         self._proxies = proxies
 
-    async def observe(self, expectation: Expectation) -> Passage | None:
-        """See `Lookout`."""
-        return await observe(self._proxies, expectation)
+    async def observe(self, expected: ExpectedRoute) -> RouteStatus | None:
+        """See `ProxyObserver`."""
+        return await observe(self._proxies, expected)
 
 
 async def add_controllers(
@@ -59,9 +59,9 @@ async def add_controllers(
     """Everything that the operator runs. What has to be put in order after the manager goes onto the stack."""
     proxies = Proxies([place(each, manager.client) for each in settings.envoy_admins])
     around.push_async_callback(proxies.close)
-    lookout = Envoys(proxies) if proxies else NobodyLooks()
+    observer = Envoys(proxies) if proxies else NobodyLooks()
     options = Options(
-        lookout,
+        observer,
         settings.namespace,
         server,
         settings.fetch_image,

@@ -12,53 +12,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.serving.parts import Capabilities, Readiness, ResolvedModel, Subject, Wanted, labels, revision_name
+from pilotage.serving.drift import apply_body, same, unchangeable
+from pilotage.serving.parts import (
+    Capabilities,
+    DesiredObject,
+    EndpointRef,
+    Readiness,
+    ResolvedModel,
+    labels,
+    revision_name,
+)
 from pilotage.serving.placements import PLACEMENTS, Backend, Find, Placement
 from pilotage.serving.pods import explained
 from pilotage.serving.problems import problems
 from pilotage.serving.revision import fingerprint, replicas_of
-from pilotage.serving.sameness import apply_body, same, unchangeable
 from pilotage.serving.weights import cache_name
 
 if TYPE_CHECKING:
     from pilotage.kube import Resource
 
 
-def placement_of(subject: Subject) -> Placement:
+def placement_of(endpoint: EndpointRef) -> Placement:
     """Where an endpoint runs."""
-    return PLACEMENTS[subject.spec.placement.kind]
+    return PLACEMENTS[endpoint.spec.placement.kind]
 
 
-def wanted_parts(subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+def wanted_parts(
+    endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
+) -> list[DesiredObject]:
     """All objects of a revision, and those of all revisions, in the order in which they are made."""
-    return placement_of(subject).wanted(subject, revision, model, capabilities)
+    return placement_of(endpoint).wanted(endpoint, revision, model, capabilities)
 
 
-def readiness(subject: Subject, revision: int, find: Find) -> Readiness:
+def readiness(endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
     """What the observed parts of a revision say."""
-    return placement_of(subject).readiness(subject, revision, find)
+    return placement_of(endpoint).readiness(endpoint, revision, find)
 
 
-def backend(subject: Subject, revision: int) -> Backend:
+def backend(endpoint: EndpointRef, revision: int) -> Backend:
     """The Service of a revision, and its port."""
-    return placement_of(subject).backend(subject, revision)
+    return placement_of(endpoint).backend(endpoint, revision)
 
 
-def observed(subject: Subject) -> tuple[Resource, ...]:
+def observed(endpoint: EndpointRef) -> tuple[Resource, ...]:
     """The kinds that `readiness` looks at."""
-    return placement_of(subject).observed
+    return placement_of(endpoint).observed
 
 
 __all__ = [
     "PLACEMENTS",
     "Backend",
     "Capabilities",
+    "DesiredObject",
+    "EndpointRef",
     "Find",
     "Placement",
     "Readiness",
     "ResolvedModel",
-    "Subject",
-    "Wanted",
     "apply_body",
     "backend",
     "cache_name",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.serving.parts import Wanted, labels
+from pilotage.serving.parts import DesiredObject, labels
 from pilotage.serving.resources import CLAIMS
 from pilotage.serving.weights import cache_name, scheme_of
 
 if TYPE_CHECKING:
     from pilotage.kube import Resource
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import ResolvedModel, Subject
+    from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 TEMPLATE = "pilotage.dev/template"
 """An annotation: the digest of the pod as it was made, which `sameness` looks at."""
@@ -24,18 +24,18 @@ SCALED_BY = "pilotage.dev/scaled-by"
 
 def manifest(
     resource: Resource,
-    subject: Subject,
+    endpoint: EndpointRef,
     name: str,
     revision: int | None,
     spec: Json,
     annotations: dict[str, str] | None = None,
-) -> Wanted:
+) -> DesiredObject:
     """An object of the endpoint, with its labels."""
-    metadata: Json = {"name": name, "labels": labels(subject, revision)}
+    metadata: Json = {"name": name, "labels": labels(endpoint, revision)}
     if annotations:
         metadata["annotations"] = annotations
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
-    return Wanted(resource, name, body, revision)
+    return DesiredObject(resource, name, body, revision)
 
 
 def digest(value: object) -> str:
@@ -43,12 +43,12 @@ def digest(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
 
 
-def claims(subject: Subject, model: ResolvedModel) -> list[Wanted]:
+def claims(endpoint: EndpointRef, model: ResolvedModel) -> list[DesiredObject]:
     """The claim for the weights, where there is to be one and the source leaves anything to be kept."""
-    cache = subject.spec.cache
+    cache = endpoint.spec.cache
     if cache is None or scheme_of(model.source) in ("pvc", "file"):
         return []
     spec: Json = {"accessModes": [cache.access_mode], "resources": {"requests": {"storage": cache.size}}}
     if cache.storage_class_name is not None:
         spec["storageClassName"] = cache.storage_class_name
-    return [manifest(CLAIMS, subject, cache_name(subject), None, spec)]
+    return [manifest(CLAIMS, endpoint, cache_name(endpoint), None, spec)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pilotage.kube.wire import Json
 
 
-class Subject(NamedTuple):
+class EndpointRef(NamedTuple):
     """The endpoint that something is made for."""
 
     namespace: str
@@ -53,7 +53,7 @@ class Capabilities(NamedTuple):
     """Folders of nodes that pods may read weights from, where file:// sources lie; empty: none."""
 
 
-class Wanted(NamedTuple):
+class DesiredObject(NamedTuple):
     """One object as it should be: the whole manifest, with labels, without a namespace."""
 
     resource: Resource
@@ -77,12 +77,12 @@ class Readiness(NamedTuple):
     """It will not become available by waiting: its image cannot be pulled, its quota is exceeded."""
 
 
-def labels(subject: Subject, revision: int | None = None) -> dict[str, str]:
+def labels(endpoint: EndpointRef, revision: int | None = None) -> dict[str, str]:
     """What every part carries."""
     found = {
         LABEL_MANAGED_BY: MANAGED_BY,
-        LABEL_ENDPOINT: subject.name[:63].rstrip("-."),
-        LABEL_ENDPOINT_UID: subject.uid,
+        LABEL_ENDPOINT: endpoint.name[:63].rstrip("-."),
+        LABEL_ENDPOINT_UID: endpoint.uid,
     }
     if revision is not None:
         found[LABEL_REVISION] = str(revision)

@@ -11,7 +11,7 @@ from pilotage.serving.weights import weights_of
 
 if TYPE_CHECKING:
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
+    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 PORT_NAME = "http"
 _PROBE_PERIOD_SECONDS = 5
@@ -30,11 +30,13 @@ class Pod(NamedTuple):
     grace_seconds: int
 
 
-def pod_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities, container_name: str = "server") -> Pod:
+def pod_of(
+    endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities, container_name: str = "server"
+) -> Pod:
     """The pod that serves a model for an endpoint."""
-    spec = subject.spec
-    weights = weights_of(subject, model, capabilities)
-    port = port_of(subject)
+    spec = endpoint.spec
+    weights = weights_of(endpoint, model, capabilities)
+    port = port_of(endpoint)
     server = RUNTIMES[spec.runtime.name].server(Job(spec, model.name, weights, port))
     volumes = list(weights.volumes)
     mounts = list(weights.mounts)
@@ -42,7 +44,7 @@ def pod_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities, c
         volumes.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}})
         mounts.append({"name": _SHARED_MEMORY, "mountPath": "/dev/shm"})  # noqa: S108 - of the container
     body: Json = {
-        "containers": [_container(container_name, subject, server, port, mounts, weights.env)],
+        "containers": [_container(container_name, endpoint, server, port, mounts, weights.env)],
         "volumes": volumes,
         "terminationGracePeriodSeconds": server.stop.grace_seconds,
         # A server has no business with the API, and variables named after Services change what some of them do.
@@ -54,26 +56,31 @@ def pod_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities, c
         "initContainers": weights.init_containers,
         "nodeSelector": spec.node_selector,
         "tolerations": [each.written() for each in spec.tolerations],
-        "affinity": _affinity(subject),
+        "affinity": _affinity(endpoint),
     }
     body |= {name: value for name, value in optional.items() if value}
     start = server.start_seconds + (_FETCH_SECONDS if weights.fetched else 0)
     return Pod(body, _annotations(server, port), start, server.stop.grace_seconds)
 
 
-def port_of(subject: Subject) -> int:
+def port_of(endpoint: EndpointRef) -> int:
     """The port of the server in its pod."""
-    return subject.spec.runtime.port or RUNTIMES[subject.spec.runtime.name].port
+    return endpoint.spec.runtime.port or RUNTIMES[endpoint.spec.runtime.name].port
 
 
-def _container(name: str, subject: Subject, server: Server, port: int, mounts: list[Json], env: list[Json]) -> Json:
-    own = subject.spec.runtime.env
+def _container(
+    name: str, endpoint: EndpointRef, server: Server, port: int, mounts: list[Json], env: list[Json]
+) -> Json:
+    own = endpoint.spec.runtime.env
     given = {each.name for each in own}
     variables = [each for each in (*server.env, *env) if each["name"] not in given]
     variables += [{"name": each.name, "value": each.value} for each in own]
     resources = {
         name: {key: str(value) for key, value in amounts.items()}
-        for name, amounts in (("limits", subject.spec.resources.limits), ("requests", subject.spec.resources.requests))
+        for name, amounts in (
+            ("limits", endpoint.spec.resources.limits),
+            ("requests", endpoint.spec.resources.requests),
+        )
         if amounts
     }
     optional = {"command": server.command, "args": server.args, "env": variables, "resources": resources}
@@ -116,16 +123,16 @@ def _annotations(server: Server, port: int) -> dict[str, str]:
     }
 
 
-def _affinity(subject: Subject) -> Json:
+def _affinity(endpoint: EndpointRef) -> Json:
     """A claim that one node can have: all pods of the endpoint go to that node, also those of the next revision.
 
     The scheduler would not see to it, and a pod on another node would wait for the volume for ever.
     """
-    cache = subject.spec.cache
+    cache = endpoint.spec.cache
     if cache is None or cache.access_mode != "ReadWriteOnce":
         return {}
     term = {
-        "labelSelector": {"matchLabels": {LABEL_ENDPOINT_UID: subject.uid}},
+        "labelSelector": {"matchLabels": {LABEL_ENDPOINT_UID: endpoint.uid}},
         "topologyKey": "kubernetes.io/hostname",
     }
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -14,22 +14,22 @@ from pilotage.serving.weights import host_path, is_below, is_fetched, is_reposit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
+    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 _OURS = ("--host", "--hostname", "--port")
 
 
-def problems(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> list[str]:
+def problems(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> list[str]:
     """Why this cannot be served, in sentences for people; empty if it can."""
-    placement = PLACEMENTS[subject.spec.placement.kind]
-    found = [*_of_runtime(subject, model), *placement.problems(subject, model, capabilities)]
+    placement = PLACEMENTS[endpoint.spec.placement.kind]
+    found = [*_of_runtime(endpoint, model), *placement.problems(endpoint, model, capabilities)]
     if placement.kind != "Host":
-        found += [*_of_pods(subject), *_of_weights(model, capabilities), *_of_scaling(subject, capabilities)]
-    return [*found, *_of_resources(subject)]
+        found += [*_of_pods(endpoint), *_of_weights(model, capabilities), *_of_scaling(endpoint, capabilities)]
+    return [*found, *_of_resources(endpoint)]
 
 
-def _of_runtime(subject: Subject, model: ResolvedModel) -> Iterator[str]:
-    given = subject.spec.runtime
+def _of_runtime(endpoint: EndpointRef, model: ResolvedModel) -> Iterator[str]:
+    given = endpoint.spec.runtime
     runtime = RUNTIMES[given.name]
     if given.name != "custom" and (taken := sorted({each.partition("=")[0] for each in given.args} & set(_OURS))):
         yield f"runtime.args has {', '.join(taken)}, which Pilotage sets itself. Use runtime.port for another port."
@@ -40,8 +40,8 @@ def _of_runtime(subject: Subject, model: ResolvedModel) -> Iterator[str]:
             yield f"sha256 is that of a file, and {model.source} is a whole repository. Take sha256 out."
 
 
-def _of_pods(subject: Subject) -> Iterator[str]:
-    if subject.spec.runtime.name == "custom" and not subject.spec.runtime.image:
+def _of_pods(endpoint: EndpointRef) -> Iterator[str]:
+    if endpoint.spec.runtime.name == "custom" and not endpoint.spec.runtime.image:
         yield "A custom runtime in pods needs an image: set runtime.image. A command alone is for placement Host."
 
 
@@ -61,20 +61,20 @@ def _of_weights(model: ResolvedModel, capabilities: Capabilities) -> Iterator[st
         yield f"A pod has to fetch {model.source} first, and the operator's settings name no fetch image to do it with."
 
 
-def _of_scaling(subject: Subject, capabilities: Capabilities) -> Iterator[str]:
-    autoscaling = subject.spec.autoscaling
+def _of_scaling(endpoint: EndpointRef, capabilities: Capabilities) -> Iterator[str]:
+    autoscaling = endpoint.spec.autoscaling
     if autoscaling is None:
         return
     if autoscaling.min < 1:
         yield "autoscaling.min is 0: nobody would see a request that could bring the first replica back. Use 1 or more."
-    by_cpu = subject.spec.placement.kind == "KServe" or scaler_of(subject.spec, capabilities) is AUTOSCALERS
-    resources = subject.spec.resources
+    by_cpu = endpoint.spec.placement.kind == "KServe" or scaler_of(endpoint.spec, capabilities) is AUTOSCALERS
+    resources = endpoint.spec.resources
     if by_cpu and not ({"cpu"} & {*resources.requests, *resources.limits}):
         yield "It scales by CPU, as a share of what it asks for: set resources.requests.cpu."
 
 
-def _of_resources(subject: Subject) -> Iterator[str]:
-    resources = subject.spec.resources
+def _of_resources(endpoint: EndpointRef) -> Iterator[str]:
+    resources = endpoint.spec.resources
     for name, value in resources.requests.items():
         limit = resources.limits.get(name)
         asked, most = amount(value), None if limit is None else amount(limit)

@@ -20,7 +20,7 @@ from pilotage.teardown.planning.policy import CACHE_SUFFIX
 
 if TYPE_CHECKING:
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject
+    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 FOLDER = "/weights"
 _CREDENTIALS = "/var/run/pilotage/credentials"
@@ -50,9 +50,9 @@ class Weights(NamedTuple):
         return bool(self.init_containers)
 
 
-def cache_name(subject: Subject) -> str:
+def cache_name(endpoint: EndpointRef) -> str:
     """The name of the claim for the weights, of all revisions."""
-    return subject.name + CACHE_SUFFIX
+    return endpoint.name + CACHE_SUFFIX
 
 
 def scheme_of(source: str) -> str:
@@ -88,15 +88,15 @@ def is_fetched(source: str) -> bool:
     return scheme_of(source) not in ("pvc", "file") and not is_repository(source)
 
 
-def weights_of(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+def weights_of(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Weights:
     """What the pod of an endpoint needs for its weights. `problems` says beforehand whether that is possible."""
     if scheme_of(model.source) == "pvc":
         return _on_claim(model.source)
     if scheme_of(model.source) == "file":
         return _on_node(model.source)
     if is_repository(model.source):
-        return _from_hub(subject, model)
-    return _fetched(subject, model, capabilities)
+        return _from_hub(endpoint, model)
+    return _fetched(endpoint, model, capabilities)
 
 
 def literal(text: str) -> str:
@@ -121,23 +121,23 @@ def _on_node(source: str) -> Weights:
     return Weights(place, False, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
 
 
-def _from_hub(subject: Subject, model: ResolvedModel) -> Weights:
+def _from_hub(endpoint: EndpointRef, model: ResolvedModel) -> Weights:
     repository, revision, _ = hub_repository(model.source)
     env: list[Json] = [{"name": "HF_HOME", "value": f"{FOLDER}/hub"}]
     for variable, key in _TOKENS.items() if model.secret else ():
         reference = {"name": model.secret, "key": key, "optional": True}
         env.append({"name": variable, "valueFrom": {"secretKeyRef": reference}})
     mounts = [{"name": _VOLUME, "mountPath": FOLDER}]
-    return Weights(repository, True, revision, [_cache(subject)], mounts, [], env)
+    return Weights(repository, True, revision, [_cache(endpoint)], mounts, [], env)
 
 
-def _fetched(subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Weights:
     # By source: on a claim that revisions share, another one must not take this one's place.
     digest = hashlib.sha256(f"{model.source}\n{model.sha256}".encode()).hexdigest()[:16]
     last = unquote(model.source.partition("?")[0].rstrip("/")).rpartition("/")[2]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", last).lstrip(".")[-120:] or "model"
     place = f"{FOLDER}/models/{digest}/{name}"
-    volumes: list[Json] = [_cache(subject)]
+    volumes: list[Json] = [_cache(endpoint)]
     mounts: list[Json] = [{"name": _VOLUME, "mountPath": FOLDER}]
     args = ["fetch", literal(model.source), "--to", place]
     if model.sha256:
@@ -152,7 +152,7 @@ def _fetched(subject: Subject, model: ResolvedModel, capabilities: Capabilities)
         "command": ["pilotage"],
         "args": args,
         "env": [{"name": name, "value": value} for name, value in capabilities.fetch_env],
-        **_resources(subject),
+        **_resources(endpoint),
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -162,9 +162,9 @@ def _fetched(subject: Subject, model: ResolvedModel, capabilities: Capabilities)
     )
 
 
-def _resources(subject: Subject) -> Json:
+def _resources(endpoint: EndpointRef) -> Json:
     """As much as the server gets later, so that the pod needs no more; a quota may ask every container to say it."""
-    asked = (("limits", subject.spec.resources.limits), ("requests", subject.spec.resources.requests))
+    asked = (("limits", endpoint.spec.resources.limits), ("requests", endpoint.spec.resources.requests))
     found = {
         kind: {name: str(value) for name, value in amounts.items() if name in ("cpu", "memory")}
         for kind, amounts in asked
@@ -173,7 +173,7 @@ def _resources(subject: Subject) -> Json:
     return {"resources": resources} if resources else {}
 
 
-def _cache(subject: Subject) -> Json:
-    if subject.spec.cache is None:
+def _cache(endpoint: EndpointRef) -> Json:
+    if endpoint.spec.cache is None:
         return {"name": _VOLUME, "emptyDir": {}}
-    return {"name": _VOLUME, "persistentVolumeClaim": {"claimName": cache_name(subject)}}
+    return {"name": _VOLUME, "persistentVolumeClaim": {"claimName": cache_name(endpoint)}}

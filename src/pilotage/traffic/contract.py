@@ -1,16 +1,16 @@
-"""The values that routers, proxies and those who move traffic exchange. No I/O here."""
+"""The values that routers, proxies and the controllers that move traffic exchange. No I/O here."""
 
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 WHOLE = 100
-"""The weight of the one that gets everything. Weights of a route add up to it."""
+"""Weight of the backend that gets all requests. The weights of a route add up to it."""
 
 
 class Backend(NamedTuple):
-    """A Service that a route names, in the route's namespace, and its share of the requests: 0 to 100."""
+    """A Service in the namespace of its route, and its weight: 0 to 100."""
 
     service: str
     port: int
@@ -18,63 +18,70 @@ class Backend(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Which one it is, whatever its weight."""
+        """Identity of the backend, without its weight."""
         return self.service, self.port
 
     def __str__(self) -> str:
         return f"{self.service}:{self.port} {self.weight}"
 
 
-class Proof(enum.Enum):
-    """What is known about a route as it stands now. The order is that of confidence."""
+class Programming(enum.Enum):
+    """How far the current generation of a route has come, in the order of confidence."""
 
     PROGRAMMED = "programmed"
-    """Every proxy itself was read, and has it loaded."""
+    """Every proxy was read and has the route loaded."""
     ACCEPTED = "accepted"
-    """Its controller has computed it, or the kind of route cannot say. What proxies have is unverified."""
+    """The controller has accepted it, or routes of this kind have no status. The proxies are unverified."""
     PENDING = "pending"
-    """Not yet, or not known: a proxy that cannot be read has nothing proven."""
+    """Not yet, or unknown: a proxy that cannot be read proves nothing."""
     REJECTED = "rejected"
-    """Its controller refuses it, and says why. Waiting does not help, a change of something does."""
+    """The controller refuses it. Only a change of some object helps."""
 
 
-class Passage(NamedTuple):
-    """How far a route has come on its way into the proxies."""
+class RouteStatus(NamedTuple):
+    """State of a route in its controller and in the proxies."""
 
-    proof: Proof
+    programming: Programming
     in_flight: int | None = None
-    """Requests under way to the services that were asked for; None: nobody counts, or not all could be asked."""
+    """Requests in flight to the counted services; None: unknown, because no proxy or not every proxy could be read."""
     text: str = ""
-    """For people: who has it, who lacks it, or why it is refused, in the router's own words."""
+    """Message for people: which proxies have the route, which lack it, or why it is refused."""
     conflict: str = ""
-    """Names of it that lead elsewhere, in the router's own words."""
+    """Message about host names or models of the route that lead to another endpoint; empty: none."""
 
 
-class Expectation(NamedTuple):
-    """What proxies should have loaded for a host and a path.
+class ExpectedRoute(NamedTuple):
+    """Configuration that every proxy should have loaded for a host and a path.
 
-    Without `backends`: nothing that leads to one of `counted`; with none of these either, no route at all.
+    Without `backends`: no route to any of the `counted` services; without these too: no route at all.
     """
 
     namespace: str
     host: str
-    """As in the route; empty for a route that takes all hosts."""
+    """As in the route; empty: all hosts."""
     path: str
     backends: tuple[Backend, ...] = ()
     counted: frozenset[str] = frozenset()
-    """The services whose requests in flight are wanted."""
+    """Services whose requests in flight are counted."""
     reachable: frozenset[str] = frozenset()
-    """The services of which a proxy must know an address that it would send to. One without any answers 503."""
+    """Services that must have a healthy address in the proxy, which answers 503 for one without."""
 
 
-def combined(said: Passage, seen: Passage | None) -> Passage:
-    """What a router says about its route, and what the proxies show, where they can be asked (else None).
+class ProxyObserver(Protocol):
+    """Reads the proxies."""
 
-    The proxies decide, but for a route that its controller has not taken up as it stands now: what they show then may
-    be an earlier version that looks the same.
+    async def observe(self, expected: ExpectedRoute) -> RouteStatus | None:
+        """Whether all proxies have the expected route, and the requests in flight. None: no proxy can be read."""
+
+
+def combined(said: RouteStatus, seen: RouteStatus | None) -> RouteStatus:
+    """Status of a route from its own status (`said`) and from the proxies (`seen`; None: no proxy can be read).
+
+    The proxies decide, unless the controller has not accepted the current generation: they may then show an earlier
+    version that looks the same.
     """
     if seen is None:
         return said
-    if said.proof in (Proof.PENDING, Proof.REJECTED):
+    if said.programming in (Programming.PENDING, Programming.REJECTED):
         return said._replace(in_flight=seen.in_flight)
     return seen

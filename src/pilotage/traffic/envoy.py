@@ -19,7 +19,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pilotage.traffic.contract import Expectation
+    from pilotage.traffic.contract import ExpectedRoute
 
 DUMP = "/config_dump"
 STATS = (
@@ -94,7 +94,7 @@ def understood(dump: bytes, stats: bytes) -> Loaded:
     )
 
 
-def lacks(loaded: Loaded, wanted: Expectation) -> str:
+def lacks(loaded: Loaded, wanted: ExpectedRoute) -> str:
     """What is missing or too much, for people; empty where all is as it should be."""
     rules = [each for each in loaded.rules.get(wanted.host.lower() or "*", ()) if each.path == _plain(wanted.path)]
     where = f"{wanted.host or '*'}{wanted.path}"
@@ -118,12 +118,12 @@ def lacks(loaded: Loaded, wanted: Expectation) -> str:
     return ""
 
 
-def in_flight(loaded: Loaded, wanted: Expectation) -> int:
+def in_flight(loaded: Loaded, wanted: ExpectedRoute) -> int:
     """Requests to the services that are counted, under way or waiting for a connection."""
     return sum(loaded.active.get((wanted.namespace, each), 0) for each in wanted.counted)
 
 
-def _leftover(loaded: Loaded, rules: list[Rule], wanted: Expectation, where: str) -> str:
+def _leftover(loaded: Loaded, rules: list[Rule], wanted: ExpectedRoute, where: str) -> str:
     if not wanted.counted:
         return f"still has a route for {where}" if rules else ""
     goes = {(wanted.namespace, each) for each in wanted.counted}

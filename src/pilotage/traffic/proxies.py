@@ -22,7 +22,7 @@ from pilotage.kube import PODS, ApiError
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import encode_request
 from pilotage.kube.transport import TransportError
-from pilotage.traffic.contract import Expectation, Passage, Proof
+from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.envoy import DUMP, STATS, Loaded, NotUnderstood, in_flight, lacks, understood
 
 if TYPE_CHECKING:
@@ -113,14 +113,14 @@ class Proxies:
             ]
 
 
-async def observe(proxies: Proxies, wanted: Expectation) -> Passage:
+async def observe(proxies: Proxies, wanted: ExpectedRoute) -> RouteStatus:
     """What the Envoys prove: PROGRAMMED if each of them was read and has it, else PENDING.
 
     The text says who lacks what. Requests in flight are None unless every Envoy was read.
     """
     looks = await proxies.looks()
     if not looks:
-        return Passage(Proof.PENDING, text="no Envoy was found")
+        return RouteStatus(Programming.PENDING, text="no Envoy was found")
     counts = [in_flight(each.loaded, wanted) for each in looks if each.loaded is not None]
     flying = sum(counts) if len(counts) == len(looks) else None
     missing = [
@@ -128,8 +128,8 @@ async def observe(proxies: Proxies, wanted: Expectation) -> Passage:
     ]
     having = f"{len(looks) - len(missing)} of {len(looks)} Envoys"
     if missing:
-        return Passage(Proof.PENDING, flying, f"programmed in {having}: {'; '.join(missing[:3])}")
-    return Passage(Proof.PROGRAMMED, flying, f"programmed in {having}")
+        return RouteStatus(Programming.PENDING, flying, f"programmed in {having}: {'; '.join(missing[:3])}")
+    return RouteStatus(Programming.PROGRAMMED, flying, f"programmed in {having}")
 
 
 def place(setting: str, client: Client) -> Place:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pilotage.traffic.contract import WHOLE, Backend, Expectation, Passage, Proof
+from pilotage.traffic.contract import WHOLE, Backend, ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.drain import GRACE_SECONDS, SECONDS_MIN, DrainLimits, TrafficWait, undrained
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ ShiftStep: TypeAlias = WriteBackends | TrafficWait | Done
 def next_step(
     backends: Sequence[Backend],
     target: Backend,
-    passage: Passage,
+    status: RouteStatus,
     *,
     leaving: bool,
     proven_seconds: float = 0.0,
@@ -76,7 +76,7 @@ def next_step(
 ) -> ShiftStep:
     """What to do next so that `target` (whatever its weight) gets everything. It must be ready to serve.
 
-    `backends` is what the route says, empty where there is none; `passage` is about exactly that, and its `in_flight`
+    `backends` is what the route says, empty where there is none; `status` is about exactly that, and its `in_flight`
     about all services but the target; `proven_seconds` says for how long it has been PROGRAMMED, or ACCEPTED.
     `leaving`: something else still runs that may have requests, whether or not the route still names it.
     `weighted` is whether the router has weights; without them the switch is direct. `missing` are services that a
@@ -89,7 +89,7 @@ def next_step(
     entered = _entered(named, target)
     if len(named) < len(backends) or named != entered:
         return WriteBackends(entered)
-    wait = _unproven(passage, proven_seconds, timeouts)
+    wait = _unproven(status, proven_seconds, timeouts)
     if wait is not None:
         return wait
     given = tuple(each._replace(weight=WHOLE if each.key == target.key else 0) for each in named)
@@ -97,14 +97,14 @@ def next_step(
         return WriteBackends(given)
     if named != everything:
         # Where nobody counts, the time for requests to end is given once, at the end.
-        return _undrained(passage, proven_seconds, timeouts, uncounted_seconds=timeouts.grace_seconds) or WriteBackends(
+        return _undrained(status, proven_seconds, timeouts, uncounted_seconds=timeouts.grace_seconds) or WriteBackends(
             everything
         )
-    wait = _undrained(passage, proven_seconds, timeouts) if leaving else None
-    return wait or Done(passage.proof is Proof.PROGRAMMED)
+    wait = _undrained(status, proven_seconds, timeouts) if leaving else None
+    return wait or Done(status.programming is Programming.PROGRAMMED)
 
 
-def expectation(
+def expected_route(
     namespace: str,
     host: str | None,
     path: str,
@@ -113,7 +113,7 @@ def expectation(
     *,
     others: Collection[str] = (),
     reachable: bool = True,
-) -> Expectation:
+) -> ExpectedRoute:
     """What the proxies should have for a route that says `backends`: to be asked for `next_step`.
 
     `others` are services of other revisions that still run. `reachable`: the target has replicas, so that proxies must
@@ -121,7 +121,7 @@ def expectation(
     """
     counted = {each.service for each in backends} | set(others)
     named = target.key in {each.key for each in backends}
-    return Expectation(
+    return ExpectedRoute(
         namespace,
         host or "",
         path,
@@ -150,28 +150,28 @@ def _entered(named: tuple[Backend, ...], target: Backend) -> tuple[Backend, ...]
     return tuple(each._replace(weight=WHOLE if each.key == first else 0) for each in named)
 
 
-def _unproven(passage: Passage, proven_seconds: float, timeouts: ShiftTimeouts) -> TrafficWait | None:
+def _unproven(status: RouteStatus, proven_seconds: float, timeouts: ShiftTimeouts) -> TrafficWait | None:
     """What to wait for before the route as it stands is taken for programmed."""
-    match passage.proof:
-        case Proof.PROGRAMMED:
+    match status.programming:
+        case Programming.PROGRAMMED:
             return None
-        case Proof.ACCEPTED:
+        case Programming.ACCEPTED:
             left = timeouts.settle_seconds - proven_seconds
             text = "accepted; no proxy can be asked, so some time is given to it"
             return None if left <= 0 else TrafficWait(text, max(left, SECONDS_MIN))
-        case Proof.PENDING:
-            return TrafficWait(passage.text or "the proxies do not have it yet", POLL_SECONDS)
-        case Proof.REJECTED:
-            return TrafficWait(f"rejected: {passage.text}", REJECTED_SECONDS)
+        case Programming.PENDING:
+            return TrafficWait(status.text or "the proxies do not have it yet", POLL_SECONDS)
+        case Programming.REJECTED:
+            return TrafficWait(f"rejected: {status.text}", REJECTED_SECONDS)
 
 
 def _undrained(
-    passage: Passage, proven_seconds: float, timeouts: ShiftTimeouts, *, uncounted_seconds: float | None = None
+    status: RouteStatus, proven_seconds: float, timeouts: ShiftTimeouts, *, uncounted_seconds: float | None = None
 ) -> TrafficWait | None:
     """The wait until nothing is under way to all but the target, or has had its time."""
-    since = proven_seconds - (timeouts.settle_seconds if passage.proof is Proof.ACCEPTED else 0.0)
+    since = proven_seconds - (timeouts.settle_seconds if status.programming is Programming.ACCEPTED else 0.0)
     limits = DrainLimits(timeouts.drain_seconds, timeouts.grace_seconds, uncounted_seconds)
-    wait = undrained(passage.in_flight, since, limits)
-    if wait is None or passage.in_flight is None:
+    wait = undrained(status.in_flight, since, limits)
+    if wait is None or status.in_flight is None:
         return wait
     return wait._replace(seconds=min(wait.seconds, POLL_SECONDS))

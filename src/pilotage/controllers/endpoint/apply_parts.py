@@ -21,13 +21,13 @@ from pilotage.kube import (
     Terminating,
     merge_patch,
 )
+from pilotage.serving.drift import apply_body, same
 from pilotage.serving.resources import CLAIMS
-from pilotage.serving.sameness import apply_body, same
 
 if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches
     from pilotage.kube import Client, Json, Object
-    from pilotage.serving.parts import Subject, Wanted
+    from pilotage.serving.parts import DesiredObject, EndpointRef
 
 RECHECK_SECONDS = 300.0
 SOON_SECONDS = 2.0
@@ -53,11 +53,11 @@ class PartApplier:
         self._caches = caches
         self._seals = caches.seals
 
-    def sealed(self, subject: Subject, wanted: Wanted) -> Wanted:
+    def sealed(self, subject: EndpointRef, wanted: DesiredObject) -> DesiredObject:
         """A part as it is sent."""
         return self._seals.sealed(subject, wanted)
 
-    async def check(self, subject: Subject, wanted: Wanted) -> None:
+    async def check(self, subject: EndpointRef, wanted: DesiredObject) -> None:
         """Ask the server whether it would take a part that does not exist yet. EndpointProblem if not."""
         try:
             await self._client.create(wanted.resource, wanted.body, namespace=subject.namespace, dry_run=True)
@@ -66,7 +66,7 @@ class PartApplier:
         except ApiError as error:
             raise trouble(wanted, error) from error
 
-    async def make(self, subject: Subject, wanted: Wanted) -> Object:
+    async def make(self, subject: EndpointRef, wanted: DesiredObject) -> Object:
         """Create a part or bring it to what it should be; returns it. EndpointProblem if that is impossible now."""
         wanted = self.sealed(subject, wanted)
         found = self._caches.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
@@ -93,7 +93,7 @@ class PartApplier:
         except ApiError as error:
             raise trouble(wanted, error) from error
 
-    async def _ours(self, subject: Subject, wanted: Wanted) -> Object:
+    async def _ours(self, subject: EndpointRef, wanted: DesiredObject) -> Object:
         """The object that has the name, if it is this endpoint's or was kept for it. EndpointProblem if it is not."""
         found = await self._client.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
         if self._seals.is_part(subject, wanted.resource, found):
@@ -116,12 +116,12 @@ class PartApplier:
         )
 
 
-def name(wanted: Wanted) -> str:
+def name(wanted: DesiredObject) -> str:
     """As a person reads it."""
     return f"{wanted.resource.kind.lower()}/{wanted.name}"
 
 
-def trouble(wanted: Wanted, error: ApiError) -> ApiError | EndpointProblem:
+def trouble(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointProblem:
     """What an error means for the endpoint: one that time may mend is raised as it is."""
     if isinstance(error, Terminating):
         return EndpointProblem("NameTerminating", f"{name(wanted)}: {error.message}", again=SOON_SECONDS, waits=True)
@@ -137,7 +137,7 @@ def trouble(wanted: Wanted, error: ApiError) -> ApiError | EndpointProblem:
     return error
 
 
-def ledger_entry(wanted: Wanted, uid: str = "") -> Json:
+def ledger_entry(wanted: DesiredObject, uid: str = "") -> Json:
     """How a part stands in an endpoint's status."""
     entry: Json = {
         "apiVersion": wanted.resource.api_version,

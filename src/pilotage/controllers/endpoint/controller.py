@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pilotage.controllers.caches import Caches
-    from pilotage.controllers.takedown import Lookout
     from pilotage.kube import Json, Object
     from pilotage.runtime import Context, Reconcile, Result
     from pilotage.runtime.store import Store
     from pilotage.serving.parts import Capabilities
+    from pilotage.traffic.contract import ProxyObserver
 
 BY_MODEL = "model"
 ERROR_CHARS_MAX = 1000
@@ -54,7 +54,7 @@ class Surroundings(NamedTuple):
     """The inputs of the controller."""
 
     caches: Caches
-    lookout: Lookout
+    observer: ProxyObserver
     models: Store
     teardowns: Store
     namespace: str
@@ -115,7 +115,7 @@ class EndpointController:
             around.caches,
             around.models,
             maker,
-            Routing(context.client, maker, around.caches, around.lookout),
+            Routing(context.client, maker, around.caches, around.observer),
             TeardownRecords(
                 context.client,
                 context.events,

@@ -21,7 +21,7 @@ from pilotage.kube.wire import parse_time
 from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.serving import backend, fingerprint, problems, readiness, wanted_parts
-from pilotage.serving.parts import Subject
+from pilotage.serving.parts import EndpointRef
 from pilotage.serving.pods import explained
 from pilotage.serving.resources import SERVICES
 from pilotage.traffic.contract import Backend
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.store import Store
-    from pilotage.serving.parts import Capabilities, Readiness, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, Readiness
 
 _log = structlog.get_logger(__name__)
 
@@ -73,14 +73,14 @@ class Pass:
         self.spec = spec
         self.status = status
         made = uids_of(status.get("ledger", []))
-        self.subject = Subject(obj.meta.namespace, obj.meta.name, obj.meta.uid, spec, made)
+        self.subject = EndpointRef(obj.meta.namespace, obj.meta.name, obj.meta.uid, spec, made)
         self.capabilities = tools.capabilities()
         self.ledger: dict[tuple[str, str], Json] = {
             (each["kind"], each["name"]): each for each in status.get("ledger", [])
         }
         self.again: list[float] = []
         self._ready: dict[int, Readiness] = {}
-        self._wanted: dict[int, list[Wanted]] = {}
+        self._wanted: dict[int, list[DesiredObject]] = {}
         self._remember([PastRevision.read(each) for each in status.get("history", [])])
 
     async def run(self) -> Result | None:
@@ -137,7 +137,7 @@ class Pass:
         self.wanted = revisions.wanted(self.revisions)
         self.serving = revisions.serving(self.revisions)
 
-    def _parts_of(self, revision: Revision) -> list[Wanted]:
+    def _parts_of(self, revision: Revision) -> list[DesiredObject]:
         """All objects of a revision, as they should be."""
         if revision.number not in self._wanted:
             self._wanted[revision.number] = wanted_parts(
@@ -166,7 +166,7 @@ class Pass:
         await self._note([*parts, *self._route_by_name()], begins=True)
         return None
 
-    async def _note(self, parts: Iterable[Wanted], *, begins: bool = False) -> None:
+    async def _note(self, parts: Iterable[DesiredObject], *, begins: bool = False) -> None:
         """Write down what will be made, before it is."""
         new = {(part.resource.kind, part.name): ledger_entry(part) for part in parts}
         missing = {key: entry for key, entry in new.items() if key not in self.ledger}
@@ -263,7 +263,7 @@ class Pass:
             self._arrive(wanted)
         return routed
 
-    def _route_by_name(self) -> list[Wanted]:
+    def _route_by_name(self) -> list[DesiredObject]:
         """The route, whatever it points at; none where there is none, or nobody serves its kind."""
         if self.spec.route.kind == "None":
             return []

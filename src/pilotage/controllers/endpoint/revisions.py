@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec, PastRevision
 from pilotage.kube.wire import format_time
-from pilotage.serving.parts import ResolvedModel, Subject
+from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -26,13 +26,13 @@ class Revision(NamedTuple):
     """One revision, with what it was made from."""
 
     number: int
-    subject: Subject
+    subject: EndpointRef
     model: ResolvedModel
     fingerprint: str
     state: str
 
 
-def of_history(history: Sequence[PastRevision], subject: Subject) -> list[Revision]:
+def of_history(history: Sequence[PastRevision], subject: EndpointRef) -> list[Revision]:
     """The revisions that are remembered, oldest first; what changes in place is as the endpoint wants it now.
 
     Raises ValueError for a history that no operator has written, or one that allowed more.
@@ -40,7 +40,7 @@ def of_history(history: Sequence[PastRevision], subject: Subject) -> list[Revisi
     return [_revision(past, subject) for past in history]
 
 
-def _revision(past: PastRevision, subject: Subject) -> Revision:
+def _revision(past: PastRevision, subject: EndpointRef) -> Revision:
     now = {name: getattr(subject.spec, name) for name in IN_PLACE}
     pods = {name: value for name, value in past.spec.items() if name not in IN_PLACE}
     spec = EndpointSpec.read(pods).model_copy(update=now)
@@ -63,7 +63,7 @@ def serving(history: Sequence[Revision]) -> Revision | None:
 
 
 def begun(
-    history: list[PastRevision], subject: Subject, model: ResolvedModel, fingerprint: str, now: dt.datetime
+    history: list[PastRevision], subject: EndpointRef, model: ResolvedModel, fingerprint: str, now: dt.datetime
 ) -> list[PastRevision]:
     """The history with one more revision."""
     new = PastRevision(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube import Resource
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, Subject, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef
 
 
 def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None:
@@ -24,47 +24,49 @@ def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None
     return SCALED_OBJECTS if counted and capabilities.keda else AUTOSCALERS
 
 
-def scaler(subject: Subject, revision: int, capabilities: Capabilities, service_port: int) -> list[Wanted]:
+def scaler(endpoint: EndpointRef, revision: int, capabilities: Capabilities, service_port: int) -> list[DesiredObject]:
     """What scales the Deployment of a revision."""
-    kind = scaler_of(subject.spec, capabilities)
+    kind = scaler_of(endpoint.spec, capabilities)
     if kind is None:
         return []
     make = _by_requests if kind is SCALED_OBJECTS else _by_cpu
     return [
-        manifest(kind, subject, revision_name(subject.name, revision), revision, make(subject, revision, service_port))
+        manifest(
+            kind, endpoint, revision_name(endpoint.name, revision), revision, make(endpoint, revision, service_port)
+        )
     ]
 
 
-def _by_cpu(subject: Subject, revision: int, _: int) -> Json:
-    autoscaling = subject.spec.autoscaling
+def _by_cpu(endpoint: EndpointRef, revision: int, _: int) -> Json:
+    autoscaling = endpoint.spec.autoscaling
     assert autoscaling is not None
     target = {"type": "Utilization", "averageUtilization": autoscaling.target_cpu_percent}
     return {
-        "scaleTargetRef": _target(subject, revision),
+        "scaleTargetRef": _target(endpoint, revision),
         "minReplicas": autoscaling.min,
         "maxReplicas": autoscaling.max,
         "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
     }
 
 
-def _by_requests(subject: Subject, revision: int, service_port: int) -> Json:
+def _by_requests(endpoint: EndpointRef, revision: int, service_port: int) -> Json:
     """KEDA asks the Service, so one replica answers for all: its value is not divided by their number (``Value``)."""
-    autoscaling = subject.spec.autoscaling
+    autoscaling = endpoint.spec.autoscaling
     assert autoscaling is not None
-    host = f"{revision_name(subject.name, revision)}.{subject.namespace}.svc"
+    host = f"{revision_name(endpoint.name, revision)}.{endpoint.namespace}.svc"
     metadata = {
         "url": f"http://{host}:{service_port}/metrics",
         "format": "prometheus",
-        "valueLocation": RUNTIMES[subject.spec.runtime.name].in_flight,
+        "valueLocation": RUNTIMES[endpoint.spec.runtime.name].in_flight,
         "targetValue": str(autoscaling.target_concurrency),
     }
     return {
-        "scaleTargetRef": _target(subject, revision),
+        "scaleTargetRef": _target(endpoint, revision),
         "minReplicaCount": autoscaling.min,
         "maxReplicaCount": autoscaling.max,
         "triggers": [{"type": "metrics-api", "metricType": "Value", "metadata": metadata}],
     }
 
 
-def _target(subject: Subject, revision: int) -> Json:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": revision_name(subject.name, revision)}
+def _target(endpoint: EndpointRef, revision: int) -> Json:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": revision_name(endpoint.name, revision)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from pilotage.kube import Object, Resource
 
 if TYPE_CHECKING:
-    from pilotage.serving.parts import Capabilities, Readiness, ResolvedModel, Subject, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
 
 Find: TypeAlias = Callable[[Resource, str], Object | None]
 """The object of a kind and name in the endpoint's namespace, as it was last seen."""
@@ -28,14 +28,16 @@ class Placement(Protocol):
     observed: tuple[Resource, ...]
     """The kinds that `readiness` looks at."""
 
-    def wanted(self, subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+    def wanted(
+        self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
+    ) -> list[DesiredObject]:
         """All objects of a revision, and those of all revisions, in the order in which they are made."""
 
-    def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
+    def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """What the observed parts of a revision say."""
 
-    def backend(self, subject: Subject, revision: int) -> Backend:
+    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
         """The Service of a revision, and its port."""
 
-    def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:
+    def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:
         """Why an endpoint cannot be placed here; each a sentence or two for people."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Resource
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, Readiness, ResolvedModel, Subject, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
     from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
@@ -28,55 +28,59 @@ class _Deployment:
     kind = "Deployment"
     observed: tuple[Resource, ...] = (DEPLOYMENTS,)
 
-    def wanted(self, subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+    def wanted(
+        self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
+    ) -> list[DesiredObject]:
         """See `Placement`. What scales comes last: it needs something to scale."""
         return [
-            *claims(subject, model),
-            _service(subject, revision),
-            _deployment(subject, revision, model, capabilities),
-            *scaler(subject, revision, capabilities, SERVICE_PORT),
+            *claims(endpoint, model),
+            _service(endpoint, revision),
+            _deployment(endpoint, revision, model, capabilities),
+            *scaler(endpoint, revision, capabilities, SERVICE_PORT),
         ]
 
-    def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
+    def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """See `Placement`."""
-        return readiness_of(subject.spec, find(DEPLOYMENTS, revision_name(subject.name, revision)))
+        return readiness_of(endpoint.spec, find(DEPLOYMENTS, revision_name(endpoint.name, revision)))
 
-    def backend(self, subject: Subject, revision: int) -> Backend:
+    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
         """See `Placement`."""
-        return Backend(revision_name(subject.name, revision), SERVICE_PORT)
+        return Backend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
-    def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
         """See `Placement`. What holds for all placements in pods is in `problems`."""
         return iter(())
 
 
-def _service(subject: Subject, revision: int) -> Wanted:
+def _service(endpoint: EndpointRef, revision: int) -> DesiredObject:
     spec = {
-        "selector": labels(subject, revision),
+        "selector": labels(endpoint, revision),
         "ports": [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}],
     }
-    return manifest(SERVICES, subject, revision_name(subject.name, revision), revision, spec)
+    return manifest(SERVICES, endpoint, revision_name(endpoint.name, revision), revision, spec)
 
 
-def _deployment(subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> Wanted:
-    pod = pod_of(subject, model, capabilities)
-    metadata: Json = {"labels": labels(subject, revision)}
+def _deployment(
+    endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
+) -> DesiredObject:
+    pod = pod_of(endpoint, model, capabilities)
+    metadata: Json = {"labels": labels(endpoint, revision)}
     if pod.annotations:
         metadata["annotations"] = pod.annotations
     template = {"metadata": metadata, "spec": pod.spec}
     annotations = {TEMPLATE: digest(template)}
-    if (scaled_by := scaler_of(subject.spec, capabilities)) is not None:
+    if (scaled_by := scaler_of(endpoint.spec, capabilities)) is not None:
         annotations[SCALED_BY] = scaled_by.kind
     spec = {
-        "replicas": replicas_of(subject.spec),
-        "selector": {"matchLabels": labels(subject, revision)},
+        "replicas": replicas_of(endpoint.spec),
+        "selector": {"matchLabels": labels(endpoint, revision)},
         # Its pods are never changed in place. Should somebody do so: one more before one goes.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "progressDeadlineSeconds": pod.start_seconds + 60,
         "revisionHistoryLimit": 0,
         "template": template,
     }
-    return manifest(DEPLOYMENTS, subject, revision_name(subject.name, revision), revision, spec, annotations)
+    return manifest(DEPLOYMENTS, endpoint, revision_name(endpoint.name, revision), revision, spec, annotations)
 
 
 PLACEMENT = _Deployment()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Object, Resource
-    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
     from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
@@ -38,31 +38,31 @@ class _Host:
 
     def wanted(
         self,
-        subject: Subject,
+        endpoint: EndpointRef,
         revision: int,
         model: ResolvedModel,
         capabilities: Capabilities,  # noqa: ARG002
-    ) -> list[Wanted]:
+    ) -> list[DesiredObject]:
         """See `Placement`. The Service comes first: the agents add addresses to it."""
-        name = revision_name(subject.name, revision)
+        name = revision_name(endpoint.name, revision)
         ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
-        service = manifest(SERVICES, subject, name, revision, {"ports": ports})
-        names = [process_name(subject, revision, number) for number in range(replicas_of(subject.spec))]
-        return [service, *_processes(subject, revision, model, names)]
+        service = manifest(SERVICES, endpoint, name, revision, {"ports": ports})
+        names = [process_name(endpoint, revision, number) for number in range(replicas_of(endpoint.spec))]
+        return [service, *_processes(endpoint, revision, model, names)]
 
-    def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
+    def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """See `Placement`."""
-        desired = replicas_of(subject.spec)
-        names = [process_name(subject, revision, number) for number in range(desired)]
+        desired = replicas_of(endpoint.spec)
+        names = [process_name(endpoint, revision, number) for number in range(desired)]
         return _readiness([(name, find(PROCESSES, name)) for name in names])
 
-    def backend(self, subject: Subject, revision: int) -> Backend:
+    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
         """See `Placement`."""
-        return Backend(revision_name(subject.name, revision), SERVICE_PORT)
+        return Backend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
-    def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
         """See `Placement`."""
-        spec = subject.spec
+        spec = endpoint.spec
         if spec.autoscaling is not None:
             yield "Placement Host has a fixed number of replicas; take autoscaling out."
         if spec.cache is not None:
@@ -75,39 +75,39 @@ class _Host:
             yield f"{model.source} is on a claim in the cluster, which a Host cannot mount: use another source."
 
 
-def process_name(subject: Subject, revision: int, number: int) -> str:
+def process_name(endpoint: EndpointRef, revision: int, number: int) -> str:
     """Of one replica; the first is number 0."""
-    return f"{revision_name(subject.name, revision)}-{number}"
+    return f"{revision_name(endpoint.name, revision)}-{number}"
 
 
-def _processes(subject: Subject, revision: int, model: ResolvedModel, names: list[str]) -> Iterator[Wanted]:
+def _processes(endpoint: EndpointRef, revision: int, model: ResolvedModel, names: list[str]) -> Iterator[DesiredObject]:
     """A HostProcess of each name. They differ in nothing else, so all share one spec, which nobody may change."""
-    placement = subject.spec.placement
+    placement = endpoint.spec.placement
     spec = ProcessSpec(
         host_name=placement.host,
         host_selector=placement.host_selector,
-        endpoint=subject.name,
-        service=revision_name(subject.name, revision),
+        endpoint=endpoint.name,
+        service=revision_name(endpoint.name, revision),
         model=ServedModel(
             name=model.name, source=model.source, sha256=model.sha256 or None, secret=model.secret or None
         ),
-        runtime=subject.spec.runtime,
-        port=subject.spec.runtime.port,
-        memory_bytes=_memory(subject),
+        runtime=endpoint.spec.runtime,
+        port=endpoint.spec.runtime.port,
+        memory_bytes=_memory(endpoint),
         priority=placement.priority,
         protected=placement.protected,
-        drain_seconds=subject.spec.deletion.drain_seconds,
+        drain_seconds=endpoint.spec.deletion.drain_seconds,
     )
     written = spec.written()
     for name in names:
-        made = manifest(PROCESSES, subject, name, revision, written)
+        made = manifest(PROCESSES, endpoint, name, revision, written)
         made.body["metadata"]["finalizers"] = [PROCESS_FINALIZER]
         yield made
 
 
-def _memory(subject: Subject) -> int | None:
+def _memory(endpoint: EndpointRef) -> int | None:
     """What one server needs, where it is said."""
-    resources = subject.spec.resources
+    resources = endpoint.spec.resources
     given = resources.requests.get("memory", resources.limits.get("memory"))
     found = None if given is None else amount(given)
     return None if found is None else min(math.ceil(found), BYTES_MAX)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Object, Resource
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, ResolvedModel, Subject, Wanted
+    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
     from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
@@ -47,35 +47,37 @@ class _KServe:
     kind = "KServe"
     observed: tuple[Resource, ...] = (INFERENCE_SERVICES, DEPLOYMENTS)
 
-    def wanted(self, subject: Subject, revision: int, model: ResolvedModel, capabilities: Capabilities) -> list[Wanted]:
+    def wanted(
+        self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
+    ) -> list[DesiredObject]:
         """See `Placement`."""
-        pod = pod_of(subject, model, capabilities, _CONTAINER)
+        pod = pod_of(endpoint, model, capabilities, _CONTAINER)
         predictor: Json = dict(pod.spec)
         if pod.annotations:
             predictor["annotations"] = pod.annotations
         annotations = {
             "serving.kserve.io/deploymentMode": "RawDeployment",
-            "serving.kserve.io/autoscalerClass": "external" if subject.spec.autoscaling is None else "hpa",
+            "serving.kserve.io/autoscalerClass": "external" if endpoint.spec.autoscaling is None else "hpa",
             TEMPLATE: digest(predictor),
         }
-        name = revision_name(subject.name, revision)
-        spec = {"predictor": predictor | _scaling(subject)}
-        made = manifest(INFERENCE_SERVICES, subject, name, revision, spec, annotations)
+        name = revision_name(endpoint.name, revision)
+        spec = {"predictor": predictor | _scaling(endpoint)}
+        made = manifest(INFERENCE_SERVICES, endpoint, name, revision, spec, annotations)
         made.body["metadata"]["labels"][_VISIBILITY] = "cluster-local"
-        return [*claims(subject, model), made]
+        return [*claims(endpoint, model), made]
 
-    def readiness(self, subject: Subject, revision: int, find: Find) -> Readiness:
+    def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """See `Placement`."""
-        name = revision_name(subject.name, revision)
+        name = revision_name(endpoint.name, revision)
         service = find(INFERENCE_SERVICES, name)
         if service is None:
             return Readiness(
-                0, replicas_of(subject.spec), False, "NotCreated", f"InferenceService {name} is not there yet."
+                0, replicas_of(endpoint.spec), False, "NotCreated", f"InferenceService {name} is not there yet."
             )
         deployment = find(DEPLOYMENTS, f"{name}-predictor")
         if deployment is None:
-            return _not_deployed(subject, revision, service)
-        found = readiness_of(subject.spec, deployment, whole_deadline=False)
+            return _not_deployed(endpoint, revision, service)
+        found = readiness_of(endpoint.spec, deployment, whole_deadline=False)
         ready = condition(service, "Ready")
         if found.available and ready.get("status") != "True":
             said = ready.get("message") or "KServe has not said that it is ready"
@@ -84,22 +86,22 @@ class _KServe:
             )
         return found
 
-    def backend(self, subject: Subject, revision: int) -> Backend:
+    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
         """See `Placement`."""
-        return Backend(f"{revision_name(subject.name, revision)}-predictor", SERVICE_PORT)
+        return Backend(f"{revision_name(endpoint.name, revision)}-predictor", SERVICE_PORT)
 
-    def problems(self, subject: Subject, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
+    def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
         """See `Placement`."""
         if not capabilities.kserve:
             yield "This cluster has no KServe (no kind InferenceService). Install it, or use placement Deployment."
-        if len(subject.name) > NAME_MAX:
+        if len(endpoint.name) > NAME_MAX:
             yield f"With placement KServe a name has at most {NAME_MAX} characters: KServe makes longer ones of it."
 
 
-def _scaling(subject: Subject) -> Json:
-    autoscaling = subject.spec.autoscaling
+def _scaling(endpoint: EndpointRef) -> Json:
+    autoscaling = endpoint.spec.autoscaling
     if autoscaling is None:
-        return {"minReplicas": subject.spec.replicas, "maxReplicas": subject.spec.replicas}
+        return {"minReplicas": endpoint.spec.replicas, "maxReplicas": endpoint.spec.replicas}
     return {
         "minReplicas": autoscaling.min,
         "maxReplicas": autoscaling.max,
@@ -108,13 +110,13 @@ def _scaling(subject: Subject) -> Json:
     }
 
 
-def _not_deployed(subject: Subject, revision: int, service: Object) -> Readiness:
+def _not_deployed(endpoint: EndpointRef, revision: int, service: Object) -> Readiness:
     """KServe has not made anything of it, or cannot."""
     status = service.get("status", "modelStatus", default={}) or {}
     failure = status.get("lastFailureInfo") or {}
     failed = status.get("transitionStatus") == "InvalidSpec"
     message = failure.get("message") or "KServe has not made a Deployment of it yet; does its controller run?"
-    label = f"{PLACEMENT.backend(subject, revision).service}-{subject.namespace}"
+    label = f"{PLACEMENT.backend(endpoint, revision).service}-{endpoint.namespace}"
     if not failure and len(label) > HOST_LABEL_MAX:
         failed = True  # but for another domainTemplate: then there is a Deployment at once
         message = (
@@ -122,7 +124,7 @@ def _not_deployed(subject: Subject, revision: int, service: Object) -> Readiness
             f" {len(label)} characters; {HOST_LABEL_MAX} are allowed. Use a shorter name or namespace."
         )
     return Readiness(
-        0, replicas_of(subject.spec), False, failure.get("reason") or "WaitingForKServe", message, failed=failed
+        0, replicas_of(endpoint.spec), False, failure.get("reason") or "WaitingForKServe", message, failed=failed
     )
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pilotage.api.endpoint import Route
     from pilotage.kube import Json, Resource
-    from pilotage.traffic.contract import Backend, Passage
+    from pilotage.traffic.contract import Backend, RouteStatus
 
 
 class Router(ABC):
@@ -56,7 +56,7 @@ class Router(ABC):
         """What an object says, be it ours or changed by somebody else. Empty where it names none."""
 
     @abstractmethod
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """What its controller says about the object at the generation that it has.
 
         PROGRAMMED only from one that `proves`, with the requests under way to the services `counted`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.runtime import find_condition
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
 
 if TYPE_CHECKING:
@@ -73,22 +73,24 @@ class GatewayRouter(Router):
             if isinstance(each.get("service"), str)
         ]
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """See `Router`."""
         said = at(obj, "status", "state")
         observed = at(obj, "status", "observedGeneration")
         message = at(obj, "status", "message")
         if observed is None or said is None:
-            return Passage(Proof.PENDING, text="no gateway has taken it up yet; does `pilotage gateway` run?")
+            return RouteStatus(Programming.PENDING, text="no gateway has taken it up yet; does `pilotage gateway` run?")
         if observed != at(obj, "metadata", "generation"):
-            return Passage(Proof.PENDING, text="the gateway has not taken up its last change yet; does it run?")
+            return RouteStatus(
+                Programming.PENDING, text="the gateway has not taken up its last change yet; does it run?"
+            )
         if said == "Rejected":
-            return Passage(Proof.REJECTED, text=str(message or "Envoy does not say why"))
+            return RouteStatus(Programming.REJECTED, text=str(message or "Envoy does not say why"))
         if said != "Programmed":
-            return Passage(Proof.PENDING, text=str(message or "Envoy has not acknowledged it yet"))
+            return RouteStatus(Programming.PENDING, text=str(message or "Envoy has not acknowledged it yet"))
         version = at(obj, "status", "version")
         text = f"acknowledged by Envoy{f' as version {version}' if version else ''}"
-        return Passage(Proof.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
+        return RouteStatus(Programming.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
 
     def _in_flight(self, obj: Json, counted: Collection[str]) -> int | None:
         """Requests under way to these; None where one is at weight 0 and was not counted.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, at, checked, entries, is_current, metadata, whole_number
 
 if TYPE_CHECKING:
@@ -80,15 +80,15 @@ class HttpProxyRouter(Router):
             if isinstance(each.get("name"), str) and not each.get("mirror")
         ]
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """See `Router`."""
         valid = [each for each in entries(obj, "status", "conditions") if each.get("type") == "Valid"]
         current = [each for each in valid if is_current(each, obj)]
         if not current:
-            return Passage(Proof.PENDING, text="Contour has not taken it up yet")
+            return RouteStatus(Programming.PENDING, text="Contour has not taken it up yet")
         if current[0].get("status") == "True":
-            return Passage(Proof.ACCEPTED, text=str(current[0].get("message") or "Valid HTTPProxy"))
-        return Passage(Proof.REJECTED, text=_reason(obj, current[0]))
+            return RouteStatus(Programming.ACCEPTED, text=str(current[0].get("message") or "Valid HTTPProxy"))
+        return RouteStatus(Programming.REJECTED, text=_reason(obj, current[0]))
 
 
 def _reason(obj: Json, condition: Json) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, at, checked, entries, is_current, metadata, whole_number
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ class HttpRouteRouter(Router):
             and each.get("namespace", home) == home
         ]
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """See `Router`. Every controller that speaks about it has to agree."""
         parents = entries(obj, "status", "parents")
         if not parents:
-            return Passage(Proof.PENDING, text="no controller has taken it up yet; is there such a Gateway?")
+            return RouteStatus(Programming.PENDING, text="no controller has taken it up yet; is there such a Gateway?")
         waiting: list[str] = []
         for parent in parents:
             who = str(parent.get("controllerName"))
@@ -101,13 +101,13 @@ class HttpRouteRouter(Router):
             said = {kind: each.get("status") for kind, each in current.items()}
             wrong = [_reason(current[kind]) for kind, bad in TROUBLE.items() if said.get(kind) == bad]
             if wrong:
-                return Passage(Proof.REJECTED, text=f"{who}: {'; '.join(wrong)}")
+                return RouteStatus(Programming.REJECTED, text=f"{who}: {'; '.join(wrong)}")
             if any(said.get(kind) != "True" for kind in NEEDED):
                 waiting.append(who)
         if waiting:
-            return Passage(Proof.PENDING, text=f"{', '.join(waiting)} has not taken it up yet")
-        return Passage(
-            Proof.ACCEPTED, text=f"accepted by {', '.join(str(each.get('controllerName')) for each in parents)}"
+            return RouteStatus(Programming.PENDING, text=f"{', '.join(waiting)} has not taken it up yet")
+        return RouteStatus(
+            Programming.ACCEPTED, text=f"accepted by {', '.join(str(each.get('controllerName')) for each in parents)}"
         )
 
 

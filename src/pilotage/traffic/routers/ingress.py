@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class IngressRouter(Router):
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         ]
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """See `Router`."""
-        return Passage(Proof.ACCEPTED, text="an Ingress does not say what its router made of it")
+        return RouteStatus(Programming.ACCEPTED, text="an Ingress does not say what its router made of it")
 
 
 ROUTER = IngressRouter()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.traffic.contract import Backend, Passage, Proof
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class NoRouter(Router):
         """None."""
         return []
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> Passage:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """Nothing is known about clients that use a Service."""
-        return Passage(Proof.ACCEPTED, text="there is no route; clients use the Service")
+        return RouteStatus(Programming.ACCEPTED, text="there is no route; clients use the Service")
 
 
 ROUTER = NoRouter()

@@ -23,7 +23,7 @@ from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, INFERENCE_SERVICES
 if TYPE_CHECKING:
     from pilotage.kube import Object
     from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Wanted
+    from pilotage.serving.parts import DesiredObject
 
 _KEYS = ("name", "mountPath", "containerPort", "port")
 """What tells the elements of a list apart, as far as we have such lists."""
@@ -33,20 +33,20 @@ _AMOUNTS = ("limits", "requests")
 _EMPTY: tuple[object, ...] = ({}, [], None, "")
 
 
-def same(wanted: Wanted, seen: Object) -> bool:
+def same(wanted: DesiredObject, seen: Object) -> bool:
     """Whether the object that is there has all that we want, so that nothing has to be written."""
     have = seen.to_dict()
     return _has(_settled(wanted, have), have)
 
 
-def apply_body(wanted: Wanted, seen: Object) -> Json:
+def apply_body(wanted: DesiredObject, seen: Object) -> Json:
     """What a server-side apply sends to make it so. It carries the uid: another object of the same name is refused."""
     body = copy.deepcopy(_settled(wanted, seen.to_dict()))
     body["metadata"] |= {"namespace": seen.meta.namespace, "uid": seen.meta.uid}
     return body
 
 
-def unchangeable(wanted: Wanted, seen: Object) -> list[str]:
+def unchangeable(wanted: DesiredObject, seen: Object) -> list[str]:
     """What is wanted otherwise than it is and can never be changed, for people; `apply_body` leaves it alone."""
     if wanted.resource != CLAIMS:
         return []
@@ -63,7 +63,7 @@ def unchangeable(wanted: Wanted, seen: Object) -> list[str]:
     return [f"persistentvolumeclaim/{wanted.name} cannot be changed: {', '.join(found)}. It is used as it is."]
 
 
-def _settled(wanted: Wanted, have: Json) -> Json:
+def _settled(wanted: DesiredObject, have: Json) -> Json:
     """What is wanted of this very object: its pods, its scaler's number of replicas and what is immutable stay."""
     if wanted.resource == PROCESSES:
         return wanted.body | {"spec": have["spec"]}

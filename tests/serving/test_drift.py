@@ -8,21 +8,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Object, Resource
-from pilotage.serving import Subject, apply_body, same, unchangeable, wanted_parts
+from pilotage.serving import EndpointRef, apply_body, same, unchangeable, wanted_parts
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
-from pilotage.serving.parts import Wanted
+from pilotage.serving.parts import DesiredObject
 from tests.serving.cases import ALL, GGUF, cases, subject
 
 CASES = cases()
 Json = dict[str, Any]
 
 
-def part(wanted: Subject, kind: str, **capabilities: Any) -> Wanted:
+def part(wanted: EndpointRef, kind: str, **capabilities: Any) -> DesiredObject:
     parts = wanted_parts(wanted, 1, GGUF, ALL._replace(**capabilities))
     return next(each for each in parts if each.resource.kind == kind)
 
 
-def on_server(wanted: Wanted, change: Any = None) -> Object:
+def on_server(wanted: DesiredObject, change: Any = None) -> Object:
     body = copy.deepcopy(wanted.body)
     body["metadata"] |= {"uid": "u", "namespace": "chat", "generation": 1}
     if change is not None:
@@ -88,7 +88,7 @@ def test_one_more_service_of_a_route_is_a_difference():
     proxies = Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy")
     ours = {"name": "assistant-2", "port": 80, "weight": 100}
     body = {"metadata": {"name": "assistant"}, "spec": {"routes": [{"services": [ours]}]}}
-    wanted = Wanted(proxies, "assistant", body, None)
+    wanted = DesiredObject(proxies, "assistant", body, None)
 
     def change(body: Json) -> None:
         body["spec"]["routes"][0]["services"].append({"name": "assistant-1", "port": 80, "weight": 0})
