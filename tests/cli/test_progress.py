@@ -13,7 +13,7 @@ import pytest
 from pilotage.catalogue import Phase
 from pilotage.cli.output.progress import QUIET_SECONDS, ROWS_MAX, Block, Lines
 from pilotage.kube import Client, Resource, load_config
-from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
+from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.progress import Step
 from pilotage.teardown.planning.ledger import Entry, Ledger
 from tests.cli.running import run, run_on_terminal
@@ -36,10 +36,10 @@ class Teardown:
     def __init__(self, *entries: Entry) -> None:
         self.ledger: Ledger = ledger(*entries)
         self.problem = ""
-        self.sights = self
+        self.observations = self
         self._gone: set[str] = set()
 
-    def get(self, uid: str) -> Sight:
+    def get(self, uid: str) -> Observation:
         return GONE if uid in self._gone else PRESENT
 
     def is_gone(self, *entries: Entry) -> None:

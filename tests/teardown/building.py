@@ -1,4 +1,4 @@
-"""Ledgers, sights and worlds for tests of the deciding parts: short to write, and the same each time."""
+"""Ledgers, observations and worlds for tests of the deciding parts: short to write, and the same each time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pilotage.api.names import MODELS
 from pilotage.catalogue import Phase, phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
-from pilotage.teardown.engine.decision import Sight
+from pilotage.teardown.engine.decision import Observation
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.world import Item, KindReading, State, World
@@ -86,14 +86,14 @@ def ledger(*entries: Entry, **policy: Any) -> Ledger:
     )
 
 
-PRESENT = Sight(State.PRESENT)
-GONE = Sight(State.GONE, gone_at=NOW - seconds(50))
-FOREIGN = Sight(State.FOREIGN, gone_at=NOW - seconds(50))
-UNKNOWN = Sight(State.UNKNOWN, problem="no answer")
+PRESENT = Observation(State.PRESENT)
+GONE = Observation(State.GONE, gone_at=NOW - seconds(50))
+FOREIGN = Observation(State.FOREIGN, gone_at=NOW - seconds(50))
+UNKNOWN = Observation(State.UNKNOWN, problem="no answer")
 
 
-def terminating(*finalizers: str, since: float = 1, grace: int = 0) -> Sight:
-    return Sight(State.TERMINATING, finalizers, deletion=ago(since), grace_seconds=grace)
+def terminating(*finalizers: str, since: float = 1, grace: int = 0) -> Observation:
+    return Observation(State.TERMINATING, finalizers, deletion=ago(since), grace_seconds=grace)
 
 
 def item(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decide import FOREGROUND, decide
-from pilotage.teardown.engine.decision import Act, Action, Decision, Sight
+from pilotage.teardown.engine.decision import Act, Action, Decision, Observation
 from pilotage.teardown.planning.ledger import HOLD, Ledger
 from pilotage.teardown.snapshot.world import Item, State
 
@@ -52,18 +52,18 @@ class Cluster:
             cluster.things[item.uid] = Thing(item, [*item.meta.finalizers], owners, item.meta.deletion_timestamp)
         return cluster
 
-    def sights(self, ledger: Ledger, hidden: Iterable[str] = ()) -> dict[str, Sight]:
+    def observations(self, ledger: Ledger, hidden: Iterable[str] = ()) -> dict[str, Observation]:
         """What is seen of the entries of a ledger; `hidden` cannot be read."""
         found = {}
         for entry in ledger.entries:
             thing = self.things.get(entry.uid)
             if entry.uid in hidden:
-                found[entry.uid] = Sight(State.UNKNOWN, problem="hidden")
+                found[entry.uid] = Observation(State.UNKNOWN, problem="hidden")
             elif thing is None:
-                found[entry.uid] = Sight(State.GONE, gone_at=self.gone_at[entry.uid])
+                found[entry.uid] = Observation(State.GONE, gone_at=self.gone_at[entry.uid])
             else:
                 state = State.TERMINATING if thing.deletion else State.PRESENT
-                found[entry.uid] = Sight(state, tuple(thing.finalizers), tuple(thing.owners), thing.deletion)
+                found[entry.uid] = Observation(state, tuple(thing.finalizers), tuple(thing.owners), thing.deletion)
         return found
 
     def perform(self, action: Action) -> None:
@@ -156,7 +156,7 @@ def run(
     cluster: Cluster,
     *,
     hidden: Mapping[str, int] | None = None,
-    look: Callable[[Decision, Mapping[str, Sight]], None] | None = None,
+    look: Callable[[Decision, Mapping[str, Observation]], None] | None = None,
 ) -> list[Decision]:
     """Decide and act until it is finished, and let `look` see each decision, with what it was made from.
 
@@ -165,10 +165,10 @@ def run(
     decisions: list[Decision] = []
     for tick in range(TICKS_MAX):
         unread = [uid for uid, ticks in (hidden or {}).items() if tick < ticks]
-        sights = cluster.sights(ledger, unread)
-        decision = decide(ledger, sights, {}, cluster.now)
+        observations = cluster.observations(ledger, unread)
+        decision = decide(ledger, observations, {}, cluster.now)
         if look is not None:
-            look(decision, sights)
+            look(decision, observations)
         decisions.append(decision)
         if decision.finished:
             return decisions

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotage.catalogue import Phase, Relation
 from pilotage.kube import Object
 from pilotage.teardown.engine.decide import decide
-from pilotage.teardown.engine.decision import Act, Decision, Sight
+from pilotage.teardown.engine.decision import Act, Decision, Observation
 from pilotage.teardown.planning.ledger import Disposition, Ledger
 from pilotage.teardown.planning.plan import make_ledger, plan_again
 from pilotage.teardown.planning.policy import Keep, Policy
@@ -108,12 +108,12 @@ def story_of(seed: int) -> Story:
 stories = st.integers(0, 1_000_000).map(story_of)
 
 
-def is_explained(ledger: Ledger, decision: Decision, sights: Mapping[str, Sight]) -> None:
+def is_explained(ledger: Ledger, decision: Decision, observations: Mapping[str, Observation]) -> None:
     """Each that is not over is acted on or waited for, and what is unknown is only waited for."""
     acted = {action.entry.uid for action in decision.actions}
     waited = {wait.entry.uid for wait in decision.waits}
     for entry in ledger.going:
-        state = sights[entry.uid].state
+        state = observations[entry.uid].state
         if state is State.GONE:
             assert entry.uid not in acted | waited
         else:
@@ -141,7 +141,12 @@ def test_any_teardown_is_explained_and_ends_with_all_gone_and_the_rest_there(sto
     ledger = story.ledger()
     note("\n".join(map(repr, ledger.entries)))
     cluster = Cluster.of(story.world, NOW)
-    run(ledger, cluster, hidden=story.hidden, look=lambda decision, sights: is_explained(ledger, decision, sights))
+    run(
+        ledger,
+        cluster,
+        hidden=story.hidden,
+        look=lambda decision, observations: is_explained(ledger, decision, observations),
+    )
     assert [str(entry) for entry in ledger.going if entry.uid in cluster.things] == []
     doomed = set()  # what goes already cannot be kept, nor can what it takes along meanwhile
     for each in story.world:  # owners come before what they own
@@ -265,7 +270,7 @@ def test_one_that_was_cut_off_goes_on_with_what_has_appeared_and_ends(story, tic
     saved = story.ledger()
     cluster = Cluster.of(story.world, NOW)
     for _ in range(ticks):
-        for action in decide(saved, cluster.sights(saved), {}, cluster.now).actions:
+        for action in decide(saved, cluster.observations(saved), {}, cluster.now).actions:
             cluster.perform(action)
         cluster.tick()
     strangers = go_on_elsewhere(story, saved, cluster, rng)
@@ -283,7 +288,7 @@ def test_one_that_was_cut_off_goes_on_with_what_has_appeared_and_ends(story, tic
     note("\n".join(map(repr, ledger.entries)))
     assert [str(each) for each in saved.going if each.uid not in {entry.uid for entry in ledger.going}] == []
     assert [str(each) for each in saved.kept if each.uid not in {entry.uid for entry in ledger.kept}] == []
-    run(ledger, cluster, look=lambda decision, sights: is_explained(ledger, decision, sights))
+    run(ledger, cluster, look=lambda decision, seen: is_explained(ledger, decision, seen))
     assert [str(entry) for entry in ledger.going if entry.uid in cluster.things] == []
     taken = {entry.resource.kind for entry in saved.going}
     if not taken & {"Namespace", "CustomResourceDefinition"} and not saved.adopt:

@@ -10,7 +10,7 @@ from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decide import FOREGROUND, ORPHAN, decide
-from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Refusal, Sight, Wait
+from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.snapshot.world import State
 from tests.teardown.building import (
@@ -42,7 +42,7 @@ ABANDONED = entry("App", hold=True, phase=Phase.RELEASE, abandoned=("test.dev/x"
 PART = entry("Service", owner=uid("App"))
 LATER_PART = entry("ConfigMap", owner=uid("App"), after=(uid("Service"),))
 KEPT = entry("ConfigMap", disposition=Disposition.KEEP, disown=(uid("App"),))
-OWNED = Sight(State.PRESENT, owners=(uid("App"),))
+OWNED = Observation(State.PRESENT, owners=(uid("App"),))
 MANAGER = "kube-controller-manager"
 
 
@@ -58,7 +58,7 @@ def refused(act: Act, error_class: ErrorClass, *, since: float = 1, retry: float
 class Case:
     name: str
     ledger: Ledger
-    sights: dict[str, Sight]
+    observations: dict[str, Observation]
     want: Decision
     refusals: dict[str, Refusal] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ CASES = [
          {INGRESS.uid: GONE, AFTER_INGRESS.uid: PRESENT},
          Decision(Phase.STOP, (Action(Act.DELETE, AFTER_INGRESS),), ())),
     Case("a route that has just gone is given its time", ledger(SLOW_INGRESS, AFTER_INGRESS),
-         {INGRESS.uid: Sight(State.GONE, gone_at=NOW - seconds(2)), AFTER_INGRESS.uid: PRESENT},
+         {INGRESS.uid: Observation(State.GONE, gone_at=NOW - seconds(2)), AFTER_INGRESS.uid: PRESENT},
          Decision(Phase.DRAIN, (), (
              wait(AFTER_INGRESS, Cause.ROUTER, "the router",
                   "ingress/web -n shop is gone; what it sent is given 5 s to end",
@@ -106,7 +106,7 @@ CASES = [
          Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT),), (
              wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes with deployment/web -n shop"),))),
     Case("the collector is given time", ledger(DEPLOYMENT, REPLICA_SET),
-         {DEPLOYMENT.uid: Sight(State.GONE, gone_at=NOW - seconds(4)), REPLICA_SET.uid: PRESENT},
+         {DEPLOYMENT.uid: Observation(State.GONE, gone_at=NOW - seconds(4)), REPLICA_SET.uid: PRESENT},
          Decision(Phase.STOP, (), (
              wait(REPLICA_SET, Cause.COLLECTOR, MANAGER,
                   "the collector has not deleted it yet; deployment/web -n shop went",
@@ -144,7 +144,7 @@ CASES = [
          Decision(Phase.CORDON, (Action(Act.HOLD, OWNER),), (
              wait(PART, Cause.ORDER, "app/web -n shop", "app/web -n shop is marked first"),))),
     Case("then it is marked", ledger(OWNER, PART),
-         {OWNER.uid: Sight(State.PRESENT, (HOLD,)), PART.uid: PRESENT},
+         {OWNER.uid: Observation(State.PRESENT, (HOLD,)), PART.uid: PRESENT},
          Decision(Phase.CORDON, (Action(Act.DELETE, OWNER),), (
              wait(PART, Cause.ORDER, "app/web -n shop", "app/web -n shop is marked first"),))),
     Case("then its parts go, in order", ledger(OWNER, PART, LATER_PART),
@@ -263,13 +263,13 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_decision(case):
-    assert decide(case.ledger, case.sights, case.refusals, NOW) == case.want
+    assert decide(case.ledger, case.observations, case.refusals, NOW) == case.want
 
 
 def test_the_same_call_gives_the_same_decision():
     for case in CASES:
-        first = decide(case.ledger, case.sights, case.refusals, NOW)
-        assert decide(case.ledger, case.sights, case.refusals, NOW) == first
+        first = decide(case.ledger, case.observations, case.refusals, NOW)
+        assert decide(case.ledger, case.observations, case.refusals, NOW) == first
 
 
 def test_a_decision_after_the_deadline_still_says_what_is_waited_for():
@@ -278,12 +278,12 @@ def test_a_decision_after_the_deadline_still_says_what_is_waited_for():
     assert [(each.entry, each.until) for each in decision.waits] == [(POD, UNTIL)]
 
 
-JUST_GONE = Sight(State.GONE, gone_at=NOW)
+JUST_GONE = Observation(State.GONE, gone_at=NOW)
 
 
 def test_what_few_owners_leave_behind_is_not_left_to_the_collector():
     parts = ledger(DEPLOYMENT, REPLICA_SET)
-    owned = Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))
+    owned = Observation(State.PRESENT, owners=(DEPLOYMENT.uid,))
     decision = decide(parts, {DEPLOYMENT.uid: JUST_GONE, REPLICA_SET.uid: owned}, {}, NOW, hasten=True)
     assert decision.actions == (Action(Act.DELETE, REPLICA_SET),)
 
@@ -291,10 +291,10 @@ def test_what_few_owners_leave_behind_is_not_left_to_the_collector():
 @pytest.mark.parametrize(
     ("owner", "part"),
     [
-        (JUST_GONE, Sight(State.PRESENT, owners=(DEPLOYMENT.uid, "somebody else"))),
-        (JUST_GONE._replace(state=State.FOREIGN), Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
-        (terminating(FOREGROUND), Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
-        (PRESENT, Sight(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+        (JUST_GONE, Observation(State.PRESENT, owners=(DEPLOYMENT.uid, "somebody else"))),
+        (JUST_GONE._replace(state=State.FOREIGN), Observation(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+        (terminating(FOREGROUND), Observation(State.PRESENT, owners=(DEPLOYMENT.uid,))),
+        (PRESENT, Observation(State.PRESENT, owners=(DEPLOYMENT.uid,))),
     ],
     ids=["another owns it, too", "another has the owner's name", "the owner is not gone", "the owner does not go"],
 )

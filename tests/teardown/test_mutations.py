@@ -11,7 +11,7 @@ from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine import actions as acting
 from pilotage.teardown.engine import decide, drive
 from pilotage.teardown.engine.decision import Act
-from pilotage.teardown.engine.observations import Sights
+from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.prove import Proof
 from pilotage.teardown.planning import plan
 from pilotage.teardown.planning.ledger import HOLD
@@ -79,11 +79,11 @@ def test_one_wait_that_was_forgotten_is_found(monkeypatch):
 def test_to_take_unknown_for_gone_is_found_by_a_table(monkeypatch):
     monkeypatch.setattr(decide, "_OVER", (*decide._OVER, decide.State.UNKNOWN))
     case = next(case for case in CASES if case.name.startswith("unknown is not gone"))
-    assert decide.decide(case.ledger, case.sights, case.refusals, NOW) != case.want
+    assert decide.decide(case.ledger, case.observations, case.refusals, NOW) != case.want
 
 
 def test_to_take_unknown_for_gone_is_found_when_a_write_fails_and_the_look_at_it_too(monkeypatch):
-    monkeypatch.setattr(Sights, "unknown", lambda self, uid, _: self.gone(uid, utc_now()))
+    monkeypatch.setattr(Observations, "unknown", lambda self, uid, _: self.gone(uid, utc_now()))
     told = [
         run_plan(SmallestTeardown, parse_plan(f"fail-call:{number}:unavailable,fail-call:{number + 1}:unavailable"))
         for number in range(8, 13)
@@ -103,11 +103,11 @@ def test_to_strip_a_finalizer_of_somebody_else_is_found(monkeypatch):
 def test_to_release_the_hold_early_is_found(monkeypatch):
     right = decide._Deciding.terminating
 
-    def terminating(self, entry, sight):
-        if HOLD in sight.finalizers:
+    def terminating(self, entry, observation):
+        if HOLD in observation.finalizers:
             self.act(Act.RELEASE, entry)
         else:
-            right(self, entry, sight)
+            right(self, entry, observation)
 
     monkeypatch.setattr(decide._Deciding, "terminating", terminating)
     assert says(run_plan(OwnerTeardown), "was let go, and")

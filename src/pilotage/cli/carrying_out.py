@@ -180,7 +180,7 @@ def _tell(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, *, as_js
 
 
 def _tell_what_is_left(outcome: Outcome, receipt: Receipt, drive: Drive, path: Path, going: int) -> None:
-    seen = sum(drive.sights.get(entry.uid).state in ("gone", "foreign") for entry in outcome.ledger.going)
+    seen = sum(drive.observations.get(entry.uid).state in ("gone", "foreign") for entry in outcome.ledger.going)
     lines = [f"{'Stopped.' if drive.stopped else 'Not finished.'} {seen} of {going} are gone."]
     held = [entry for entry in outcome.ledger.going if drive.is_held(entry)]
     if held:
@@ -198,7 +198,7 @@ def how_to_let_go(outcome: Outcome, drive: Drive) -> list[str]:
     lines = []
     for wait in outcome.decision.blockers:
         entry = wait.entry
-        for finalizer in drive.sights.get(entry.uid).finalizers if wait.cause is Cause.FINALIZER else ():
+        for finalizer in drive.observations.get(entry.uid).finalizers if wait.cause is Cause.FINALIZER else ():
             if finalizer in entry.abandoned:
                 who = entry.keeper or "its controller"
                 command = strip_command(spelled(entry.resource, entry.full_name), finalizer)

@@ -10,7 +10,7 @@ from pilotage.api.names import ENDPOINTS, TEARDOWN_DONE
 from pilotage.catalogue import Phase, phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
-from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
+from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.receipt import Receipt
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import CACHE_SUFFIX, Policy
@@ -78,7 +78,7 @@ class Recorded:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.sights = _Sights()
+        self.observations = _Sights()
         self.problem = ""
 
     def update(self, record: Teardown, now: dt.datetime) -> Decision:
@@ -90,7 +90,7 @@ class Recorded:
         phase = _phase(status.phase)
         waits = tuple(_wait(wait, self.ledger, phase, now) for wait in status.waits)
         waiting = {wait.entry.uid for wait in waits}
-        self.sights.gone = {
+        self.observations.gone = {
             entry.uid
             for entry in self.ledger.going
             if phase is Phase.PROVE or (entry.phase < phase and entry.uid not in waiting)
@@ -107,9 +107,9 @@ class _Sights:
     def __init__(self) -> None:
         self.gone: set[str] = set()
 
-    def get(self, uid: str) -> Sight:
+    def get(self, uid: str) -> Observation:
         """Gone, or not known to be."""
-        return Sight(State.GONE if uid in self.gone else State.PRESENT)
+        return Observation(State.GONE if uid in self.gone else State.PRESENT)
 
 
 def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:

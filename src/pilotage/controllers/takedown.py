@@ -21,11 +21,10 @@ from pilotage.runtime.clock import SteadyClock
 from pilotage.teardown.engine.actions import Gone, perform, refusal
 from pilotage.teardown.engine.decide import decide, is_over
 from pilotage.teardown.engine.decision import Act, Cause, Wait
-from pilotage.teardown.engine.frame import Frame
-from pilotage.teardown.engine.observations import Sights
+from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.prove import DEFINITIONS, Read, prove
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, LedgerIndex
 from pilotage.traffic.contract import ExpectedRoute, Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches, Seen
     from pilotage.controllers.seals import Identity
     from pilotage.kube import Client, Resource
-    from pilotage.teardown.engine.decision import Action, Decision, Refusal, Sight
+    from pilotage.teardown.engine.decision import Action, Decision, Observation, Refusal
     from pilotage.teardown.engine.prove import Proof
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.traffic.contract import ProxyObserver, RouteStatus
@@ -69,8 +68,8 @@ class Takedown:
         self._client = client
         self._caches = caches
         self._observer = observer
-        self._frame = Frame(ledger)
-        self._sights = Sights()
+        self._index = LedgerIndex(ledger)
+        self._sights = Observations()
         self._cached: set[str] = set()
         """What was in a cache at some time: if it is not any more, it is gone."""
         self._refusals: dict[str, Refusal] = {}
@@ -88,11 +87,11 @@ class Takedown:
     def grow(self, ledger: Ledger) -> None:
         """Go on with a ledger that has more entries."""
         self.ledger = ledger
-        self._frame = Frame(ledger)
+        self._index = LedgerIndex(ledger)
 
     def forget(self) -> None:
         """Look at everything afresh the next time."""
-        self._sights = Sights()
+        self._sights = Observations()
         self._cached = set()
 
     @property
@@ -130,7 +129,7 @@ class Takedown:
         """Read everything afresh. What is there after all is known from then on."""
         proof = await prove(self._client, self.ledger, one_by_one_max=ONE_BY_ONE_MAX)
         for uid in [*proof.unread]:
-            entry = self._frame.entries[uid]
+            entry = self._index.entries[uid]
             read = await self._without_definition(entry.resource)
             if isinstance(read, Read):
                 del proof.unread[uid]
@@ -220,8 +219,8 @@ class Takedown:
     # Deciding
 
     async def _decide(self) -> Decision:
-        sights = await self._with_passage(self._sights.all)
-        decision = decide(self._frame, sights, self._refusals, self.clock.now(), collected=self._collected)
+        observations = await self._with_passage(self._sights.all)
+        decision = decide(self._index, observations, self._refusals, self.clock.now(), collected=self._collected)
         decision = await self._held_back(decision)
         self.notes += (note for note in decision.notes if note not in self.notes)
         return decision
@@ -243,7 +242,7 @@ class Takedown:
                 again = now + dt.timedelta(seconds=held.again)
                 draining = draining and held.draining
                 waits[entry.uid] = Wait(
-                    entry, Cause.ROUTER, "the gateway", held.text, self._frame.started, self._frame.until, again
+                    entry, Cause.ROUTER, "the gateway", held.text, self._index.started, self._index.until, again
                 )
         if not waits:
             return decision._replace(notes=(*decision.notes, *self._letting_go.notes))
@@ -253,21 +252,25 @@ class Takedown:
             waits=(*waits.values(), *decision.waits),
         )
 
-    async def _with_passage(self, sights: Mapping[str, Sight]) -> Mapping[str, Sight]:
+    async def _with_passage(self, observations: Mapping[str, Observation]) -> Mapping[str, Observation]:
         """What is known of routes that are gone, with what the proxies say about them."""
-        if proven := self._letting_go.proven & {uid for uid, sight in sights.items() if is_over(sight)}:
-            sights = {**sights, **{uid: sights[uid]._replace(settled=True) for uid in proven}}
+        if proven := self._letting_go.proven & {
+            uid for uid, observation in observations.items() if is_over(observation)
+        }:
+            observations = {**observations, **{uid: observations[uid]._replace(settled=True) for uid in proven}}
         routes, self.awaits_proxies = self._routes, False
-        if not routes or not all(is_over(sights.get(entry.uid)) for entry in routes):
-            return sights
-        waiting = any(not is_over(sights.get(entry.uid)) for entry in self.ledger.going if entry.phase > Phase.DETACH)
+        if not routes or not all(is_over(observations.get(entry.uid)) for entry in routes):
+            return observations
+        waiting = any(
+            not is_over(observations.get(entry.uid)) for entry in self.ledger.going if entry.phase > Phase.DETACH
+        )
         settled, text = (True, "") if not waiting else await self._settled()
         if settled is None:
-            return sights
+            return observations
         self.awaits_proxies = not settled
         return {
-            **sights,
-            **{entry.uid: sights[entry.uid]._replace(settled=settled, problem=text) for entry in routes},
+            **observations,
+            **{entry.uid: observations[entry.uid]._replace(settled=settled, problem=text) for entry in routes},
         }
 
     @property

@@ -17,7 +17,7 @@ from pilotage.terminal import one_line
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.teardown.engine.decision import Cause, Decision, Sight, Wait
+    from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
     from pilotage.teardown.engine.progress import Step
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
@@ -30,7 +30,7 @@ QUIET_SECONDS = 5.0
 class Seen(Protocol):
     """What was last seen of each object."""
 
-    def get(self, uid: str) -> Sight:
+    def get(self, uid: str) -> Observation:
         """Of one of them."""
 
 
@@ -42,7 +42,7 @@ class Followed(Protocol):
         """What goes."""
 
     @property
-    def sights(self) -> Seen:
+    def observations(self) -> Seen:
         """What is known of it."""
 
     @property
@@ -244,7 +244,7 @@ def _of_phase(drive: Followed, phase: Phase) -> list[Entry]:
 
 
 def _is_over(drive: Followed, entry: Entry) -> bool:
-    return drive.sights.get(entry.uid).state in ("gone", "foreign")
+    return drive.observations.get(entry.uid).state in ("gone", "foreign")
 
 
 def _finished_phases(drive: Followed, decision: Decision) -> list[Phase]:

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import parse_time
-from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Sight, Wait
-from pilotage.teardown.engine.frame import Frame
-from pilotage.teardown.planning.ledger import HOLD, Disposition
+from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Wait
+from pilotage.teardown.planning.ledger import HOLD, Disposition, LedgerIndex
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ HOPELESS_SECONDS = 3.0
 
 
 def decide(
-    ledger: Ledger | Frame,
-    sights: Mapping[str, Sight],
+    ledger: Ledger | LedgerIndex,
+    observations: Mapping[str, Observation],
     refusals: Mapping[str, Refusal],
     now: dt.datetime,
     *,
@@ -56,22 +55,22 @@ def decide(
     collected: dt.datetime | None = None,
     hasten: bool = False,
 ) -> Decision:
-    """See the module. An entry that `sights` does not have is unknown.
+    """See the module. An entry that `observations` does not have is unknown.
 
-    A ledger can be decided in parts that do not wait for each other (`agenda.split`). Then `running` says in which
+    A ledger can be decided in parts that do not wait for each other (`partitions.split`). Then `running` says in which
     namespaces something of the whole still runs (`still_running` of the whole), and `collected` when the garbage
     collector was last seen at work: as long as it works, nobody has to do its work. `hasten`: what the collector would
     take is deleted as soon as its owner is gone.
     """
-    frame = ledger if isinstance(ledger, Frame) else Frame(ledger)
+    index = ledger if isinstance(ledger, LedgerIndex) else LedgerIndex(ledger)
     if running is None:
-        running = still_running(frame.ledger, sights)
-    return _Deciding(frame, sights, refusals, now, running, collected, hasten).decision()
+        running = still_running(index.ledger, observations)
+    return _Deciding(index, observations, refusals, now, running, collected, hasten).decision()
 
 
-def still_running(ledger: Ledger, sights: Mapping[str, Sight]) -> set[str]:
+def still_running(ledger: Ledger, observations: Mapping[str, Observation]) -> set[str]:
     """The namespaces in which something runs that is to go."""
-    return {entry.namespace for entry in ledger.entries if runs(entry) and not is_over(sights.get(entry.uid))}
+    return {entry.namespace for entry in ledger.entries if runs(entry) and not is_over(observations.get(entry.uid))}
 
 
 def runs(entry: Entry) -> bool:
@@ -79,12 +78,12 @@ def runs(entry: Entry) -> bool:
     return entry.phase <= Phase.STOP and entry.disposition is not Disposition.KEEP
 
 
-def is_over(sight: Sight | None) -> bool:
+def is_over(seen: Observation | None) -> bool:
     """Whether what was meant is not there any more."""
-    return sight is not None and sight.state in _OVER
+    return seen is not None and seen.state in _OVER
 
 
-_UNSEEN = Sight(State.UNKNOWN, problem="it was not looked at")
+_UNSEEN = Observation(State.UNKNOWN, problem="it was not looked at")
 _OVER = (State.GONE, State.FOREIGN)
 _NEVER = (ErrorClass.FORBIDDEN, ErrorClass.INVALID)
 
@@ -94,28 +93,28 @@ class _Deciding:
 
     def __init__(
         self,
-        frame: Frame,
-        sights: Mapping[str, Sight],
+        index: LedgerIndex,
+        observations: Mapping[str, Observation],
         refusals: Mapping[str, Refusal],
         now: dt.datetime,
         running: Collection[str],
         collected: dt.datetime | None,
         hasten: bool,
     ) -> None:
-        self.sights = sights
+        self.observations = observations
         self.refusals = refusals
         self.now = now
         self.running = running
         self.last_collected = collected
         self.hasten = hasten
-        self.frame = frame
-        self.entries = frame.entries
-        self.labels = frame.labels
-        self.started = frame.started
-        self.until = frame.until
-        self.stalled = frame.stalled
-        self.parts = frame.parts
-        self.keepsakes = frame.keepsakes
+        self.index = index
+        self.entries = index.entries
+        self.labels = index.labels
+        self.started = index.started
+        self.until = index.until
+        self.stalled = index.stalled
+        self.parts = index.parts
+        self.keepsakes = index.keepsakes
         self.actions: list[Action] = []
         self.waits: list[Wait] = []
         self.notes: list[str] = []
@@ -123,11 +122,11 @@ class _Deciding:
 
     def decision(self) -> Decision:
         phases = []
-        for entry in self.frame.ledger.entries:
+        for entry in self.index.ledger.entries:
             if entry.disposition is Disposition.KEEP:
                 if self.keep(entry):
                     phases.append(entry.phase)
-            elif self.sight(entry).state not in _OVER:
+            elif self.seen(entry).state not in _OVER:
                 phases.append(self.step(entry))
         phase = min(phases, default=Phase.PROVE)
         return Decision(phase, tuple(self.actions), tuple(self.waits), tuple(self.notes), self.hopeless())
@@ -139,7 +138,7 @@ class _Deciding:
     def is_in_vain(self, wait: Wait) -> bool:
         """Whether time changes nothing: it is forbidden, or all that would let go of it was not seen to run."""
         if wait.cause is Cause.FINALIZER and wait.entry.abandoned:
-            return {*self.sight(wait.entry).finalizers} <= {FOREGROUND, ORPHAN, *wait.entry.abandoned}
+            return {*self.seen(wait.entry).finalizers} <= {FOREGROUND, ORPHAN, *wait.entry.abandoned}
         return self.is_forbidden(wait)
 
     def is_forbidden(self, wait: Wait) -> bool:
@@ -150,20 +149,20 @@ class _Deciding:
 
     def step(self, entry: Entry) -> Phase:
         """Act on an entry that is not gone, or wait; returns the phase it is in."""
-        sight = self.sight(entry)
-        if sight.state is State.UNKNOWN:
-            self.unreadable(entry, sight)
-        elif sight.state is State.TERMINATING:
-            self.terminating(entry, sight)
+        seen = self.seen(entry)
+        if seen.state is State.UNKNOWN:
+            self.unreadable(entry, seen)
+        elif seen.state is State.TERMINATING:
+            self.terminating(entry, seen)
         elif entry.disposition is Disposition.COLLECT and not self.is_held(entry.owner):
             self.collected(entry)
         else:
-            return self.present(entry, sight)
+            return self.present(entry, seen)
         return entry.phase
 
-    def present(self, entry: Entry, sight: Sight) -> Phase:
+    def present(self, entry: Entry, seen: Observation) -> Phase:
         holder = self.entries.get(entry.owner)
-        if holder is not None and self.sight(holder).state not in (State.TERMINATING, *_OVER):
+        if holder is not None and self.seen(holder).state not in (State.TERMINATING, *_OVER):
             self.wait(entry, Cause.ORDER, self.labels[holder.uid], f"{self.labels[holder.uid]} is marked first")
             return entry.phase
         if holder is not None and (due := self.unnoticed_until(holder)) is not None:
@@ -177,7 +176,7 @@ class _Deciding:
         if entry.last and entry.namespace in self.running:
             self.wait(entry, Cause.ORDER, "what runs there", "goes when nothing runs in its namespace any more")
             return entry.phase
-        if entry.hold and HOLD not in sight.finalizers and not self.cannot_hold(entry):
+        if entry.hold and HOLD not in seen.finalizers and not self.cannot_hold(entry):
             self.act(Act.HOLD, entry)
             return Phase.CORDON
         self.act(Act.DELETE, entry)
@@ -185,16 +184,21 @@ class _Deciding:
 
     def wait_for(self, entry: Entry, blocker: Entry) -> Phase:
         """Wait for something that has to go first, or whose going has to settle."""
-        sight = self.sight(blocker)
-        gone_at = sight.gone_at
-        if sight.state in _OVER and sight.settled is False:
+        seen = self.seen(blocker)
+        gone_at = seen.gone_at
+        if seen.state in _OVER and seen.settled is False:
             again = self.now + READ_AGAIN
             self.wait(
-                entry, Cause.ROUTER, "the router", f"{blocker} is gone; {sight.problem}", since=gone_at, again=again
+                entry,
+                Cause.ROUTER,
+                "the router",
+                f"{blocker} is gone; {seen.problem}",
+                since=gone_at,
+                again=again,
             )
             return Phase.DRAIN
         settled_at = gone_at + dt.timedelta(seconds=blocker.settle_seconds) if gone_at else self.until
-        if self.sight(blocker).state in _OVER and self.now < settled_at:
+        if self.seen(blocker).state in _OVER and self.now < settled_at:
             text = f"{blocker} is gone; what it sent is given {blocker.settle_seconds:g} s to end"
             self.wait(entry, Cause.ROUTER, "the router", text, since=gone_at, until=settled_at, again=settled_at)
             return Phase.DRAIN
@@ -206,35 +210,35 @@ class _Deciding:
     def collected(self, entry: Entry) -> None:
         """The collector takes it, once its owner goes. If it does not, we delete it."""
         owner = self.entries.get(entry.owner)
-        sight = self.sight(owner) if owner is not None else Sight(State.GONE)
-        if owner is not None and sight.state in (State.PRESENT, State.UNKNOWN):
+        seen = self.seen(owner) if owner is not None else Observation(State.GONE)
+        if owner is not None and seen.state in (State.PRESENT, State.UNKNOWN):
             label = self.labels[owner.uid]
             self.wait(entry, Cause.ORDER, label, f"goes with {label}")
             return
-        left = sight.gone_at or (self.moment(sight.deletion) if sight.deletion else self.started)
-        waits_in_background = sight.state is State.TERMINATING and FOREGROUND not in sight.finalizers
+        left = seen.gone_at or (self.moment(seen.deletion) if seen.deletion else self.started)
+        waits_in_background = seen.state is State.TERMINATING and FOREGROUND not in seen.finalizers
         if waits_in_background:
             self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
-        elif self.is_hastened(entry, sight) or self.now >= (due := self.collection_due(left)):
+        elif self.is_hastened(entry, seen) or self.now >= (due := self.collection_due(left)):
             self.act(Act.DELETE, entry)
         else:
             text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=due)
 
-    def is_hastened(self, entry: Entry, owner: Sight) -> bool:
+    def is_hastened(self, entry: Entry, owner: Observation) -> bool:
         """Whether we delete a part at once whose owner is gone: nobody else owns it, and no other has that name."""
         if not self.hasten or owner.state is not State.GONE:
             return False
-        return all(uid in self.entries for uid in self.sight(entry).owners)
+        return all(uid in self.entries for uid in self.seen(entry).owners)
 
     def collection_due(self, since: dt.datetime) -> dt.datetime:
         """Until when the collector may take its time over something: longer, while it is seen at work elsewhere."""
         busy = max(since, self.last_collected or since)
         return min(busy + self.stalled, since + BUSY_PATIENCE * self.stalled)
 
-    def terminating(self, entry: Entry, sight: Sight) -> None:
-        since = self.moment(sight.deletion, sight.grace_seconds) if sight.deletion else self.now
-        if HOLD in sight.finalizers:
+    def terminating(self, entry: Entry, seen: Observation) -> None:
+        since = self.moment(seen.deletion, seen.grace_seconds) if seen.deletion else self.now
+        if HOLD in seen.finalizers:
             part = next((part for part in self.parts.get(entry.uid, ()) if not self.over(part)), None)
             if part is None:
                 self.act(Act.RELEASE, entry)
@@ -244,18 +248,18 @@ class _Deciding:
         if entry.group_kind.kind == "Namespace" and not entry.group_kind.group:
             self.wait(entry, Cause.NAMESPACE, "kube-controller-manager", "the namespace is being emptied", since=since)
             return
-        others = [name for name in sight.finalizers if name not in (FOREGROUND, ORPHAN)]
+        others = [name for name in seen.finalizers if name not in (FOREGROUND, ORPHAN)]
         if others:
             text = f"finalizer {', '.join(others)}"
             self.wait(entry, Cause.FINALIZER, entry.keeper or "the controller that put it there", text, since=since)
-        elif FOREGROUND in sight.finalizers:
+        elif FOREGROUND in seen.finalizers:
             self.in_foreground(entry, since)
-        elif ORPHAN in sight.finalizers:
+        elif ORPHAN in seen.finalizers:
             text = "its dependents are being orphaned"
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since)
         elif entry.group_kind.kind == "Pod" and not entry.group_kind.group:
             # Of a pod the timestamp is the end of its grace, not its begin.
-            begun = since - dt.timedelta(seconds=sight.grace_seconds)
+            begun = since - dt.timedelta(seconds=seen.grace_seconds)
             left = max(0.0, (since - self.now).total_seconds())
             text = f"{left:.0f} s of grace left" if left else "its grace is over; the kubelet has not confirmed its end"
             self.wait(entry, Cause.GRACE, "the kubelet", text, since=begun)
@@ -274,9 +278,9 @@ class _Deciding:
 
     def keep(self, entry: Entry) -> bool:
         """What stays must not be owned by what goes; returns whether that is still to be seen to."""
-        sight = self.sight(entry)
-        if entry.disown and sight.state is State.UNKNOWN:
-            self.unreadable(entry, sight)
+        seen = self.seen(entry)
+        if entry.disown and seen.state is State.UNKNOWN:
+            self.unreadable(entry, seen)
             return True
         if self.is_owned(entry):
             self.act(Act.DISOWN, entry)
@@ -285,24 +289,24 @@ class _Deciding:
 
     def is_owned(self, kept: Entry) -> bool:
         """Whether what stays still has an owner that goes. What is going already cannot be kept."""
-        sight = self.sight(kept)
-        return sight.state is State.PRESENT and any(uid in sight.owners for uid in kept.disown)
+        seen = self.seen(kept)
+        return seen.state is State.PRESENT and any(uid in seen.owners for uid in kept.disown)
 
-    def unreadable(self, entry: Entry, sight: Sight) -> None:
+    def unreadable(self, entry: Entry, seen: Observation) -> None:
         again = self.now + READ_AGAIN
-        self.wait(entry, Cause.UNREADABLE, "the API server", f"it cannot be read: {sight.problem}", again=again)
+        self.wait(entry, Cause.UNREADABLE, "the API server", f"it cannot be read: {seen.problem}", again=again)
 
     # What the world is like
 
-    def sight(self, entry: Entry) -> Sight:
-        return self.sights.get(entry.uid, _UNSEEN)
+    def seen(self, entry: Entry) -> Observation:
+        return self.observations.get(entry.uid, _UNSEEN)
 
     def over(self, entry: Entry) -> bool:
         """Whether an entry and all its parts are gone."""
         known = self._over.get(entry.uid)
         if known is None:
             self._over[entry.uid] = True  # an owner that owns itself in a circle does not wait for itself
-            known = self.sight(entry).state in _OVER and all(self.over(part) for part in self.parts.get(entry.uid, ()))
+            known = self.seen(entry).state in _OVER and all(self.over(part) for part in self.parts.get(entry.uid, ()))
             self._over[entry.uid] = known
         return known
 
@@ -310,18 +314,18 @@ class _Deciding:
         """Whether it is over, and its going has had the time it is given."""
         if not self.over(entry):
             return False
-        sight = self.sight(entry)
-        if sight.settled is not None:
-            return sight.settled
+        seen = self.seen(entry)
+        if seen.settled is not None:
+            return seen.settled
         if not entry.settle_seconds:
             return True
-        gone_at = sight.gone_at
+        gone_at = seen.gone_at
         return gone_at is not None and self.now >= gone_at + dt.timedelta(seconds=entry.settle_seconds)
 
     def first_unsettled(self, entry: Entry) -> Entry | None:
         """What it has to wait for, if anything: also that which stays and would be taken along."""
         for kept in self.keepsakes.get(entry.uid, ()):
-            if self.is_owned(kept) or self.sight(kept).state is State.UNKNOWN:
+            if self.is_owned(kept) or self.seen(kept).state is State.UNKNOWN:
                 return kept
         waited = (self.entries.get(uid) for uid in entry.after)
         return next((each for each in waited if each is not None and not self.settled(each)), None)
@@ -329,17 +333,17 @@ class _Deciding:
     def others(self, holder: Entry) -> list[str]:
         """The finalizers of an owner that its own controller, which runs as far as is known, takes off."""
         passed = (HOLD, FOREGROUND, ORPHAN, *holder.abandoned)
-        return [name for name in self.sight(holder).finalizers if name not in passed]
+        return [name for name in self.seen(holder).finalizers if name not in passed]
 
     def unnoticed_until(self, holder: Entry) -> dt.datetime | None:
         """Until when the controller of a held owner has time to take its finalizer off. None: it has, or had its time.
 
         Until then it may be in the middle of making parts anew, and not know yet that they go.
         """
-        sight = self.sight(holder)
-        if sight.state is not State.TERMINATING or HOLD not in sight.finalizers or not sight.deletion:
+        seen = self.seen(holder)
+        if seen.state is not State.TERMINATING or HOLD not in seen.finalizers or not seen.deletion:
             return None
-        due = self.moment(sight.deletion) + NOTICE
+        due = self.moment(seen.deletion) + NOTICE
         return due if self.others(holder) and self.now < due else None
 
     def moment(self, text: str, ahead_seconds: float = 0.0) -> dt.datetime:
@@ -355,8 +359,8 @@ class _Deciding:
 
     def is_held(self, uid: str) -> bool:
         """Whether our finalizer is on an owner that goes: the collector does not take its parts, so we do."""
-        sight = self.sights.get(uid, _UNSEEN)
-        return sight.state is State.TERMINATING and HOLD in sight.finalizers
+        seen = self.observations.get(uid, _UNSEEN)
+        return seen.state is State.TERMINATING and HOLD in seen.finalizers
 
     def cannot_hold(self, entry: Entry) -> bool:
         """Whether our hold was refused for good: then it goes without, and the receipt says so."""

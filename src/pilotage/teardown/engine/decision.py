@@ -52,7 +52,7 @@ class Refusal(NamedTuple):
     """Not before then."""
 
 
-class Sight(NamedTuple):
+class Observation(NamedTuple):
     """What was last seen of one uid."""
 
     state: State

@@ -17,10 +17,10 @@ from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.actions import Gone, perform, refusal
 from pilotage.teardown.engine.decision import Cause
 from pilotage.teardown.engine.newcomers import searched
-from pilotage.teardown.engine.priority_semaphore import Gate
-from pilotage.teardown.engine.progress import Showing, Step
+from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
+from pilotage.teardown.engine.progress import DecisionReporter, Step
 from pilotage.teardown.engine.prove import kind_is_gone, prove
-from pilotage.teardown.engine.standing import Standing
+from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.watches import Following
 from pilotage.teardown.planning.ledger import HOLD, Disposition
 from pilotage.teardown.snapshot.gather import readable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client, Resource
     from pilotage.teardown.engine.decision import Action, Decision
-    from pilotage.teardown.engine.observations import Sights
+    from pilotage.teardown.engine.observations import Observations
     from pilotage.teardown.engine.progress import Outcome
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.snapshot.world import World
@@ -64,10 +64,10 @@ class Drive:
         self._client = client
         self._world = world
         self._on_step = on_step or (lambda _: None)
-        self._showing = Showing(on_decision)
-        standing = self._standing = Standing(ledger, on_step=self._on_step, on_ledger=on_ledger or (lambda _: None))
+        self._showing = DecisionReporter(on_decision)
+        standing = self._standing = RunState(ledger, on_step=self._on_step, on_ledger=on_ledger or (lambda _: None))
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._gate = Gate(AT_ONCE)
+        self._gate = PrioritySemaphore(AT_ONCE)
         self._stopping = False
         self.ended = False
         self._following = Following(
@@ -80,9 +80,9 @@ class Drive:
         return self._standing.ledger
 
     @property
-    def sights(self) -> Sights:
+    def observations(self) -> Observations:
         """What is known of each entry."""
-        return self._standing.sights
+        return self._standing.observations
 
     def stop(self) -> None:
         """End soon: no new action is begun."""
@@ -96,7 +96,7 @@ class Drive:
 
     def is_held(self, entry: Entry) -> bool:
         """Whether our finalizer is on it, as far as is known."""
-        return HOLD in self.sights.get(entry.uid).finalizers
+        return HOLD in self.observations.get(entry.uid).finalizers
 
     async def run(self) -> Outcome:
         """Until all is proven gone, the policy's time is up, or `stop`."""
@@ -118,16 +118,16 @@ class Drive:
             now = standing.clock.now()
             over = self._stopping or now >= deadline
             hopeless = True
-            for decision in standing.agenda.decide(standing.sights.all, standing.refusals, now):
+            for decision in standing.partitions.decide(standing.observations.all, standing.refusals, now):
                 standing.note(decision.notes)
                 hopeless = hopeless and decision.hopeless
                 if not over:
                     self._begin(decision.actions)
                     self._follow(decision)
-            self._showing.show(standing.agenda.whole, now, finished=standing.agenda.finished)
+            self._showing.show(standing.partitions.whole, now, finished=standing.partitions.finished)
             if self._busy:
                 await self._news(now, deadline)
-            elif standing.agenda.finished:
+            elif standing.partitions.finished:
                 self._on_step(Step("proving", None, now))
                 proven = standing.ledger
                 proof = await prove(self._client, proven, searched(proven, await self._kinds()))
@@ -136,19 +136,19 @@ class Drive:
                 if over:
                     return standing.outcome(None)
                 await asyncio.sleep(POLL_SECONDS if proof.unread else 0.0)
-            elif over or (hopeless and standing.agenda.whole().hopeless):
+            elif over or (hopeless and standing.partitions.whole().hopeless):
                 return standing.outcome(None)
             else:
                 await self._news(now, deadline)
 
     async def _news(self, now: dt.datetime, deadline: dt.datetime) -> None:
         """Wait until something has changed, or a wait has to be looked at again, or shown."""
-        moments = (deadline, self._standing.agenda.again(), self._showing.again(now))
+        moments = (deadline, self._standing.partitions.again(), self._showing.again(now))
         seconds = (min(moment for moment in moments if moment is not None) - now).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)):
                 await self._standing.changed.wait()
-        if self._standing.agenda.is_large:
+        if self._standing.partitions.is_large:
             await asyncio.sleep(GATHER_SECONDS)
 
     # Observing
@@ -160,7 +160,7 @@ class Drive:
         for entry in self.ledger.entries:
             item = world.get(entry.uid) if world is not None else None
             if item is not None:
-                self.sights.see(item.object)
+                self.observations.see(item.object)
             elif world is not None and world.state(entry.full_name, entry.uid) in (State.GONE, State.FOREIGN):
                 self._standing.is_gone(entry, foreign=world.state(entry.full_name, entry.uid) is State.FOREIGN)
             else:
@@ -178,12 +178,12 @@ class Drive:
                 kindless and await kind_is_gone(self._client, self.ledger, entry.resource)
             ):
                 self._standing.is_gone(entry)
-            elif self.sights.unknown(entry.uid, error.message):
+            elif self.observations.unknown(entry.uid, error.message):
                 self._standing.touch(entry.uid)
             return
         if found.meta.uid != entry.uid:
             self._standing.is_gone(entry, foreign=True)
-        elif self.sights.see(found):
+        elif self.observations.see(found):
             self._standing.touch(entry.uid)
 
     async def _read_later(self, entry: Entry) -> None:
@@ -208,13 +208,15 @@ class Drive:
             if wait.cause is Cause.UNREADABLE and entry.uid not in self._busy:
                 self._busy[entry.uid] = asyncio.create_task(self._read_later(entry), name=f"read {entry}")
                 continue
-            going = self.sights.get(entry.uid).state is not State.PRESENT or entry.disposition is Disposition.COLLECT
+            going = (
+                self.observations.get(entry.uid).state is not State.PRESENT or entry.disposition is Disposition.COLLECT
+            )
             if going or wait.cause is Cause.REFUSED:
                 self._following.begin(entry)
 
     def _goes_at_once(self, entry: Entry) -> bool:
         """Whether its going is an answer to us, so that nobody has to watch for it. Pods take their time."""
-        return self._standing.agenda.hastens and entry.group_kind != POD
+        return self._standing.partitions.hastens and entry.group_kind != POD
 
     @property
     def problem(self) -> str:
@@ -246,7 +248,7 @@ class Drive:
             last = self._standing.refusals.pop(entry.uid, None)
             if answer is None:
                 self._standing.is_gone(entry)
-            elif not self.sights.see(answer):
+            elif not self.observations.see(answer):
                 # Somebody undoes it, or it has no effect: not again at once.
                 idle = Conflict(f"the API server accepted it, and {entry} is as it was")
                 self._standing.refusals[entry.uid] = refusal(action, idle, last, self._standing.clock.now())

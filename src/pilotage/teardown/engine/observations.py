@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.engine.decision import Sight
+from pilotage.teardown.engine.decision import Observation
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Object
 
-_UNREAD = Sight(State.UNKNOWN, problem="it was not read")
+_UNREAD = Observation(State.UNKNOWN, problem="it was not read")
 
 
-class Sights:
+class Observations:
     """See the module."""
 
     def __init__(self) -> None:
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, Observation] = {}
         self._versions: dict[str, int] = {}
 
     @property
-    def all(self) -> Mapping[str, Sight]:
+    def all(self) -> Mapping[str, Observation]:
         """By uid."""
         return self._sights
 
-    def get(self, uid: str) -> Sight:
+    def get(self, uid: str) -> Observation:
         """What is known about one."""
         return self._sights.get(uid, _UNREAD)
 
@@ -47,29 +47,29 @@ class Sights:
         if version and version < self._versions.get(meta.uid, 0):
             return False
         self._versions[meta.uid] = version
-        sight = Sight(
+        observation = Observation(
             State.TERMINATING if meta.terminating else State.PRESENT,
             meta.finalizers,
             tuple(owner.uid for owner in meta.owner_references),
             meta.deletion_timestamp,
             meta.deletion_grace_period_seconds,
         )
-        self._sights[meta.uid] = sight
-        return sight != old
+        self._sights[meta.uid] = observation
+        return observation != old
 
     def gone(self, uid: str, now: dt.datetime, *, foreign: bool = False) -> bool:
         """It is not there any more (`foreign`: another has its name); returns whether that is news."""
         old = self._sights.get(uid)
         if old is not None and old.state in (State.GONE, State.FOREIGN):
             return False
-        self._sights[uid] = Sight(State.FOREIGN if foreign else State.GONE, gone_at=now)
+        self._sights[uid] = Observation(State.FOREIGN if foreign else State.GONE, gone_at=now)
         return True
 
     def unknown(self, uid: str, problem: str) -> bool:
         """It could not be read; returns whether that is news. What was seen of it before stays known."""
         if uid in self._sights:
             return False
-        self._sights[uid] = Sight(State.UNKNOWN, problem=problem)
+        self._sights[uid] = Observation(State.UNKNOWN, problem=problem)
         return True
 
     def contradict(self, obj: Object) -> None:

@@ -14,14 +14,13 @@ import msgspec
 from pilotage.catalogue import Phase
 from pilotage.teardown.engine.decide import decide, is_over, runs
 from pilotage.teardown.engine.decision import Decision
-from pilotage.teardown.engine.frame import Frame
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, LedgerIndex
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
 
-    from pilotage.teardown.engine.decision import Refusal, Sight
+    from pilotage.teardown.engine.decision import Observation, Refusal
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 LARGE = 16
@@ -30,11 +29,11 @@ slower for each, and less work for all."""
 _NOT_DECIDED = Decision(Phase.CORDON, (), ())
 
 
-class Agenda:
+class Partitions:
     """See the module."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._parts = [Frame(part) for part in split(ledger)]
+        self._parts = [LedgerIndex(part) for part in split(ledger)]
         self._part_of = {uid: number for number, part in enumerate(self._parts) for uid in part.entries}
         self._decisions = [_NOT_DECIDED] * len(self._parts)
         self._again: dict[int, dt.datetime] = {}
@@ -70,24 +69,26 @@ class Agenda:
         """Whether we do the work of the garbage collector."""
         return not self.is_large
 
-    def touch(self, uid: str, sight: Sight | None) -> None:
+    def touch(self, uid: str, observation: Observation | None) -> None:
         """Something has happened to an object, or to an attempt at it."""
         if uid not in self._part_of:
             return
         self._due.add(self._part_of[uid])
         entry = self._entries[uid]
-        if entry.disposition is Disposition.COLLECT and sight is not None and sight.gone_at is not None:
-            self._collected = max(self._collected or sight.gone_at, sight.gone_at)
+        if entry.disposition is Disposition.COLLECT and observation is not None and observation.gone_at is not None:
+            self._collected = max(self._collected or observation.gone_at, observation.gone_at)
         if runs(entry):
             running = self._running[entry.namespace]
-            if not is_over(sight):
+            if not is_over(observation):
                 running.add(uid)
             elif uid in running:
                 running.discard(uid)
                 if not running:
                     self._due |= self._last.get(entry.namespace, set())
 
-    def decide(self, sights: Mapping[str, Sight], refusals: Mapping[str, Refusal], now: dt.datetime) -> list[Decision]:
+    def decide(
+        self, observations: Mapping[str, Observation], refusals: Mapping[str, Refusal], now: dt.datetime
+    ) -> list[Decision]:
         """Decide the parts that it is time for; returns their decisions."""
         while (moment := self.again()) is not None and moment <= now:
             number = self._moments[0][1]
@@ -98,7 +99,7 @@ class Agenda:
         for number in sorted(self._due):
             decision = decide(
                 self._parts[number],
-                sights,
+                observations,
                 refusals,
                 now,
                 running=running,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class Gate:
+class PrioritySemaphore:
     """See the module."""
 
     def __init__(self, width: int) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOW_EVERY = dt.timedelta(seconds=0.1)
 """Nobody reads faster: what is waited for is shown no more often."""
 SHOW_SHARE = 50
-"""Showing takes no more than one in so many parts of the time."""
+"""DecisionReporter takes no more than one in so many parts of the time."""
 SHOW_AGAIN = dt.timedelta(seconds=1)
 """So often it is shown at least, though nothing has happened: the time that it takes has changed."""
 
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
         return self.proof is not None and self.proof.holds
 
 
-class Showing:
+class DecisionReporter:
     """Tells `on_decision` what is done and waited for, but not more often than anybody can read, or than is cheap."""
 
     def __init__(self, on_decision: Callable[[Decision], None] | None) -> None:

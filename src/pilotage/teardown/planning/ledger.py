@@ -5,6 +5,7 @@ It is a value that can be saved and read back: a teardown that was cut off goes 
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import msgspec
 
 from pilotage.catalogue import Phase
 from pilotage.kube import GroupKind, ObjectKey, ObjectRef, Resource
+from pilotage.kube.wire import parse_time
 from pilotage.teardown.planning.order import break_cycles, needed_by
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.world import Name
@@ -132,6 +134,34 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def kept(self) -> tuple[Entry, ...]:
         """All that stays."""
         return tuple(entry for entry in self.entries if entry.disposition == Disposition.KEEP)
+
+
+class LedgerIndex:
+    """What a decision needs of a ledger, worked out once: whose part each entry is, and until when things may take."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.entries = ledger.by_uid()
+        self.labels = {entry.uid: str(entry) for entry in ledger.entries}
+        """Each entry as a person reads it."""
+        self.started = parse_time(ledger.started)
+        self.until = self.started + dt.timedelta(seconds=ledger.policy.timeout_seconds)
+        self.stalled = dt.timedelta(seconds=ledger.policy.stalled_seconds)
+        self.parts: dict[str, list[Entry]] = {}
+        self.keepsakes: dict[str, list[Entry]] = {}
+        """What stays, by the entries that would take it along."""
+        for entry in ledger.entries:
+            if entry.owner:
+                self.parts.setdefault(entry.owner, []).append(entry)
+            for uid in entry.disown:
+                self._remember(entry, uid)
+
+    def _remember(self, kept: Entry, owner: str) -> None:
+        """An owner that is carried along takes it, too, when its carrier goes."""
+        while owner in self.entries and kept not in self.keepsakes.setdefault(owner, []):
+            self.keepsakes[owner].append(kept)
+            above = self.entries[owner]
+            owner = above.owner if above.disposition is Disposition.COLLECT else ""
 
 
 def extend(ledger: Ledger, found: Iterable[Entry], later: Collection[str] = ()) -> Ledger:

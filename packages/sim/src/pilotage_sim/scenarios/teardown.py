@@ -147,9 +147,9 @@ class TeardownScenario(Scenario):
     def judge(self, drive: Drive, decision: Decision | None = None) -> None:
         """Every decision has to be explained: those that are shown, and one for each thing that happens."""
         if len(self.unexplained) < UNEXPLAINED_MAX:
-            now, sights = utc_now(), drive.sights.all
-            judged = decision or decide(drive.ledger, sights, {}, now)
-            self.unexplained += explained(drive.ledger, sights, judged, now)
+            now, observations = utc_now(), drive.observations.all
+            judged = decision or decide(drive.ledger, observations, {}, now)
+            self.unexplained += explained(drive.ledger, observations, judged, now)
 
     # The story
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pilotage.kube import Json
-    from pilotage.teardown.engine.decision import Decision, Sight
+    from pilotage.teardown.engine.decision import Decision, Observation
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Ledger
     from pilotage_harbor.store import Event
@@ -173,7 +173,9 @@ def owner_last(trace: Trace, history: History, who: str, owner: str, parts: Iter
     return problems
 
 
-def explained(ledger: Ledger, sights: Mapping[str, Sight], decision: Decision, now: dt.datetime) -> list[str]:
+def explained(
+    ledger: Ledger, observations: Mapping[str, Observation], decision: Decision, now: dt.datetime
+) -> list[str]:
     """Every entry that is not finished is acted on or waited for; every wait has a cause, an actor, since and until."""
     acted = {action.entry.uid for action in decision.actions}
     waited = {wait.entry.uid for wait in decision.waits}
@@ -181,7 +183,7 @@ def explained(ledger: Ledger, sights: Mapping[str, Sight], decision: Decision, n
         f"nobody does anything about {entry}, and nothing is waited for"
         for entry in ledger.entries
         if entry.disposition is not Disposition.KEEP and entry.uid not in acted | waited
-        if entry.uid not in sights or sights[entry.uid].state not in (State.GONE, State.FOREIGN)
+        if entry.uid not in observations or observations[entry.uid].state not in (State.GONE, State.FOREIGN)
     ]
     for wait in decision.waits:
         if not (wait.cause and wait.actor and wait.text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotage.catalogue import Phase
 from pilotage.teardown.engine import progress as telling
 from pilotage.teardown.engine.decision import Decision
-from pilotage.teardown.engine.progress import Showing
+from pilotage.teardown.engine.progress import DecisionReporter
 from tests.teardown.building import NOW, seconds
 
 STOPPING, PROVING = Decision(Phase.STOP, (), ()), Decision(Phase.PROVE, (), ())
@@ -21,7 +21,7 @@ def shown_at(monkeypatch, cost: float, *moments: float) -> list[float]:
         seen.append(decision)
 
     monkeypatch.setattr(telling, "monotonic", lambda: clock[0])
-    showing, found = Showing(show), []
+    showing, found = DecisionReporter(show), []
     for moment in moments:
         before = len(seen)
         showing.show(lambda: STOPPING, NOW + seconds(moment), finished=False)
@@ -39,7 +39,7 @@ def test_what_takes_long_to_show_is_shown_less_often(monkeypatch):
 
 async def test_the_end_is_always_shown() -> None:
     seen: list[Decision] = []
-    showing = Showing(seen.append)
+    showing = DecisionReporter(seen.append)
     showing.show(lambda: STOPPING, NOW, finished=False)
     showing.show(lambda: PROVING, NOW, finished=True)
     assert seen == [STOPPING, PROVING]

@@ -1,7 +1,7 @@
 """Where a teardown stands: its ledger, what was seen of each entry, what was tried, and what is to be decided again.
 
 It is told what a drive observes, and keeps all of it in step: what is news about an entry puts its part back on the
-agenda and sets `changed`. It does no I/O.
+partitions and sets `changed`. It does no I/O.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pilotage.runtime.clock import SteadyClock
 from pilotage.teardown.engine.decide import is_over
 from pilotage.teardown.engine.newcomers import owner_of, take_in
-from pilotage.teardown.engine.observations import Sights
-from pilotage.teardown.engine.partitions import Agenda
+from pilotage.teardown.engine.observations import Observations
+from pilotage.teardown.engine.partitions import Partitions
 from pilotage.teardown.engine.progress import Outcome, Step
 from pilotage.teardown.planning.ledger import Disposition
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 
-class Standing:
+class RunState:
     """See the module. `on_step` hears what is gone and what was found, `on_ledger` when the ledger has grown."""
 
     def __init__(self, ledger: Ledger, *, on_step: Callable[[Step], None], on_ledger: Callable[[Ledger], None]) -> None:
         self.ledger = ledger
         self.clock = SteadyClock()
-        self.agenda = Agenda(ledger)
-        self.sights = Sights()
+        self.partitions = Partitions(ledger)
+        self.observations = Observations()
         self.changed = asyncio.Event()
         """Set by all news; who waits for it clears it."""
         self.refusals: dict[str, Refusal] = {}
@@ -51,22 +51,22 @@ class Standing:
 
     def outcome(self, proof: Proof | None) -> Outcome:
         """As of now."""
-        return Outcome(self.ledger, self.agenda.whole(), proof, self._gone_at, self.asked_at, tuple(self._notes))
+        return Outcome(self.ledger, self.partitions.whole(), proof, self._gone_at, self.asked_at, tuple(self._notes))
 
     def unfinished(self, kind: GroupKind) -> list[Entry]:
         """The entries of a kind that are not known to be gone."""
         entries = (entry for entry in self.ledger.entries if entry.group_kind == kind)
-        return [entry for entry in entries if not is_over(self.sights.all.get(entry.uid))]
+        return [entry for entry in entries if not is_over(self.observations.all.get(entry.uid))]
 
     def touch(self, uid: str) -> None:
         """Something is new about an object: its part is decided again."""
-        self.agenda.touch(uid, self.sights.all.get(uid))
+        self.partitions.touch(uid, self.observations.all.get(uid))
         self.changed.set()
 
     def is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
         """It is not there any more (`foreign`: another has its name)."""
         now = self.clock.now()
-        if self.sights.gone(entry.uid, now, foreign=foreign):
+        if self.observations.gone(entry.uid, now, foreign=foreign):
             self._gone_at.setdefault(entry.uid, now)
             self.refusals.pop(entry.uid, None)
             self.touch(entry.uid)
@@ -82,7 +82,7 @@ class Standing:
                 self.is_gone(entry)
             return
         if entry is not None:
-            if self.sights.see(obj):
+            if self.observations.see(obj):
                 self.touch(entry.uid)
             return
         owner = owner_of(obj, self._entries) if obj.meta.owner_references else None
@@ -93,7 +93,7 @@ class Standing:
         """Whether it holds. What it shows to be there after all goes back into the game."""
         for obj in proof.there:
             if obj.meta.uid in self._entries:
-                self.sights.contradict(obj)
+                self.observations.contradict(obj)
                 self._gone_at.pop(obj.meta.uid, None)
                 self.touch(obj.meta.uid)
         self.note(
@@ -118,11 +118,11 @@ class Standing:
         self.ledger, entry = take_in(self.ledger, resource, obj, owner)
         self._entries = self.ledger.by_uid()
         self.parts = _by_owner(self.ledger)
-        self.agenda = Agenda(self.ledger)
-        for uid, sight in self.sights.all.items():
-            self.agenda.touch(uid, sight)
+        self.partitions = Partitions(self.ledger)
+        for uid, observation in self.observations.all.items():
+            self.partitions.touch(uid, observation)
         self._on_ledger(self.ledger)
-        self.sights.see(obj)
+        self.observations.see(obj)
         self._on_step(Step("found", entry, self.clock.now(), entry.reason))
         self.changed.set()
 
