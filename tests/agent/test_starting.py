@@ -6,16 +6,19 @@ import json
 import os
 import shutil
 import socket
+from typing import Any
 
 import pytest
 
 from pilotage.agent.launch.census import Mark
-from pilotage.agent.launch.command import Place, command_line, context_tokens, variables
+from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import explain
 from pilotage.agent.launch.programs import Program, find
 from pilotage.agent.memory import estimate
 from pilotage.api.endpoint import Runtime
+from pilotage.serving.runtimes import HostLaunch
+from pilotage.serving.runtimes.llama_cpp import context_tokens
 from tests.agent.servers import PLAIN
 from tests.agent.town import python_server
 
@@ -233,11 +236,13 @@ def test_llama_server_is_the_one_of_the_setting_then_of_the_path_then_of_the_ext
     assert find("llama.cpp", given) is None, "who names one gets no other"
 
 
-PLACE = Place("/bin/llama-server", "/m/a.gguf", "tiny", "127.0.0.1", 4000, gpu=False)
+def launch(runtime: dict[str, Any], *, gpu: bool = False) -> HostLaunch:
+    spec = Runtime.read(runtime)
+    return HostLaunch(spec, "/m/a.gguf", "tiny", "127.0.0.1", 4000, program="/bin/llama-server", gpu=gpu)
 
 
 def test_the_arguments_of_llama_server_and_the_users_win():
-    words = command_line(Runtime.read({"args": ["--ctx-size", "8192", "--threads=2"]}), PLACE)
+    words = command_line(launch({"args": ["--ctx-size", "8192", "--threads=2"]}))
     assert words[:9] == [
         "/bin/llama-server",
         "--model",
@@ -252,19 +257,19 @@ def test_the_arguments_of_llama_server_and_the_users_win():
     assert words[-3:] == ["--ctx-size", "8192", "--threads=2"]
     assert words.count("--ctx-size") == 1
     assert "--device" in words
-    assert "--device" not in command_line(Runtime.read({}), PLACE._replace(gpu=True))
+    assert "--device" not in command_line(launch({}, gpu=True))
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang", "tgi"])
 def test_other_runtimes_get_the_same_facts(name):
-    words = command_line(Runtime.read({"name": name, "command": ["/opt/it"], "args": ["--more"]}), PLACE)
+    words = command_line(launch({"name": name, "command": ["/opt/it"], "args": ["--more"]}))
     assert words[0] == "/opt/it"
     assert words[-1] == "--more"
     assert {"/m/a.gguf", "127.0.0.1", "4000"} <= {*words}
 
 
 def test_placeholders_of_a_command_of_ones_own():
-    runtime = Runtime.read(
+    custom = launch(
         {
             "name": "custom",
             "command": ["serve", "{model}", '--json={"a": 1}'],
@@ -273,8 +278,8 @@ def test_placeholders_of_a_command_of_ones_own():
         }
     )
     expected = ["serve", "/m/a.gguf", '--json={"a": 1}', "/m/a.gguf", "127.0.0.1:4000", "tiny"]
-    assert command_line(runtime, PLACE) == expected
-    assert variables(runtime, PLACE)["WHERE"] == "4000"
+    assert command_line(custom) == expected
+    assert variables(custom)["WHERE"] == "4000"
 
 
 @pytest.mark.parametrize(

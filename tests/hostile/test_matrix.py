@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from pilotage.agent.launch.command import Place, command_line, variables
+from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.permission import Rules, refusal
 from pilotage.api.host import HostProcess
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, PROCESSES, TEARDOWNS
@@ -20,6 +20,7 @@ from pilotage.gateway.claims import Records, decide
 from pilotage.gateway.inputs import read_route
 from pilotage.kube import ApiError, Client, Object, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
+from pilotage.serving.runtimes import HostLaunch
 from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import NAMESPACES
 from tests.controllers.host_town import HostTown, host_town
@@ -34,7 +35,7 @@ ON_HOST = {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "Pi
 WHOLE = os.environ.get("PILOTAGE_MATRIX") == "whole"
 ALL = cases() if WHOLE else sample()
 RULES = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=(6443,))
-PLACE = Place("llama-server", "/models/weights", "name", "127.0.0.1", 40000, gpu=False)
+PROGRAM, WEIGHTS = "llama-server", "/models/weights"
 OWN_VARIABLES = {"MODEL_PATH", "MODEL_NAME", "HOST", "PORT", "OMP_NUM_THREADS"}
 
 
@@ -122,10 +123,11 @@ def check_processes(place: HostTown) -> None:
         spec = HostProcess.read(obj).spec
         if refusal(RULES, ATTACKER, spec) is not None or spec.runtime.name == "sglang":  # no machine has that itself
             continue
-        program, *words = command_line(spec.runtime, PLACE)
-        assert program == PLACE.program, obj
-        assert not [word for word in words if "/" in word and word != PLACE.model], obj
-        assert variables(spec.runtime, PLACE).keys() <= OWN_VARIABLES, obj
+        launch = HostLaunch(spec.runtime, WEIGHTS, "name", "127.0.0.1", 40000, program=PROGRAM)
+        program, *words = command_line(launch)
+        assert program == PROGRAM, obj
+        assert not [word for word in words if "/" in word and word != WEIGHTS], obj
+        assert variables(launch).keys() <= OWN_VARIABLES, obj
 
 
 def names_held(place: HostTown, before: Records | None = None) -> tuple[set[str], Records]:

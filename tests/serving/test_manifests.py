@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pilotage.serving import backend, labels, problems, wanted_parts
-from pilotage.serving.stopping import WITHDRAW_SECONDS
+from pilotage.serving.runtimes.stop import WITHDRAW_SECONDS
 from tests.serving.cases import ALL, GGUF, UID, Case, cases, subject
 
 CASES = cases()

@@ -14,7 +14,8 @@ import aiohttp
 import msgspec
 
 from pilotage.agent.launch import census
-from pilotage.agent.launch.command import KINDS
+from pilotage.serving.runtimes import RUNTIMES
+from pilotage.serving.runtimes.contract import METRICS_PATH
 
 if TYPE_CHECKING:
     from pilotage.agent.journal import Entry
@@ -77,11 +78,11 @@ class Prober:
 
     async def in_flight(self, entry: Entry) -> int | None:
         """How many requests it has, those that wait for their turn too; None if nobody knows."""
-        names = KINDS[entry.runtime].in_flight
+        names = RUNTIMES[entry.runtime].request_metrics
         if not names:
             return None
         try:
-            status, body = await self._get(entry.port, "/metrics", ANSWER_BYTES_MAX)
+            status, body = await self._get(entry.port, METRICS_PATH, ANSWER_BYTES_MAX)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None
         return count(body.decode(errors="replace"), names) if status == OK else None
@@ -95,7 +96,7 @@ class Prober:
                 return Health(Verdict.LOADING, f"{entry.health} answers 503")
             if status != OK:
                 return Health(Verdict.SICK, f"{entry.health} answers {status}")
-            if KINDS[entry.runtime].lists_models:
+            if RUNTIMES[entry.runtime].lists_models:
                 return await self._identify(entry)
         except TimeoutError:
             return Health(Verdict.SICK, f"{entry.health} does not answer within {self._seconds_max:g} s")

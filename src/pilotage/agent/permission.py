@@ -79,14 +79,14 @@ def _of_address(rules: Rules, spec: ProcessSpec) -> str:
 
 def _of_program(spec: ProcessSpec) -> str:
     runtime, name = spec.runtime, spec.model.name
-    if runtime.name == "custom" or runtime.command:
+    known = RUNTIMES[runtime.name]
+    if known.custom or runtime.command:
         return f"runtime.command is not run on this machine, which runs the presets it has itself. {_ASK}"
     if name.startswith("-") or not name.isprintable():
         return f"the model's name {shown(name)} could be taken for an option of the server. Choose another name"
-    allowed = RUNTIMES[runtime.name].allowed
-    if argument := allowed.refused_argument(runtime.args):
+    if argument := known.allowed.refused_argument(runtime.args):
         return f"the argument {argument} of runtime.args is not among those that this machine takes. {_ASK}"
-    if variable := allowed.refused_variable(_variables(runtime)):
+    if variable := known.allowed.refused_variable(_variables(runtime)):
         return f"the variable {variable} of runtime.env is not among those that this machine takes. {_ASK}"
     return ""
 

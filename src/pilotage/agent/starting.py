@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.agent import memory, process_status
 from pilotage.agent.journal import Entry, State
 from pilotage.agent.launch import handing, logs, process, programs
-from pilotage.agent.launch.command import KINDS, Place, command_line, context_tokens, variables
+from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.permission import refusal
@@ -23,6 +23,7 @@ from pilotage.models.attempts import Attempts
 from pilotage.models.credentials import read_credentials
 from pilotage.models.source import is_read_by_pods
 from pilotage.runtime import monotonic, uptime, utc_now
+from pilotage.serving.runtimes import RUNTIMES, HostLaunch
 
 if TYPE_CHECKING:
     import random
@@ -157,11 +158,11 @@ class Starter:
     # The process
 
     async def _launch(self, obj: Object, spec: ProcessSpec, ward: Ward, kept: Weights) -> Entry | Waits:
-        uid, runtime, kind = obj.meta.uid, spec.runtime, KINDS[spec.runtime.name]
+        uid, runtime, known = obj.meta.uid, spec.runtime, RUNTIMES[spec.runtime.name]
         program = programs.find(runtime.name, self._settings.llama_server)
         if program is None and not runtime.command:
             return self._cannot(ward, _no_program(runtime.name, self._settings.llama_server))
-        tokens = context_tokens(runtime.args, kept.context_length)
+        tokens = known.context(runtime.args, kept.context_length)
         need = max(spec.memory_bytes or 0, memory.estimate(kept.size, kept.parameters, tokens))
         if refused := memory.refusal(need, self.free(but=uid)):
             said = Said(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
@@ -173,12 +174,18 @@ class Starter:
         if isinstance(given, Failure):
             return self._cannot(ward, given)
         path, opened = given
-        place = Place(
-            program.path if program is not None else "", path, spec.model.name, self._settings.bind, port, has_gpu()
+        launch = HostLaunch(
+            runtime,
+            model=path,
+            alias=spec.model.name,
+            host=self._settings.bind,
+            port=port,
+            program=program.path if program is not None else "",
+            gpu=has_gpu(),
         )
-        argv = command_line(runtime, place)
+        argv = command_line(launch)
         own = handing.own_variables(self._user, os.environ)
-        env = scrubbed(own, variables(runtime, place), self._journal.mark(uid))
+        env = scrubbed(own, variables(launch), self._journal.mark(uid))
         executable = shutil.which(argv[0], path=env.get("PATH"))
         if executable is None:
             return self._cannot(ward, Failure("NoProgram", f"there is no program {argv[0]} on this host", lasting=True))
@@ -194,7 +201,7 @@ class Starter:
             service=spec.service,
             runtime=runtime.name,
             alias=spec.model.name,
-            health=runtime.health_path or kind.health,
+            health=runtime.health_path or known.health,
             port=port,
             log=str(log),
             need=need,
@@ -239,7 +246,7 @@ class Starter:
 
 
 def has_gpu() -> bool:
-    """Whether llama.cpp may find a device that is not the processor."""
+    """Whether this host may have a GPU."""
     return sys.platform == "darwin" or any(Path(each).exists() for each in _GPUS)
 
 
@@ -247,8 +254,8 @@ def _as_named(source: object, runtime: str) -> str:
     """What a program that loads repositories by itself is given. `Standing` where there is none that could."""
     if not isinstance(source, HubSource):
         raise Standing(Reason.NOT_SUPPORTED, "a claim cannot be read on a host", "Use another source")
-    if runtime == "llama.cpp":
-        raise Standing(Reason.NOT_SUPPORTED, "llama.cpp needs one GGUF file", "Name a file of the repository")
+    if not RUNTIMES[runtime].loads_repositories:
+        raise Standing(Reason.NOT_SUPPORTED, f"{runtime} needs one file", "Name a file of the repository")
     if source.revision != "main":
         raise Standing(
             Reason.NOT_SUPPORTED, "on a host a repository has no revision here", "Give it in runtime.args instead"
@@ -264,7 +271,8 @@ def _fetched_by_itself(spec: ProcessSpec) -> Failure:
 
 
 def _no_program(runtime: str, setting: Path | None) -> Failure:
-    if runtime == "llama.cpp" and setting is not None:
+    known = RUNTIMES[runtime]
+    if known.program == programs.SET_PROGRAM and setting is not None:
         return Failure("NoProgram", f"{setting}, which the agent was given, cannot be run", lasting=True)
-    more = "; the extra pilotage[llama] has one" if runtime == "llama.cpp" else ", and runtime.command is not given"
+    more = f"; the extra pilotage[{known.extra}] has one" if known.extra else ", and runtime.command is not given"
     return Failure("NoProgram", f"there is no program for the runtime {runtime} on this host{more}", lasting=True)

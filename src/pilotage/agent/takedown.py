@@ -15,12 +15,12 @@ import structlog
 
 from pilotage.agent.journal import State
 from pilotage.agent.launch import census, process
-from pilotage.agent.launch.command import KINDS
 from pilotage.agent.pace import backed_off
 from pilotage.agent.registration import Refused
 from pilotage.catalogue import Phase
 from pilotage.kube import ApiError
 from pilotage.runtime import monotonic, uptime
+from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.drain import DrainLimits, undrained
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Takedown:
         if detached >= entry.drain_seconds:  # a server that hangs is not asked first
             self._idle_since.pop(entry.uid, None)
             return None
-        withdrawn, countable = entry.uid in self._withdrawn, KINDS[entry.runtime].in_flight
+        withdrawn, countable = entry.uid in self._withdrawn, RUNTIMES[entry.runtime].request_metrics
         in_flight = await self._prober.in_flight(entry)
         if not withdrawn or in_flight or (in_flight is None and countable):
             self._idle_since.pop(entry.uid, None)
@@ -151,7 +151,7 @@ class Takedown:
 
     async def _stop(self, entry: Entry, *, hurry: bool, just_ended: bool) -> None:
         began, patience = monotonic(), self._pace.grace
-        if not KINDS[entry.runtime].in_flight and entry.registered and not hurry:
+        if not RUNTIMES[entry.runtime].request_metrics and entry.registered and not hurry:
             patience = max(patience, entry.since + entry.drain_seconds - uptime())
         begun = process.Begun(entry.pid, entry.born)
         self._tally.killed.labels().value += await process.end(

@@ -1,11 +1,11 @@
-"""What an endpoint is made of, per placement and runtime: objects as they should be, and whether they are ready.
+"""The objects that an endpoint consists of, per placement and runtime, and whether they are ready.
 
-Pure: from an endpoint's spec to manifests, and from what was observed to what it means. Who writes them is
-`controllers`. No part carries an ownerReference to its endpoint: a foreground delete would take them all at once.
+Pure: manifests from the spec of an endpoint, and readiness from what was observed. `controllers` writes them. No part
+has an ownerReference to its endpoint: a foreground delete would take them all at once.
 
-`runtimes` are the servers, `placements` where they run; a new one is a file there. `weights` is where the weights lie,
-`stopping` how requests get to finish, `pod` what these make together. `revision` says what makes a new revision,
-`sameness` whether anything has to be written, `problems` what cannot work, `pods` why a start goes wrong.
+`runtimes` has the server programs, `placements` the ways to run them; a new one is a file there. `pod` puts a server,
+its weights (`weights`) and its probes together. `revision` says what makes a new revision, `drift` whether an object
+has to be written, `problems` what cannot work, `pods` why a start fails.
 """
 
 from __future__ import annotations

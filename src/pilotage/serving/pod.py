@@ -6,45 +6,65 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.serving.runtimes import RUNTIMES, Job, Server
-from pilotage.serving.weights import weights_of
+from pilotage.serving.runtimes import RUNTIMES, PodLaunch
+from pilotage.serving.runtimes.contract import EVERYWHERE, METRICS_PATH
+from pilotage.serving.weights import literal, weights_of
 
 if TYPE_CHECKING:
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.kube.wire import Json
     from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
+    from pilotage.serving.runtimes import ServerContainer, ServingRuntime
 
 PORT_NAME = "http"
 _PROBE_PERIOD_SECONDS = 5
 _FETCH_SECONDS = 4 * 3600
-"""How long an init container may take for the weights, before the start counts as failed."""
+"""Time that an init container has to fetch the weights, before the start counts as failed."""
 _SHARED_MEMORY = "shared-memory"
 
 
 class Pod(NamedTuple):
-    """What a placement puts around."""
+    """The pod of a server, for a placement to wrap."""
 
     spec: Json
     annotations: dict[str, str]
     start_seconds: int
-    """How long it may take until it is ready, from its creation."""
-    grace_seconds: int
+    """Time that the pod has to become ready, from its creation."""
 
 
 def pod_of(
     endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities, container_name: str = "server"
 ) -> Pod:
     """The pod that serves a model for an endpoint."""
-    spec = endpoint.spec
+    spec, runtime = endpoint.spec, RUNTIMES[endpoint.spec.runtime.name]
     weights = weights_of(endpoint, model, capabilities)
-    port = port_of(endpoint)
-    server = RUNTIMES[spec.runtime.name].server(Job(spec, model.name, weights, port))
-    volumes = list(weights.volumes)
-    mounts = list(weights.mounts)
+    launch = PodLaunch(
+        spec.runtime,
+        model=literal(weights.path),
+        alias=literal(model.name),
+        host=EVERYWHERE,
+        port=spec.runtime.port or runtime.port,
+        hub_revision=literal(weights.hub_revision),
+        gpus=_gpus(spec),
+        drain_seconds=spec.deletion.drain_seconds,
+    )
+    server = runtime.in_pod(launch)
+    volumes, mounts = list(weights.volumes), list(weights.mounts)
     if server.shared_memory:
         volumes.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}})
         mounts.append({"name": _SHARED_MEMORY, "mountPath": "/dev/shm"})  # noqa: S108 - of the container
+    container = {
+        "name": container_name,
+        **_program(spec, server, weights.env),
+        "ports": [{"name": PORT_NAME, "containerPort": launch.port}],
+        **_probes(spec.runtime.health_path or runtime.health, server.start_seconds),
+        "lifecycle": {"preStop": server.stop.pre_stop},
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
     body: Json = {
-        "containers": [_container(container_name, endpoint, server, port, mounts, weights.env)],
+        "containers": [container],
         "volumes": volumes,
         "terminationGracePeriodSeconds": server.stop.grace_seconds,
         # A server has no business with the API, and variables named after Services change what some of them do.
@@ -60,73 +80,57 @@ def pod_of(
     }
     body |= {name: value for name, value in optional.items() if value}
     start = server.start_seconds + (_FETCH_SECONDS if weights.fetched else 0)
-    return Pod(body, _annotations(server, port), start, server.stop.grace_seconds)
+    return Pod(body, _annotations(runtime, launch.port), start)
 
 
-def port_of(endpoint: EndpointRef) -> int:
-    """The port of the server in its pod."""
-    return endpoint.spec.runtime.port or RUNTIMES[endpoint.spec.runtime.name].port
+def _gpus(spec: EndpointSpec) -> int:
+    """Number of NVIDIA GPUs that a replica gets."""
+    asked = str(spec.resources.limits.get("nvidia.com/gpu", "0"))
+    return int(asked) if asked.isdecimal() else 0
 
 
-def _container(
-    name: str, endpoint: EndpointRef, server: Server, port: int, mounts: list[Json], env: list[Json]
-) -> Json:
-    own = endpoint.spec.runtime.env
-    given = {each.name for each in own}
+def _program(spec: EndpointSpec, server: ServerContainer, env: list[Json]) -> Json:
+    """Image, command, arguments, variables and resources. A variable of the user's replaces one of ours."""
+    given = {each.name for each in spec.runtime.env}
     variables = [each for each in (*server.env, *env) if each["name"] not in given]
-    variables += [{"name": each.name, "value": each.value} for each in own]
+    variables += [{"name": each.name, "value": each.value} for each in spec.runtime.env]
     resources = {
         name: {key: str(value) for key, value in amounts.items()}
-        for name, amounts in (
-            ("limits", endpoint.spec.resources.limits),
-            ("requests", endpoint.spec.resources.requests),
-        )
+        for name, amounts in (("limits", spec.resources.limits), ("requests", spec.resources.requests))
         if amounts
     }
     optional = {"command": server.command, "args": server.args, "env": variables, "resources": resources}
-    return {
-        "name": name,
-        "image": server.image,
-        **{key: value for key, value in optional.items() if value},
-        "ports": [{"name": PORT_NAME, "containerPort": port}],
-        **_probes(server),
-        "lifecycle": {"preStop": server.stop.pre_stop},
-        "volumeMounts": mounts,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {"allowPrivilegeEscalation": False},
-    }
+    return {"image": server.image} | {key: value for key, value in optional.items() if value}
 
 
-def _probes(server: Server) -> Json:
-    """Until it has started once, it may be slow; then it is out of traffic soon, and is killed only if it is dead.
+def _probes(health: str, start_seconds: int) -> Json:
+    """The probes: a server may be slow to start; then it loses traffic early, and is restarted only if it is dead.
 
-    A server that is busy may answer late. Killing it would lose what it is busy with.
+    A busy server may answer late. A restart would lose its requests.
     """
-    check: Json = (
-        {"httpGet": {"path": server.health, "port": PORT_NAME}} if server.health else {"tcpSocket": {"port": PORT_NAME}}
-    )
+    check: Json = {"httpGet": {"path": health, "port": PORT_NAME}} if health else {"tcpSocket": {"port": PORT_NAME}}
     often = check | {"periodSeconds": _PROBE_PERIOD_SECONDS, "timeoutSeconds": 5}
     return {
-        "startupProbe": often | {"failureThreshold": math.ceil(server.start_seconds / _PROBE_PERIOD_SECONDS)},
+        "startupProbe": often | {"failureThreshold": math.ceil(start_seconds / _PROBE_PERIOD_SECONDS)},
         "readinessProbe": often | {"failureThreshold": 3},
         "livenessProbe": check | {"periodSeconds": 20, "timeoutSeconds": 15, "failureThreshold": 6},
     }
 
 
-def _annotations(server: Server, port: int) -> dict[str, str]:
-    if not server.metrics:
+def _annotations(runtime: ServingRuntime, port: int) -> dict[str, str]:
+    if not runtime.request_metrics:
         return {}
     return {
         "prometheus.io/scrape": "true",
         "prometheus.io/port": str(port),
-        "prometheus.io/path": server.metrics,
+        "prometheus.io/path": METRICS_PATH,
     }
 
 
 def _affinity(endpoint: EndpointRef) -> Json:
-    """A claim that one node can have: all pods of the endpoint go to that node, also those of the next revision.
+    """Affinity that keeps all pods of an endpoint on the node of its ReadWriteOnce claim, whatever their revision.
 
-    The scheduler would not see to it, and a pod on another node would wait for the volume for ever.
+    The scheduler does not do it, and a pod on another node would wait for the volume for ever.
     """
     cache = endpoint.spec.cache
     if cache is None or cache.access_mode != "ReadWriteOnce":

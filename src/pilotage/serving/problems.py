@@ -31,7 +31,7 @@ def problems(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabili
 def _of_runtime(endpoint: EndpointRef, model: ResolvedModel) -> Iterator[str]:
     given = endpoint.spec.runtime
     runtime = RUNTIMES[given.name]
-    if given.name != "custom" and (taken := sorted({each.partition("=")[0] for each in given.args} & set(_OURS))):
+    if not runtime.custom and (taken := sorted({each.partition("=")[0] for each in given.args} & set(_OURS))):
         yield f"runtime.args has {', '.join(taken)}, which Pilotage sets itself. Use runtime.port for another port."
     if is_repository(model.source):
         if not runtime.loads_repositories:
@@ -41,7 +41,7 @@ def _of_runtime(endpoint: EndpointRef, model: ResolvedModel) -> Iterator[str]:
 
 
 def _of_pods(endpoint: EndpointRef) -> Iterator[str]:
-    if endpoint.spec.runtime.name == "custom" and not endpoint.spec.runtime.image:
+    if RUNTIMES[endpoint.spec.runtime.name].custom and not endpoint.spec.runtime.image:
         yield "A custom runtime in pods needs an image: set runtime.image. A command alone is for placement Host."
 
 

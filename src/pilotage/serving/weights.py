@@ -35,8 +35,6 @@ class Weights(NamedTuple):
 
     path: str
     """A file or folder in the pod; for a hub, the repository's id."""
-    from_hub: bool
-    """The server loads them by itself."""
     hub_revision: str
     """The branch, tag or commit; empty for the default."""
     volumes: list[Json]
@@ -109,7 +107,7 @@ def _on_claim(source: str) -> Weights:
     volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim}}
     mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
     place = posixpath.join(FOLDER, posixpath.normpath("/" + unquote(path)).lstrip("/"))
-    return Weights(place, False, "", [volume], [mount], [], [])
+    return Weights(place, "", [volume], [mount], [], [])
 
 
 def _on_node(source: str) -> Weights:
@@ -118,7 +116,7 @@ def _on_node(source: str) -> Weights:
     # A node without it must not get an empty folder in its place.
     kind = "File" if re.search(r"\.[A-Za-z][A-Za-z0-9]*$", path) else "Directory"
     volume = {"name": _VOLUME, "hostPath": {"path": path, "type": kind}}
-    return Weights(place, False, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
+    return Weights(place, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
 
 
 def _from_hub(endpoint: EndpointRef, model: ResolvedModel) -> Weights:
@@ -128,7 +126,7 @@ def _from_hub(endpoint: EndpointRef, model: ResolvedModel) -> Weights:
         reference = {"name": model.secret, "key": key, "optional": True}
         env.append({"name": variable, "valueFrom": {"secretKeyRef": reference}})
     mounts = [{"name": _VOLUME, "mountPath": FOLDER}]
-    return Weights(repository, True, revision, [_cache(endpoint)], mounts, [], env)
+    return Weights(repository, revision, [_cache(endpoint)], mounts, [], env)
 
 
 def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Weights:
@@ -157,9 +155,7 @@ def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabili
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    return Weights(
-        place, False, "", volumes, [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}], [container], []
-    )
+    return Weights(place, "", volumes, [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}], [container], [])
 
 
 def _resources(endpoint: EndpointRef) -> Json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.launch.process import FOLDER, OPENED
+from pilotage.serving.runtimes import RUNTIMES
 from pilotage.system.unprivileged import closed_to
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from pilotage.system.unprivileged import User
 
-_OPENS_ITSELF = ("llama.cpp", "custom")
 _PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
 """Variables that are about the agent's own user."""
 
@@ -45,7 +45,7 @@ def weights(user: User | None, path: str, runtime: str) -> Weights | Failure:
         return Failure("FileNotFound", f"{path} cannot be read: {error.strerror}")
     if closed is None:
         return Weights(path)
-    if closed.is_dir() and runtime in _OPENS_ITSELF and _may_read(user, path):
+    if closed.is_dir() and RUNTIMES[runtime].reads_open_files and _may_read(user, path):
         return Weights(OPENED, path)
     why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot read {path}"
     return Failure("NotReadable", f"{why}. Let others read it, or have the agent started with another --run-as", True)

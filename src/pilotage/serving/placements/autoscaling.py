@@ -8,6 +8,7 @@ from pilotage.serving.manifests import manifest
 from pilotage.serving.parts import revision_name
 from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS
 from pilotage.serving.runtimes import RUNTIMES
+from pilotage.serving.runtimes.contract import METRICS_PATH
 
 if TYPE_CHECKING:
     from pilotage.api.endpoint import EndpointSpec
@@ -20,7 +21,7 @@ def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None
     """The kind of object that scales it; None for a fixed number of replicas."""
     if spec.autoscaling is None:
         return None
-    counted = spec.autoscaling.target_concurrency is not None and RUNTIMES[spec.runtime.name].in_flight
+    counted = spec.autoscaling.target_concurrency is not None and RUNTIMES[spec.runtime.name].request_metrics
     return SCALED_OBJECTS if counted and capabilities.keda else AUTOSCALERS
 
 
@@ -55,9 +56,9 @@ def _by_requests(endpoint: EndpointRef, revision: int, service_port: int) -> Jso
     assert autoscaling is not None
     host = f"{revision_name(endpoint.name, revision)}.{endpoint.namespace}.svc"
     metadata = {
-        "url": f"http://{host}:{service_port}/metrics",
+        "url": f"http://{host}:{service_port}{METRICS_PATH}",
         "format": "prometheus",
-        "valueLocation": RUNTIMES[endpoint.spec.runtime.name].in_flight,
+        "valueLocation": RUNTIMES[endpoint.spec.runtime.name].request_metrics[0],
         "targetValue": str(autoscaling.target_concurrency),
     }
     return {

@@ -18,6 +18,7 @@ from pilotage.serving.pod import PORT_NAME
 from pilotage.serving.quantity import amount
 from pilotage.serving.resources import SERVICES
 from pilotage.serving.revision import replicas_of
+from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.weights import scheme_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class _Host:
             yield "Placement Host has a fixed number of replicas; take autoscaling out."
         if spec.cache is not None:
             yield "Placement Host has no volume claims; take cache out."
-        if spec.runtime.name == "custom" and not spec.runtime.command:
+        if RUNTIMES[spec.runtime.name].custom and not spec.runtime.command:
             yield "A Host runs programs of its own and no images: give the custom runtime a command."
         if spec.route.kind not in ROUTES:
             yield f"A route of kind {spec.route.kind} leads to pods; on a Host, use PilotageGateway or None."

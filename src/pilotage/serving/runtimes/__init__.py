@@ -1,8 +1,19 @@
-"""The servers that we know: one file each, found here by name."""
+"""Runtimes: one file for each server program, found here by name.
 
-from pilotage.serving.runtimes import custom, llama_cpp, sglang, tgi, vllm
-from pilotage.serving.runtimes.contract import Job, Runtime, Server
+Every module of this package that has a `RUNTIME` is registered. `contract` says what that is; `allowed` has the syntax
+of the tables of arguments that a Host accepts, `stop` the ways to stop a server in a pod.
+"""
 
-RUNTIMES = {each.RUNTIME.name: each.RUNTIME for each in (llama_cpp, vllm, sglang, tgi, custom)}
+from __future__ import annotations
 
-__all__ = ["RUNTIMES", "Job", "Runtime", "Server"]
+import pkgutil
+from importlib import import_module
+
+from pilotage.serving.runtimes.contract import HostLaunch, PodLaunch, ServerContainer, ServingRuntime
+
+_MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+
+RUNTIMES: dict[str, ServingRuntime] = {each.RUNTIME.name: each.RUNTIME for each in _MODULES if hasattr(each, "RUNTIME")}
+"""By name, which is that of `spec.runtime.name`."""
+
+__all__ = ["RUNTIMES", "HostLaunch", "PodLaunch", "ServerContainer", "ServingRuntime"]

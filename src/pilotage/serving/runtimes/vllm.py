@@ -5,51 +5,59 @@ from __future__ import annotations
 import re
 
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, SWITCH, Allowed, options
-from pilotage.serving.runtimes.contract import EVERYWHERE, Job, Runtime, Server, arguments
-from pilotage.serving.stopping import finishes_by_itself, is_waited_for
-from pilotage.serving.weights import literal
+from pilotage.serving.runtimes.contract import (
+    HostLaunch,
+    Launch,
+    Option,
+    PodLaunch,
+    ServerContainer,
+    ServingRuntime,
+    with_user_arguments,
+)
+from pilotage.serving.runtimes.stop import after_sigterm, after_sleep
 
 _IMAGE = "vllm/vllm-openai:v0.32.0"
 _TAG = re.compile(r":v?0\.([0-9]+)\.[0-9]+[^/]*$")
 _DRAINS_FROM = 18
 
 
-def _server(job: Job) -> Server:
-    runtime = job.spec.runtime
-    image = runtime.image or _IMAGE
+def _options(launch: Launch) -> list[Option]:
+    return [("--served-model-name", launch.alias), ("--host", launch.host), ("--port", str(launch.port))]
+
+
+def _in_pod(launch: PodLaunch) -> ServerContainer:
+    image = launch.runtime.image or _IMAGE
     tag = _TAG.search(image)
     drains = tag is None or int(tag[1]) >= _DRAINS_FROM
-    options: list[tuple[str, ...]] = [
-        ("--served-model-name", literal(job.model)),
-        ("--host", EVERYWHERE),
-        ("--port", str(job.port)),
-    ]
+    preset = _options(launch)
     if drains:
-        options.append(("--shutdown-timeout", str(job.drain_seconds)))
-    if job.weights.hub_revision:
-        options.append(("--revision", literal(job.weights.hub_revision)))
-    if job.gpus > 1:
-        options.append(("--tensor-parallel-size", str(job.gpus)))
-    return Server(
+        preset.append(("--shutdown-timeout", str(launch.drain_seconds)))
+    if launch.hub_revision:
+        preset.append(("--revision", launch.hub_revision))
+    if launch.gpus > 1:
+        preset.append(("--tensor-parallel-size", str(launch.gpus)))
+    return ServerContainer(
         image=image,
-        command=runtime.command or ["vllm", "serve"],
-        args=[literal(job.weights.path), *arguments(options, runtime.args)],
-        stop=finishes_by_itself(job.drain_seconds) if drains else is_waited_for(job.drain_seconds),
-        health=runtime.health_path or "/health",
-        metrics="/metrics",
-        in_flight=RUNTIME.in_flight,
+        command=launch.runtime.command or ["vllm", "serve"],
+        args=[launch.model, *with_user_arguments(preset, launch.runtime.args)],
+        stop=after_sigterm(launch.drain_seconds) if drains else after_sleep(launch.drain_seconds),
         start_seconds=3600,
         shared_memory=True,
     )
 
 
-RUNTIME = Runtime(
-    "vllm",
+def _on_host(launch: HostLaunch) -> list[str]:
+    command = launch.runtime.command or [launch.program, "serve"]
+    return [*command, launch.model, *with_user_arguments(_options(launch), launch.runtime.args)]
+
+
+RUNTIME = ServingRuntime(
+    name="vllm",
     port=8000,
-    server=_server,
-    loads_repositories=True,
-    single_file=False,
-    in_flight="vllm:num_requests_running",
+    in_pod=_in_pod,
+    on_host=_on_host,
+    request_metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    program="vllm",
     allowed=Allowed(
         options(
             {
