@@ -9,13 +9,13 @@ from typing import NamedTuple
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from pilotage.catalogue import Phase, Relation
+from pilotage.catalogue import Keep, Phase, Relation
 from pilotage.kube import Object
 from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Decision, Observation
 from pilotage.teardown.planning.ledger import Disposition, Ledger
 from pilotage.teardown.planning.plan import make_ledger, plan_again
-from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue import Keep, Relation
 from pilotage.teardown.planning.closure import gather_members
-from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, KindReading

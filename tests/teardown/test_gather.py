@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from controlplane import Access, Cluster
+from pilotage.catalogue.reading import MADE
 from pilotage.kube import Client, Discovery, ErrorClass, GroupKind, KindNotServed, Resource, load_config
 from pilotage.kube.transport import Request, Response
 from pilotage.runtime.clock import monotonic
 from pilotage.teardown.snapshot import gather as gathering
-from pilotage.teardown.snapshot.gather import ANSWER_SECONDS_MAX, AT_ONCE, MADE, STARTS_MAX, gather, narrowed_kinds
+from pilotage.teardown.snapshot.gather import ANSWER_SECONDS_MAX, AT_ONCE, STARTS_MAX, gather, narrowed_kinds
 from pilotage.teardown.snapshot.world import KindReading, Name, State, World
 from pilotage_sim.loop import virtual
 from tests.support import kinds

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pilotage.catalogue import Phase, Relation
+from pilotage.catalogue import Keep, Phase, Relation
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry
 from pilotage.teardown.planning.plan import make_ledger, plan_again
-from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item

@@ -1,68 +1,99 @@
-"""Lookups in the catalogue."""
+"""Lookups in the catalogue. The ecosystems are found and imported when the first of these is called."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue.phase import Phase
-from pilotage.kube import GroupKind
+import msgspec
+
+from pilotage.catalogue.kind import Ecosystem, KnownKind
+from pilotage.catalogue.relation import RelationRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pilotage.catalogue.kind import KnownFinalizer
+    from pilotage.catalogue.phase import Phase
+    from pilotage.kube import GroupKind
 
 
-def _kinds(group: str, *kinds: str) -> Iterable[GroupKind]:
-    return (GroupKind(group, kind) for kind in kinds)
+@functools.cache
+def ecosystems() -> tuple[Ecosystem, ...]:
+    """All files of the catalogue, by name."""
+    from pilotage.catalogue import ecosystems as package
+
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
+    return tuple(importlib.import_module(name).ECOSYSTEM for name in names)
 
 
-_WORKLOADS = frozenset(
-    {
-        *_kinds("", "Pod", "ReplicationController"),
-        *_kinds("apps", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"),
-        *_kinds("batch", "Job"),
-        *_kinds("argoproj.io", "Rollout"),
-        *_kinds("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    }
-)
-"""What runs pods. Deleted in the background: the collector takes the pods afterwards, and these are proven gone."""
+@functools.cache
+def kinds() -> dict[GroupKind, KnownKind]:
+    """All kinds that have a row of their own. Rows for many kinds at once are not among them."""
+    return {each.group_kind: each for known in ecosystems() for each in known.kinds if each.group != "*"}
 
-_PHASES: dict[GroupKind, Phase] = {
-    **dict.fromkeys(_kinds("networking.k8s.io", "Ingress"), Phase.DETACH),
-    **dict.fromkeys(_kinds("extensions", "Ingress"), Phase.DETACH),
-    **dict.fromkeys(
-        _kinds("gateway.networking.k8s.io", "HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute", "Gateway"),
-        Phase.DETACH,
-    ),
-    **dict.fromkeys(_kinds("projectcontour.io", "HTTPProxy"), Phase.DETACH),
-    **dict.fromkeys(_kinds("pilotage.dev", "GatewayRoute"), Phase.DETACH),
-    **dict.fromkeys(_kinds("networking.istio.io", "VirtualService", "Gateway"), Phase.DETACH),
-    **dict.fromkeys(_kinds("traefik.io", "IngressRoute", "IngressRouteTCP", "IngressRouteUDP"), Phase.DETACH),
-    **dict.fromkeys(_kinds("route.openshift.io", "Route"), Phase.DETACH),
-    **dict.fromkeys(_kinds("autoscaling", "HorizontalPodAutoscaler"), Phase.QUIESCE),
-    **dict.fromkeys(_kinds("autoscaling.k8s.io", "VerticalPodAutoscaler"), Phase.QUIESCE),
-    **dict.fromkeys(_kinds("autoscaling.internal.knative.dev", "PodAutoscaler"), Phase.QUIESCE),
-    **dict.fromkeys(_kinds("keda.sh", "ScaledObject", "ScaledJob"), Phase.QUIESCE),
-    **dict.fromkeys(_kinds("batch", "CronJob"), Phase.QUIESCE),
-    **dict.fromkeys(
-        _kinds("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
-        Phase.QUIESCE,
-    ),
-    **dict.fromkeys(_kinds("apiregistration.k8s.io", "APIService"), Phase.QUIESCE),
-    **dict.fromkeys(_WORKLOADS, Phase.STOP),
-    **dict.fromkeys(_kinds("pilotage.dev", "HostProcess"), Phase.STOP),
-    **dict.fromkeys(_kinds("", "Namespace"), Phase.RELEASE),
-    **dict.fromkeys(_kinds("apiextensions.k8s.io", "CustomResourceDefinition"), Phase.RELEASE),
-}
+
+def known(kind: GroupKind) -> KnownKind:
+    """The row of a kind; for one that has none, a row that says that nothing is known."""
+    return kinds().get(kind) or KnownKind(kind.group, kind.kind)
 
 
 def phase_of(kind: GroupKind) -> Phase:
     """The phase in which objects of a kind go, unless what they own says otherwise."""
-    return _PHASES.get(kind, Phase.REMOVE)
+    return known(kind).phase
 
 
+@functools.cache
 def workloads() -> frozenset[GroupKind]:
     """The kinds that run pods."""
-    return _WORKLOADS
+    return frozenset(kind for kind, row in kinds().items() if row.workload)
+
+
+@functools.cache
+def guards() -> tuple[KnownKind, ...]:
+    """The kinds that protect pods and do not forbid their deletion."""
+    return tuple(row for row in kinds().values() if row.guard is not None)
+
+
+@functools.cache
+def pod_labels() -> dict[GroupKind, str]:
+    """Where workloads have the labels of the pods that they make, by kind."""
+    return {kind: row.pod_labels for kind, row in kinds().items() if row.pod_labels}
+
+
+def relation_rows(ecosystem: Ecosystem) -> tuple[RelationRow, ...]:
+    """The relations of an ecosystem's kinds, with their kinds."""
+    return tuple(
+        RelationRow(
+            *msgspec.structs.astuple(field),
+            group=row.group,
+            kind=row.kind,
+            demand=row.needs_body,
+            category=row.category,
+        )
+        for row in ecosystem.kinds
+        for field in row.relations
+    )
+
+
+@functools.cache
+def all_relation_rows() -> tuple[RelationRow, ...]:
+    """The relations of all kinds."""
+    return tuple(row for ecosystem in ecosystems() for row in relation_rows(ecosystem))
+
+
+@functools.lru_cache(maxsize=256)
+def find_finalizer(name: str) -> KnownFinalizer | None:
+    """The row of a finalizer. Of several patterns that match, the one without ``*`` counts, or else the longest."""
+    matches = [
+        ("*" not in pattern, len(pattern), row)
+        for ecosystem in ecosystems()
+        for row in ecosystem.finalizers
+        for pattern in row.patterns
+        if fnmatchcase(name, pattern)
+    ]
+    return max(matches, key=lambda match: match[:2])[2] if matches else None
 
 
 def is_built_in(group: str) -> bool:

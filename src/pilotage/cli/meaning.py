@@ -136,8 +136,9 @@ async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[Grou
 
 async def policy_of(connection: Connection, world: World, asked: Asked) -> Policy:
     """What is to stay, and for how long is waited."""
+    from pilotage.catalogue import Keep
     from pilotage.teardown.planning.arguments import TargetError
-    from pilotage.teardown.planning.policy import Keep, Policy
+    from pilotage.teardown.planning.policy import Policy
 
     families = {keep.value: keep for keep in Keep}
     keep, uids = set(), set()

@@ -131,11 +131,11 @@ async def read_world(connection: Connection, surface: Surface, places: list[str]
 
     From other namespaces comes what can point into these, and, where `controllers` may go, what may wait for one.
     """
-    from pilotage.teardown.planning.in_full import HAZARDS
+    from pilotage.catalogue.reading import FOR_HAZARDS
     from pilotage.teardown.snapshot.gather import gather
 
     client, discovery = connection.client, connection.discovery
-    full = kinds_in_full(surface.resources) | HAZARDS
+    full = kinds_in_full(surface.resources) | FOR_HAZARDS
     if not places:
         return await gather(client, discovery, full=full)
     kinds, everywhere = _kinds(surface, full, controllers=controllers)
@@ -165,16 +165,16 @@ async def foresee(
 
 def workload_of(world: World, item: Item, finalizer: str) -> Item | None:
     """What runs the controller that keeps a finalizer."""
-    from pilotage.teardown.diagnosis.finalizer_owners import keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
 
-    return keeper(world, item, finalizer).workload
+    return finalizer_owner(world, item, finalizer).workload
 
 
 def who_keeps(world: World, item: Item, finalizer: str) -> str:
     """The controller that keeps a finalizer, as a person calls it."""
-    from pilotage.teardown.diagnosis.finalizer_owners import keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
 
-    return keeper(world, item, finalizer).who
+    return finalizer_owner(world, item, finalizer).who
 
 
 def is_abandoned(world: World, item: Item, finalizer: str) -> bool:
@@ -260,13 +260,13 @@ def check_namespace(world: World, name: str) -> None:
 async def see_keepers(connection: Connection, world: World) -> None:
     """Who keeps the finalizers of a world often lives in another namespace: see what runs there, too, if it matters."""
     from pilotage.catalogue import workloads
+    from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.kube import GroupKind
-    from pilotage.teardown.diagnosis.finalizer_owners import FULL
     from pilotage.teardown.diagnosis.hazards.keepers import others_matter
     from pilotage.teardown.snapshot.gather import gather
 
     if others_matter(world):
-        kinds = (workloads() - {GroupKind("", "Pod")}) | FULL
+        kinds = (workloads() - {GroupKind("", "Pod")}) | FOR_FINALIZERS
         for item in await gather(connection.client, connection.discovery, kinds=kinds, full=kinds):
             if world.get(item.uid) is None:
                 world.add(item)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pilotage.catalogue.relation import RelationRow
     from pilotage.kube import ApiResource, GroupKind
-    from pilotage.teardown.relations import Nearby, Row
+    from pilotage.teardown.relations import Nearby
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import World
 
@@ -36,19 +37,19 @@ def edges_nearby(world: World) -> Nearby:
 
 def kinds_in_full(served: Iterable[ApiResource]) -> frozenset[GroupKind]:
     """The kinds that have to be read in full."""
-    from pilotage.teardown.planning.in_full import related
+    from pilotage.catalogue.reading import in_full
 
-    return related(served) | _kinds_of(_own_rows(), served)
+    return in_full(served) | _kinds_of(_own_rows(), served)
 
 
 def kinds_that_reach(served: Iterable[ApiResource]) -> frozenset[GroupKind]:
     """Those of them that can point into another namespace than their own."""
-    from pilotage.teardown.planning.in_full import reaching
+    from pilotage.catalogue.reading import reaching
 
     return reaching(served) | _kinds_of(tuple(row for row in _own_rows() if row.reaches), served)
 
 
-def _kinds_of(rows: tuple[Row, ...], served: Iterable[ApiResource]) -> frozenset[GroupKind]:
+def _kinds_of(rows: tuple[RelationRow, ...], served: Iterable[ApiResource]) -> frozenset[GroupKind]:
     if not rows:  # as nearly always: the table is not imported yet
         return frozenset()
     from pilotage.teardown.relations import full_kinds
@@ -56,14 +57,14 @@ def _kinds_of(rows: tuple[Row, ...], served: Iterable[ApiResource]) -> frozenset
     return full_kinds(rows, served)
 
 
-def _rows() -> tuple[Row, ...]:
+def _rows() -> tuple[RelationRow, ...]:
     from pilotage.teardown.relations import BUILT_IN
 
     own = _own_rows()
     return BUILT_IN + own if own else BUILT_IN
 
 
-def _own_rows() -> tuple[Row, ...]:
+def _own_rows() -> tuple[RelationRow, ...]:
     files = [file for file in os.environ.get(VARIABLE, "").split(os.pathsep) if file]
     if not files:
         return ()

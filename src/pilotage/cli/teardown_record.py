@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage.api.names import ENDPOINTS, TEARDOWN_DONE
+from pilotage.api.names import CACHE_SUFFIX, ENDPOINTS, TEARDOWN_DONE
 from pilotage.catalogue import Phase, phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.receipt import Receipt
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import CACHE_SUFFIX, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.fields import dig, moment, texts
 from pilotage.teardown.snapshot.world import State
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.catalogue import Keep
 from pilotage.controllers.caches import Seen
 from pilotage.controllers.proof import is_proven
 from pilotage.kube import Absent, KindNotServed, ObjectKey
-from pilotage.teardown.diagnosis.finalizer_owners import keeper
+from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
 from pilotage.teardown.planning.ledger import merge
 from pilotage.teardown.planning.plan import make_ledger
-from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 
@@ -148,7 +149,7 @@ def grown_ledger(ledger: Ledger, parts: list[Seen], now: dt.datetime, namespace:
 
 def _who_keeps(world: World, item: Item, finalizer: str) -> str:
     """As a person calls the controller that takes a finalizer off."""
-    return keeper(world, item, finalizer).who
+    return finalizer_owner(world, item, finalizer).who
 
 
 def _named(world: World) -> list[Item]:

@@ -69,6 +69,11 @@ class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=Fals
     namespaced: bool = True
 
     @property
+    def group_kind(self) -> GroupKind:
+        """The kind, whatever its version."""
+        return GroupKind(self.group, self.kind)
+
+    @property
     def api_version(self) -> str:
         """As objects carry it: ``v1`` or ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version

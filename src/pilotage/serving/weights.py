@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from pilotage.teardown.planning.policy import CACHE_SUFFIX
+from pilotage.api.names import CACHE_SUFFIX
 
 if TYPE_CHECKING:
     from pilotage.kube.wire import Json

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pilotage.catalogue.registry import ecosystems, find_finalizer
 from pilotage.kube import Json, Resource
-from pilotage.teardown.diagnosis.finalizer_owners import Liveness, abandoned, keeper
-from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row, table
+from pilotage.teardown.diagnosis.finalizer_owners import Liveness, abandoned, finalizer_owner
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.world import Item
 from tests.support import kinds
@@ -73,28 +73,28 @@ def owned_by(owner: Item) -> Json:
     ],
 )
 def test_known_finalizers_have_a_keeper(finalizer: str, who: str) -> None:
-    found = keeper(world(), held(finalizer), finalizer)
+    found = finalizer_owner(world(), held(finalizer), finalizer)
     assert found.who == who
     assert found.leaks.endswith(".")
     assert found.does
 
 
 def test_every_row_says_what_it_does_and_what_leaks() -> None:
-    for row in table():
+    for row in (row for each in ecosystems() for row in each.finalizers):
         assert row.who
         assert row.does
         assert row.leaks.endswith("."), row
-        assert find_row(row.patterns[0].replace("*", "x")) is not None
+        assert find_finalizer(row.patterns[0].replace("*", "x")) is row
 
 
 def test_a_part_of_kubernetes_is_alive_while_its_lease_is_fresh_and_unknown_otherwise() -> None:
     obj = held("foregroundDeletion")
     fresh = lease("kube-controller-manager", "kube-system", 2)
-    assert keeper(world(fresh), obj, "foregroundDeletion").alive is Liveness.ALIVE
+    assert finalizer_owner(world(fresh), obj, "foregroundDeletion").alive is Liveness.ALIVE
     late = lease("kube-controller-manager", "kube-system", HOUR)
-    assert keeper(world(late), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
-    assert keeper(world(), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
-    assert keeper(world(), obj, "foregroundDeletion").builtin
+    assert finalizer_owner(world(late), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
+    assert finalizer_owner(world(), obj, "foregroundDeletion").alive is Liveness.UNKNOWN
+    assert finalizer_owner(world(), obj, "foregroundDeletion").builtin
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,9 @@ def test_why_its_pods_do_not_run_is_said(reason: str, said: str) -> None:
     replicas = item(REPLICA_SETS, "rs", "kserve", metadata=owned_by(manager))
     waiting = {"containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
     pod = item(PODS, "pod", "kserve", metadata=owned_by(replicas), status=waiting)
-    found = keeper(world(manager, replicas, pod), held("inferenceservice.finalizers"), "inferenceservice.finalizers")
+    found = finalizer_owner(
+        world(manager, replicas, pod), held("inferenceservice.finalizers"), "inferenceservice.finalizers"
+    )
     assert (found.alive, found.workload) == (Liveness.DEAD, manager)
     assert found.trouble == f"0 of 1 replicas available, {said}"
 
@@ -120,7 +122,7 @@ def test_since_when_it_does_not_run_is_said() -> None:
     manager = item(
         kinds.DEPLOYMENTS, "keda-operator", "keda", spec={}, status={"replicas": 1, "conditions": [condition]}
     )
-    found = keeper(world(manager), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(world(manager), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.trouble == "0 of 1 replicas available, it has no pods (since 2h)"
 
 
@@ -149,23 +151,23 @@ def test_what_nobody_deletes_has_not_been_waited_for() -> None:
 
 def test_pods_that_nobody_looked_for_are_not_missed() -> None:
     operator = deployment("keda-operator", "keda")
-    seen = keeper(world(operator), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    seen = finalizer_owner(world(operator), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert seen.trouble == "0 of 1 replicas available, it has no pods"
-    unseen = keeper(world(operator, namespaces=("shop",)), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    unseen = finalizer_owner(world(operator, namespaces=("shop",)), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert unseen.trouble == "0 of 1 replicas available"
 
 
 def test_whether_other_namespaces_were_looked_at_is_said() -> None:
     said = "Controllers in other namespaces than shop were not looked for."
-    assert said in keeper(world(namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
+    assert said in finalizer_owner(world(namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
     elsewhere = deployment("other", "elsewhere")
-    assert said not in keeper(world(elsewhere, namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
+    assert said not in finalizer_owner(world(elsewhere, namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
 
 
 def test_a_lease_that_is_renewed_wins_over_pods_that_are_not_ready() -> None:
     manager = deployment("keda-operator", "keda")
     running = lease("operator.keda.sh", "keda", 3)
-    found = keeper(world(manager, running), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(world(manager, running), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert (found.alive, found.lease) == (Liveness.ALIVE, running)
 
 
@@ -174,22 +176,22 @@ def test_ready_pods_whose_lease_expired_are_dead_if_one_of_them_holds_it() -> No
     replicas = item(REPLICA_SETS, "rs", "keda", metadata=owned_by(manager))
     pod = item(PODS, "keda-operator-1", "keda", metadata=owned_by(replicas))
     theirs = lease("operator.keda.sh", "keda", HOUR, holder="keda-operator-1_abc")
-    found = keeper(world(manager, replicas, pod, theirs), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(world(manager, replicas, pod, theirs), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.alive is Liveness.DEAD
     old = lease("operator.keda.sh", "keda", HOUR, holder="keda-operator-of-last-year_abc")
-    found = keeper(world(manager, replicas, pod, old), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(world(manager, replicas, pod, old), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.alive is Liveness.ALIVE
 
 
 def test_no_trace_of_a_controller_is_no_proof_that_it_is_dead() -> None:
-    found = keeper(world(), held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(world(), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert (found.alive, found.workload) == (Liveness.UNKNOWN, None)
     assert found.evidence == ("No workload named keda-operator was found.",)
 
 
 def test_kinds_that_could_not_be_read_are_named() -> None:
     made = world(unread={kinds.DEPLOYMENTS: "forbidden"})
-    found = keeper(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert "Deployment.apps could not be read: forbidden." in found.evidence
 
 
@@ -202,7 +204,7 @@ def test_the_writer_of_a_finalizer_is_read_from_managed_fields() -> None:
             "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"finalizer.keda.sh"': {}}}},
         },
     ]
-    found = keeper(world(), held("finalizer.keda.sh", managedFields=fields), "finalizer.keda.sh")
+    found = finalizer_owner(world(), held("finalizer.keda.sh", managedFields=fields), "finalizer.keda.sh")
     assert 'The finalizer was last written by "manager" 3d ago.' in found.evidence
 
 
@@ -217,7 +219,7 @@ def test_an_unknown_one_is_found_by_the_webhook_of_its_api_group() -> None:
     one = deployment("other", "ops", available=1, labels={"app": "other"})
     two = deployment("gadgetry", "ops", replicas=0, labels={"app": "gadgetry"})
     made = world(crd, configuration, service, one, two)
-    found = keeper(made, held("gadgets.example.com/clean-up"), "gadgets.example.com/clean-up")
+    found = finalizer_owner(made, held("gadgets.example.com/clean-up"), "gadgets.example.com/clean-up")
     assert (found.workload, found.alive, found.trouble) == (two, Liveness.DEAD, "scaled to 0")
     assert not found.guessed
 
@@ -227,29 +229,31 @@ def test_an_unknown_one_is_found_by_the_release_that_brought_its_definition() ->
     crd = item(kinds.CRDS, "widgets.gadgets.example.com", metadata={"annotations": notes})
     runs = deployment("gg-controller", "ops", available=1, annotations=notes)
     other = deployment("other", "ops", available=1)
-    found = keeper(world(crd, other, runs), held("finalizer.gadgets.example.com"), "finalizer.gadgets.example.com")
+    found = finalizer_owner(
+        world(crd, other, runs), held("finalizer.gadgets.example.com"), "finalizer.gadgets.example.com"
+    )
     assert (found.workload, found.alive) == (runs, Liveness.ALIVE)
 
 
 def test_an_unknown_one_is_found_by_its_lease() -> None:
     theirs = lease("8f2a.gadgets.example.com", "ops", HOUR)
     finalizer = "8f2a.gadgets.example.com/clean-up"
-    found = keeper(world(theirs), held(finalizer), finalizer)
+    found = finalizer_owner(world(theirs), held(finalizer), finalizer)
     assert (found.lease, found.alive) == (theirs, Liveness.DEAD)
     assert found.who == "the holder of lease/8f2a.gadgets.example.com -n ops"
 
 
 def test_of_several_leases_below_a_domain_none_is_taken_for_its_controllers() -> None:
     one, two = lease("a1b2.example.com", "ops", HOUR), lease("c3d4.example.com", "shop", HOUR)
-    assert keeper(world(one), held("example.com/x"), "example.com/x").lease is one
-    assert keeper(world(one, two), held("example.com/x"), "example.com/x").lease is None
+    assert finalizer_owner(world(one), held("example.com/x"), "example.com/x").lease is one
+    assert finalizer_owner(world(one, two), held("example.com/x"), "example.com/x").lease is None
     exact = lease("example.com", "ops", 3)
-    assert keeper(world(one, two, exact), held("example.com/x"), "example.com/x").lease is exact
+    assert finalizer_owner(world(one, two, exact), held("example.com/x"), "example.com/x").lease is exact
 
 
 def test_our_own_hold_has_no_controller_that_could_be_dead() -> None:
     operator = deployment("pilotage-operator", "pilotage", replicas=0)
-    found = keeper(world(operator, namespaces=("shop",)), held(HOLD), HOLD)
+    found = finalizer_owner(world(operator, namespaces=("shop",)), held(HOLD), HOLD)
     assert (found.workload, found.alive, found.evidence) == (None, Liveness.UNKNOWN, ())
 
 
@@ -265,20 +269,20 @@ def test_our_own_hold_has_no_controller_that_could_be_dead() -> None:
 )
 def test_a_word_that_many_share_makes_nobody_the_controller(finalizer: str, name: str, namespace: str) -> None:
     somebody = deployment(name, namespace, replicas=0)
-    found = keeper(world(somebody), held(finalizer), finalizer)
+    found = finalizer_owner(world(somebody), held(finalizer), finalizer)
     assert (found.workload, found.who, found.alive) == (None, "", Liveness.UNKNOWN)
 
 
 def test_a_controller_in_a_namespace_of_that_name_is_a_guess() -> None:
     runs = deployment("controller-manager", "gadgetry-system", available=1)
     other = deployment("database", "gadgetry-system", replicas=0)
-    found = keeper(world(other, runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
+    found = finalizer_owner(world(other, runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
     assert (found.workload, found.guessed) == (runs, True)
 
 
 def test_a_likeness_of_names_is_a_guess() -> None:
     runs = deployment("gadgetry-operator", "ops", available=1)
-    found = keeper(world(runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
+    found = finalizer_owner(world(runs), held("gadgetry.example.net/x"), "gadgetry.example.net/x")
     assert (found.workload, found.guessed) == (runs, True)
 
 
@@ -286,17 +290,17 @@ def test_a_known_name_in_its_usual_namespace_comes_first() -> None:
     here = deployment("crossplane", "crossplane-system", available=1)
     elsewhere = deployment("crossplane", "playground", replicas=0)
     finalizer = "composite.apiextensions.crossplane.io"
-    assert keeper(world(elsewhere, here), held(finalizer), finalizer).workload is here
+    assert finalizer_owner(world(elsewhere, here), held(finalizer), finalizer).workload is here
 
 
 def test_a_name_that_many_have_is_not_enough() -> None:
     somebody = deployment("controller", "unrelated", replicas=0)
     finalizer = "routes.serving.knative.dev"
-    assert keeper(world(somebody), held(finalizer), finalizer).workload is None
+    assert finalizer_owner(world(somebody), held(finalizer), finalizer).workload is None
 
 
 def test_nothing_known_gives_an_empty_name_and_says_what_may_leak() -> None:
-    found = keeper(world(), held("hold.test/x"), "hold.test/x")
+    found = finalizer_owner(world(), held("hold.test/x"), "hold.test/x")
     assert (found.who, found.alive) == ("", Liveness.UNKNOWN)
     assert "nothing here tells what that is" in found.leaks
 
@@ -305,7 +309,7 @@ def test_what_was_read_by_metadata_alone_is_asked_for() -> None:
     body = {"metadata": {"uid": "d1"}}
     thin = item(kinds.DEPLOYMENTS, "keda-operator", "keda", full=False, **body)
     made = world(thin, live=True)
-    found = keeper(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
+    found = finalizer_owner(made, held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert found.alive is Liveness.UNKNOWN
     assert {question.uid for question in made.wanted} == {"d1"}  # type: ignore[union-attr]
 
@@ -326,11 +330,11 @@ def process(host: str = "gpu-1") -> Item:
     ids=["renewed", "stale", "given up", "another's"],
 )
 def test_a_process_is_kept_by_the_agent_of_its_host_and_the_lease_says_whether_that_lives(leases, alive, trouble):
-    found = keeper(world(process(), *leases), process(), "pilotage.dev/agent")
+    found = finalizer_owner(world(process(), *leases), process(), "pilotage.dev/agent")
     assert found.who == "the agent of host/gpu-1"
     assert (found.alive, found.trouble) == (alive, trouble)
     assert "runs on" in found.leaks
 
 
 def test_a_process_that_is_on_no_host_is_the_operators():
-    assert keeper(world(process("")), process(""), "pilotage.dev/agent").who == "Pilotage operator"
+    assert finalizer_owner(world(process("")), process(""), "pilotage.dev/agent").who == "Pilotage operator"

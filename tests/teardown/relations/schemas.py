@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pilotage.catalogue.relation import ByName, ByReference, BySelector, RelationRow
 from pilotage.kube import Json
-from pilotage.teardown.relations import Named, Reference, Row, Selected
-from pilotage.teardown.relations.plans import steps
+from pilotage.teardown.relations.compiled import steps
 
 
 class SchemaError(LookupError):
     pass
 
 
-def fields_below(row: Row) -> Iterator[str]:
+def fields_below(row: RelationRow) -> Iterator[str]:
     """What a row expects below its field. The name of an object may as well be the field itself."""
     target = row.target
-    if isinstance(target, Named):
+    if isinstance(target, ByName):
         yield from filter(None, (target.namespace, row.note, row.when.field if row.when else ""))
-    elif isinstance(target, Reference):
+    elif isinstance(target, ByReference):
         yield from filter(None, (target.group, target.kind, target.name, target.namespace, row.note))
-    elif isinstance(target, Selected) and target.reference:
+    elif isinstance(target, BySelector) and target.reference:
         yield from (target.reference.group, target.reference.kind, target.selector)
 
 
-def check(row: Row, schema: Json, definitions: Json) -> None:
+def check(row: RelationRow, schema: Json, definitions: Json) -> None:
     """Raises SchemaError where the schema does not have what the row names."""
     at = walk(schema, row.field, definitions)
     target = row.target
-    if isinstance(target, Named) and "properties" in at:
+    if isinstance(target, ByName) and "properties" in at:
         walk(at, target.name, definitions)
     for path in fields_below(row):
         walk(at, path, definitions)
-    if isinstance(target, Selected) and target.namespaces not in ("", "*"):
+    if isinstance(target, BySelector) and target.namespaces not in ("", "*"):
         walk(schema, target.namespaces, definitions)
 
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pilotage.catalogue import Relation
-from pilotage.teardown.relations import FAMILIES, Form, Named, Reference, Row, user_rows
-from pilotage.teardown.relations.families.pods import pod_rows
-from pilotage.teardown.relations.rows import ANY_NAMESPACE, OWN_GROUP, Kind
+from pilotage.catalogue.kind import Ecosystem, KnownKind
+from pilotage.catalogue.registry import ecosystems, relation_rows
+from pilotage.catalogue.relation import ANY_NAMESPACE, OWN_GROUP, ByName, ByReference, NameForm, RelationRow, TargetKind
+from pilotage.catalogue.shared import pod_fields
+from pilotage.teardown.relations import user_rows
 
+FAMILIES = {each.title: rows for each in ecosystems() if (rows := relation_rows(each))}
 DOCUMENT = Path(__file__).parents[3] / "docs" / "relations.md"
 
 TABLE = ("| kind | relation | field | target |", "| --- | --- | --- | --- |")
-WHOLE = Named((Kind("", "all that a pod spec names"),))
+WHOLE = ByName((TargetKind("", "all that a pod spec names"),))
 
 HEAD = """\
 # Who points at whom
@@ -61,18 +64,18 @@ def own_rows() -> str:
     return "\n".join(["## Rows of your own\n", before.replace("``", "`"), block, f"`to`{after}".replace("``", "`")])
 
 
-def family(name: str, rows: tuple[Row, ...]) -> str:
+def family(name: str, rows: tuple[RelationRow, ...]) -> str:
     lines = list(dict.fromkeys(line(row) for row in without_pod_specs(rows)))
     return "\n".join([f"## {name}\n", *TABLE, *lines, ""])
 
 
-def without_pod_specs(rows: tuple[Row, ...]) -> list[Row]:
+def without_pod_specs(rows: tuple[RelationRow, ...]) -> list[RelationRow]:
     """The rows, with one for all that a pod spec names: it is the same wherever a pod is written down."""
     shorter = list(rows)
     for row in rows:
         spec, _, last = row.field.rpartition(".")
         if last == "serviceAccountName":
-            inner = set(pod_rows(row.group, row.kind, spec, demand=row.demand))
+            inner = set(pod_rows(row, spec))
             if inner <= set(rows):
                 at = min(i for i, each in enumerate(shorter) if each in inner)
                 shorter[at:at] = [replace(row, field=spec, target=WHOLE)]
@@ -80,12 +83,20 @@ def without_pod_specs(rows: tuple[Row, ...]) -> list[Row]:
     return shorter
 
 
+def pod_rows(like: RelationRow, spec: str) -> list[RelationRow]:
+    rows = relation_rows(
+        Ecosystem("", (KnownKind(like.group, like.kind, relations=pod_fields(spec), needs_body=like.demand),))
+    )
+    return [replace(row, category=like.category) for row in rows]
+
+
 def pod_specs() -> str:
-    lines = [line(row).replace("`spec.", "`") for row in pod_rows("", "pod spec", "spec")]
+    anywhere = RelationRow(Relation.MOUNTS, "spec", WHOLE, group="", kind="pod spec")
+    lines = [line(row).replace("`spec.", "`") for row in pod_rows(anywhere, "spec")]
     return "\n".join(["## A pod spec, wherever it is written down\n", *TABLE, *lines, ""])
 
 
-def line(row: Row) -> str:
+def line(row: RelationRow) -> str:
     marks = [f"with its {row.note}"] if row.note else []
     marks += ["*back*"] if row.back else []
     marks += ["*if read*"] if not row.demand and not row.from_metadata else []
@@ -102,14 +113,14 @@ def line(row: Row) -> str:
     return f"| {kind}{group} | {row.relation} | `{row.field}` | {', '.join([target(row), *marks])} |"
 
 
-def target(row: Row) -> str:
+def target(row: RelationRow) -> str:
     match row.target:
-        case Named(kinds, name, namespace, form):
+        case ByName(kinds, name, namespace, form):
             words = " or ".join(map(kind_of, kinds))
             words += f" by `{name}`" if name != "name" else ""
-            words += {Form.PLAIN: "", Form.NUMBERED: " named field-source-number"}.get(form, f" as `{form}`")
+            words += {NameForm.PLAIN: "", NameForm.NUMBERED: " named field-source-number"}.get(form, f" as `{form}`")
             return words + (", any namespace" if namespace else "")
-        case Reference(default=default) as reference:
+        case ByReference(default=default) as reference:
             words = f"what `{reference.group.rpartition('.')[2] or 'kind'}` and kind say"
             words += f", else {kind_of(default)}" if default else ""
             return words + (", any namespace" if reference.namespace else "")
@@ -124,7 +135,7 @@ def target(row: Row) -> str:
             return words
 
 
-def kind_of(kind: Kind) -> str:
+def kind_of(kind: TargetKind) -> str:
     return f"{kind.kind} of its provider" if kind.group == OWN_GROUP else kind.kind
 
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from pilotage.teardown.relations import FAMILIES
+from pilotage.catalogue.registry import ecosystems
 from tests.teardown.relations.worlds import edges_of
 
 CASES: dict[str, tuple[str, str]] = {}
@@ -18,7 +18,7 @@ def case(name: str, manifests: str, want: str) -> None:
 
 
 case(
-    "core: a pod and all that it needs",
+    "Core: a pod and all that it needs",
     """
     apiVersion: v1
     kind: Pod
@@ -68,7 +68,7 @@ case(
     """,
 )
 case(
-    "core: a Service selects pods and the workloads that would make them, of its namespace alone",
+    "Core: a Service selects pods and the workloads that would make them, of its namespace alone",
     """
     {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web, tier: front}}}
     ---
@@ -97,7 +97,7 @@ case(
     """,
 )
 case(
-    "core: slices by label, Endpoints by name, token Secrets by annotation",
+    "Core: slices by label, Endpoints by name, token Secrets by annotation",
     """
     {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {}}
     ---
@@ -124,7 +124,7 @@ case(
     """,
 )
 case(
-    "core: a claim and its volume point one way, whoever says so",
+    "Core: a claim and its volume point one way, whoever says so",
     """
     apiVersion: v1
     kind: PersistentVolumeClaim
@@ -149,7 +149,7 @@ case(
     """,
 )
 case(
-    "apps: a StatefulSet claims its volumes by name",
+    "Workloads: a StatefulSet claims its volumes by name",
     """
     apiVersion: apps/v1
     kind: StatefulSet
@@ -175,7 +175,7 @@ case(
     """,
 )
 case(
-    "batch: a CronJob mounts what its pods will",
+    "Workloads: a CronJob mounts what its pods will",
     """
     apiVersion: batch/v1
     kind: CronJob
@@ -190,7 +190,7 @@ case(
     """,
 )
 case(
-    "autoscaling: what is scaled may be of any kind",
+    "Workloads: what is scaled may be of any kind",
     """
     apiVersion: autoscaling/v2
     kind: HorizontalPodAutoscaler
@@ -210,7 +210,7 @@ case(
     """,
 )
 case(
-    "networking: an Ingress with all it can name, and a policy for all pods",
+    "Networking: an Ingress with all it can name, and a policy for all pods",
     """
     apiVersion: networking.k8s.io/v1
     kind: Ingress
@@ -243,7 +243,7 @@ case(
     """,
 )
 case(
-    "policy: a budget protects by expressions, and one without a selector protects nothing",
+    "Workloads: a budget protects by expressions, and one without a selector protects nothing",
     """
     apiVersion: policy/v1
     kind: PodDisruptionBudget
@@ -259,7 +259,7 @@ case(
     "poddisruptionbudget/web protects pod/a @ spec.selector\n",
 )
 case(
-    "rbac: roles by kind, accounts in their namespaces, no users",
+    "Control plane: roles by kind, accounts in their namespaces, no users",
     """
     apiVersion: rbac.authorization.k8s.io/v1
     kind: RoleBinding
@@ -283,7 +283,7 @@ case(
     """,
 )
 case(
-    "admission: a webhook behind a Service, and one behind a URL",
+    "Control plane: a webhook behind a Service, and one behind a URL",
     """
     apiVersion: admissionregistration.k8s.io/v1
     kind: ValidatingWebhookConfiguration
@@ -306,7 +306,7 @@ case(
     """,
 )
 case(
-    "apiregistration: an aggregated API",
+    "Control plane: an aggregated API",
     """
     apiVersion: apiregistration.k8s.io/v1
     kind: APIService
@@ -316,7 +316,7 @@ case(
     "apiservice/v1beta1.metrics.k8s.io targets service/metrics-server -n kube-system ! @ spec.service\n",
 )
 case(
-    "storage: attachments and snapshots",
+    "Storage: attachments and snapshots",
     """
     apiVersion: storage.k8s.io/v1
     kind: VolumeAttachment
@@ -506,7 +506,7 @@ case(
     """,
 )
 case(
-    "Argo Rollouts: services, routes, analyses of either scope, and selection by its template",
+    "Argo: services, routes, analyses of either scope, and selection by its template",
     """
     apiVersion: argoproj.io/v1alpha1
     kind: Rollout
@@ -741,4 +741,6 @@ def test_what_a_family_points_at(name: str) -> None:
 
 
 def test_every_family_has_an_example() -> None:
-    assert {name.partition(":")[0] for name in CASES} == set(FAMILIES)
+    assert {name.partition(":")[0] for name in CASES} == {
+        each.title for each in ecosystems() if any(kind.relations for kind in each.kinds)
+    }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from pilotage.catalogue.relation import RelationRow
 from pilotage.kube import Json
-from pilotage.teardown.relations import BUILT_IN, Row
+from pilotage.teardown.relations import BUILT_IN
 from tests.teardown.relations.schemas import SchemaError, check
 
 pytest.importorskip("kubernetes_validate")
@@ -52,7 +53,7 @@ def test_every_field_of_a_built_in_kind_exists(published: Json) -> None:
 
 
 def test_a_field_that_does_not_exist_is_noticed(published: Json) -> None:
-    row: Row = next(row for row in BUILT_IN if row.kind == "Ingress")
+    row: RelationRow = next(row for row in BUILT_IN if row.kind == "Ingress")
     (schema,) = kinds_of(published)["networking.k8s.io", "Ingress"]
     with pytest.raises(SchemaError, match="there is no defaultBackends"):
         check(replace(row, field="spec.defaultBackends.service"), schema, published)

@@ -1,7 +1,7 @@
 """Which kinds can point into another namespace: known before the rows are imported, and the same that the rows say."""
 
+from pilotage.catalogue.reading import reaching
 from pilotage.kube import ApiResource, GroupKind, Resource
-from pilotage.teardown.planning.in_full import reaching
 from pilotage.teardown.relations import BUILT_IN, full_kinds
 
 REACHING = tuple(row for row in BUILT_IN if row.reaches)
@@ -15,7 +15,7 @@ def served(kind: str, *categories: str) -> ApiResource:
 def test_what_can_point_into_another_namespace_is_known_before_the_rows_are() -> None:
     patterns = (row for row in BUILT_IN if row.pattern)
     there = [served(f"A{row.category}" if row.kind == "*" else row.kind, row.category) for row in patterns]
-    assert reaching(there) == full_kinds(REACHING, there), "mark the kinds of the rows with + in teardown/in_full.py"
+    assert reaching(there) == full_kinds(REACHING, there), "run `make manifests`"
     assert reaching(()) == full_kinds(REACHING)
 
 

@@ -9,11 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotage.catalogue import Relation
+from pilotage.catalogue.reading import in_full
+from pilotage.catalogue.relation import ByName, RelationRow, TargetKind
 from pilotage.kube import ApiResource, GroupKind, Json, Object, Resource
-from pilotage.teardown.planning.in_full import related
-from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row, defined_by, full_kinds, relate
+from pilotage.teardown.relations import BUILT_IN, defined_by, full_kinds, relate
+from pilotage.teardown.relations.compiled import steps
 from pilotage.teardown.relations.labels import LabelIndex, understand
-from pilotage.teardown.relations.plans import steps
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, World
 from tests.teardown.relations.worlds import NOW, edges_of, item_of, owned_by, world_of
@@ -149,7 +150,7 @@ def test_managed_resources_are_read_in_full_only_where_they_are_served() -> None
         GroupKind("example.org", "XDatabase"),
         GroupKind("aws.upbound.io", "ProviderConfigUsage"),
     }
-    assert related(there) == full_kinds(BUILT_IN, there)
+    assert in_full(there) == full_kinds(BUILT_IN, there)
 
 
 def test_what_has_to_be_read_is_known_before_the_rows_are() -> None:
@@ -157,8 +158,8 @@ def test_what_has_to_be_read_is_known_before_the_rows_are() -> None:
     there = [
         served("some.example.com", f"A{row.category}" if row.kind == "*" else row.kind, row.category) for row in rows
     ]
-    assert related(there) == full_kinds(BUILT_IN, there), "write the kinds of the rows into teardown/in_full.py"
-    assert related(()) == full_kinds()
+    assert in_full(there) == full_kinds(BUILT_IN, there), "run `make manifests`"
+    assert in_full(()) == full_kinds()
 
 
 def test_what_is_decoded_already_is_not_decoded_again() -> None:
@@ -302,7 +303,13 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
 
 
 def test_rows_of_ones_own_are_added() -> None:
-    row = Row("example.com", "Widget", Relation.MOUNTS, "spec.parts[].from", Named((Kind("", "ConfigMap"),)))
+    row = RelationRow(
+        Relation.MOUNTS,
+        "spec.parts[].from",
+        ByName((TargetKind("", "ConfigMap"),)),
+        group="example.com",
+        kind="Widget",
+    )
     widget = a("Widget", "w", api_version="example.com/v1") | {
         "spec": {"parts": [{"from": "a"}, {"from": {"name": "b"}}]}
     }

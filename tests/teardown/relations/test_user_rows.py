@@ -10,7 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.teardown.relations import BUILT_IN, RelationsError, Row, load_rows, user_rows
+from pilotage.catalogue.relation import RelationRow
+from pilotage.teardown.relations import BUILT_IN, RelationsError, load_rows, user_rows
 from tests.teardown.relations.worlds import edges_of
 
 
@@ -127,7 +128,7 @@ VALUE = st.recursive(
 def test_any_file_is_understood_or_refused(tmp_path: Path, value: object) -> None:
     path = tmp_path / "rows.yaml"
     path.write_text(yaml.safe_dump({"relations": [value]}))
-    rows: tuple[Row, ...] = ()
+    rows: tuple[RelationRow, ...] = ()
     refusal = f"{path}: relations[0]"
     try:
         rows = load_rows(path)

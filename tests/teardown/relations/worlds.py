@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
+from pilotage.catalogue.relation import RelationRow
 from pilotage.kube import Json, Object, Resource
-from pilotage.teardown.relations import BUILT_IN, Row, relate
+from pilotage.teardown.relations import BUILT_IN, relate
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 
@@ -59,7 +60,7 @@ def told(edge: Edge) -> str:
     return f"{edge.source} {edge.relation} {edge.name}{'' if edge.target else ' !'} @ {edge.field}"
 
 
-def edges_of(manifests: str | list[Json], rows: tuple[Row, ...] = BUILT_IN) -> list[str]:
+def edges_of(manifests: str | list[Json], rows: tuple[RelationRow, ...] = BUILT_IN) -> list[str]:
     """All edges of these manifests, in lines without the namespace of all."""
     world = world_of(manifests)
     return lines_of(relate(world, rows), world)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from controlplane import Cluster
+from pilotage.catalogue.reading import FOR_FINALIZERS
 from pilotage.kube import (
     ApiError,
     Client,
@@ -18,7 +19,6 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.diagnosis import finalizer_owners as keepers
 from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Cause, Explanation
 from pilotage.teardown.relations import full_kinds, relate
@@ -74,7 +74,7 @@ class Stage:
     async def world(self, *, seconds_later: float = 0, in_namespace: bool = False) -> World:
         """All there is, or just the stage's namespace; as if looked at some seconds later than now."""
         now = utc_now() + dt.timedelta(seconds=seconds_later)
-        full = full_kinds() | keepers.FULL
+        full = full_kinds() | FOR_FINALIZERS
         namespaces = (self.namespace,) if in_namespace else ()
         return await gather(self.client, Discovery(self.client), namespaces=namespaces, full=full, now=now)
 

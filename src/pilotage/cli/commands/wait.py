@@ -109,11 +109,11 @@ async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
 
 
 async def _explain(connection: Connection, items: list[Item]) -> list[Explanation]:
-    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.why.explain import explain
     from pilotage.teardown.snapshot.resolve import settle
 
-    world = await look_around(connection, [place(item) for item in items], FULL)
+    world = await look_around(connection, [place(item) for item in items], FOR_FINALIZERS)
 
     def think(world: World) -> list[Explanation]:
         graph = related_graph(world)

@@ -107,9 +107,9 @@ async def _live(
 ) -> list[Explanation]:
     async with connected(kubeconfig, context, remembering=True) as connection:
         import_meanwhile(_MODULES)
-        from pilotage.teardown.planning.in_full import KEEPERS
+        from pilotage.catalogue.reading import FOR_FINALIZERS
 
-        seen = await look(connection, words, namespace, KEEPERS)
+        seen = await look(connection, words, namespace, FOR_FINALIZERS)
         from pilotage.teardown.diagnosis.why.explain import explain
         from pilotage.teardown.snapshot.resolve import settle
 
@@ -144,13 +144,13 @@ async def _fix(
     kubeconfig: str | None,
     context: str | None,
 ) -> int:
-    from pilotage.teardown.diagnosis.finalizer_owners import FULL
+    from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.fix import FixRefused, fix, propose
     from pilotage.teardown.diagnosis.why.explain import explain
     from pilotage.teardown.snapshot.resolve import settle
 
     async with connected(kubeconfig, context, remembering=True) as connection:
-        seen = await look(connection, words, namespace, FULL)
+        seen = await look(connection, words, namespace, FOR_FINALIZERS)
         if len(seen.items) != 1:
             raise BadTarget("One object is mended at a time. Name one.")
         (item,) = seen.items

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Phase, is_built_in, phase_of
-from pilotage.kube import GroupKind
+from pilotage.catalogue import Phase, is_built_in, known, phase_of
 from pilotage.teardown.planning.ledger import Disposition, Entry, extend
 
 if TYPE_CHECKING:
@@ -18,36 +17,20 @@ if TYPE_CHECKING:
     from pilotage.kube import Object, Resource
     from pilotage.teardown.planning.ledger import Ledger
 
-_MAKES: dict[GroupKind, tuple[GroupKind, ...]] = {
-    GroupKind("", "ReplicationController"): (GroupKind("", "Pod"),),
-    GroupKind("", "Service"): (GroupKind("discovery.k8s.io", "EndpointSlice"),),
-    GroupKind("apps", "DaemonSet"): (GroupKind("", "Pod"), GroupKind("apps", "ControllerRevision")),
-    GroupKind("apps", "Deployment"): (GroupKind("apps", "ReplicaSet"),),
-    GroupKind("apps", "ReplicaSet"): (GroupKind("", "Pod"),),
-    GroupKind("apps", "StatefulSet"): (
-        GroupKind("", "Pod"),
-        GroupKind("", "PersistentVolumeClaim"),
-        GroupKind("apps", "ControllerRevision"),
-    ),
-    GroupKind("batch", "CronJob"): (GroupKind("batch", "Job"),),
-    GroupKind("batch", "Job"): (GroupKind("", "Pod"),),
-}
-"""What the controllers of Kubernetes make, for what. What others make, nobody knows."""
 
-
-def searched(ledger: Ledger, known: Iterable[Resource]) -> list[Resource]:
-    """The kinds, of those known, in which something may have appeared that belongs to a ledger.
+def searched(ledger: Ledger, served: Iterable[Resource]) -> list[Resource]:
+    """The kinds, of those served, in which something may have appeared that belongs to a ledger.
 
     All that have a namespace, unless only Kubernetes' own controllers were at work: it is known what those make. So are
     the kinds of which something was made before.
     """
     kinds = {entry.group_kind for entry in ledger.going}
-    namespaced = [resource for resource in known if resource.namespaced]
+    namespaced = [resource for resource in served if resource.namespaced]
     if not all(is_built_in(kind.group) for kind in kinds):
         return namespaced
     made = {entry.group_kind for entry in ledger.going if entry.owner}
-    made.update(product for kind in kinds for product in _MAKES.get(kind, ()))
-    return [resource for resource in namespaced if GroupKind(resource.group, resource.kind) in made]
+    made.update(product for kind in kinds for product in known(kind).makes)
+    return [resource for resource in namespaced if resource.group_kind in made]
 
 
 def owner_of(obj: Object, entries: Mapping[str, Entry]) -> Entry | None:
@@ -66,7 +49,7 @@ def owner_of(obj: Object, entries: Mapping[str, Entry]) -> Entry | None:
 
 def take_in(ledger: Ledger, resource: Resource, obj: Object, owner: Entry) -> tuple[Ledger, Entry]:
     """The ledger with a newcomer, and its entry. It goes as its siblings do: one by one, or with their owner."""
-    phase = phase_of(GroupKind(resource.group, resource.kind))
+    phase = phase_of(resource.group_kind)
     siblings = [
         each
         for each in ledger.going

@@ -11,14 +11,13 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotage.kube import GroupKind
 from pilotage.runtime.informer import Informer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable
 
-    from pilotage.kube import Client, Resource
+    from pilotage.kube import Client, GroupKind, Resource
     from pilotage.runtime.informer import Change
     from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.snapshot.world import World
@@ -86,7 +85,7 @@ class Following:
 
     def _seed(self, informer: Informer, resource: Resource, place: str) -> None:
         world = self._world
-        reading = world.kinds.get(GroupKind(resource.group, resource.kind)) if world is not None else None
+        reading = world.kinds.get(resource.group_kind) if world is not None else None
         if world is None or reading is None or reading.problem or not reading.resource_version:
             return
         if world.namespaces == ({place} if place else frozenset()):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue import Keep, Relation, known
 from pilotage.kube import GroupKind
-from pilotage.teardown.planning.policy import Keep, family
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 NAMESPACE = GroupKind("", "Namespace")
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 SERVICE = GroupKind("", "Service")
-BUDGET = GroupKind("policy", "PodDisruptionBudget")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
 VOLUME = GroupKind("", "PersistentVolume")
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -29,15 +27,6 @@ _NAMED = "named"
 _ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
 _LEAVES_FREE = frozenset({Relation.MOUNTS, Relation.NEEDS, Relation.OWNS})
 """What something uses or owns does not keep it from being adopted; anything else that it points at does."""
-_MADE_BY_THE_CLUSTER = frozenset(
-    {
-        GroupKind("", "Event"),
-        GroupKind("events.k8s.io", "Event"),
-        GroupKind("", "Endpoints"),
-        GroupKind("coordination.k8s.io", "Lease"),
-        GroupKind("cilium.io", "CiliumEndpoint"),
-    }
-)
 _MADE_IN_EVERY_NAMESPACE = frozenset(
     {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("ConfigMap", "istio-ca-root-cert")}
 )
@@ -183,7 +172,7 @@ def contents(world: World, namespace: str) -> list[Item]:
         item
         for item in world
         if item.meta.namespace == namespace
-        and item.group_kind not in _MADE_BY_THE_CLUSTER
+        and not known(item.group_kind).cluster_made
         and (item.resource.kind, item.meta.name) not in _MADE_IN_EVERY_NAMESPACE
     ]
 
@@ -224,7 +213,7 @@ def _adopt(members: Members, world: World, graph: Edges, policy: Policy) -> bool
             if target.meta.namespace not in places:
                 continue
             users = (each.source.uid for each in graph.into(target.uid) if each.relation is Relation.MOUNTS)
-            if family(target.group_kind) is Keep.CONFIGS and all(user in members.going for user in users):
+            if known(target.group_kind).keep is Keep.CONFIGS and all(user in members.going for user in users):
                 found.append((target, f"mounted by {members.going[uid]}, and by nothing else"))
     for item, reason in found:
         _take(members, world, item, reason, policy)
@@ -232,10 +221,13 @@ def _adopt(members: Members, world: World, graph: Edges, policy: Policy) -> bool
 
 
 def _adoptable(edge: Edge) -> bool:
-    """Routes, Services, autoscalers and budgets. A usage belongs to its user; what is about it otherwise, such as an
-    admission webhook or a binding, may well do more than its references show.
+    """Whether its source is a route, a Service, an autoscaler or a guard of pods.
+
+    A usage belongs to its user. Other sources, such as an admission webhook or a binding, may well do more than their
+    references show.
     """
-    return edge.relation in _ADOPTED or (edge.relation is Relation.PROTECTS and edge.source.group_kind == BUDGET)
+    is_guard = known(edge.source.group_kind).guard is not None
+    return edge.relation in _ADOPTED or (edge.relation is Relation.PROTECTS and is_guard)
 
 
 def _known(members: Members, item: Item) -> bool:
@@ -252,7 +244,7 @@ def _note_what_stays(members: Members, world: World, graph: Edges) -> None:
                 continue
             if item.group_kind == CLAIM and edge.relation is Relation.CLAIMS and edge.name.group_kind == VOLUME:
                 claimed[edge.name] = edge
-            elif target is not None and family(target.group_kind) is not None:
+            elif target is not None and known(target.group_kind).keep is not None:
                 _keep(members, target, f"not asked for; {item} {edge.relation} it")
     for edge in claimed.values():
         _note_volume(members, world, edge)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.api.names import TEARDOWN_FINALIZER
 from pilotage.catalogue import Phase
 from pilotage.kube import GroupKind, ObjectKey, ObjectRef, Resource
 from pilotage.kube.wire import parse_time
@@ -21,7 +22,7 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping
 
-HOLD = "pilotage.dev/teardown"
+HOLD = TEARDOWN_FINALIZER
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
 
 
@@ -79,7 +80,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     @property
     def group_kind(self) -> GroupKind:
         """Its kind."""
-        return GroupKind(self.resource.group, self.resource.kind)
+        return self.resource.group_kind
 
     @property
     def ref(self) -> ObjectRef:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, TypeVar
 
-from pilotage.catalogue import Phase, Relation
+from pilotage.catalogue import Phase, Relation, known
 from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _SOURCE_FIRST = frozenset(
         Relation.PROTECTS,
     }
 )
-_GUARDS = frozenset({GroupKind("policy", "PodDisruptionBudget")})
-"""They protect without forbidding the delete: they stay until what they protect is gone."""
 _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVICE = GroupKind("", "Service")
 _TRAFFIC = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
@@ -112,7 +110,7 @@ def _by_relation(after: Waiting, edge: Edge, phases: Mapping[str, Phase], parts:
     source, target = edge.source.uid, edge.target.uid
     if edge.relation is Relation.OWNS:
         return  # the plan decides how owners go
-    if edge.relation is Relation.DEFINES or edge.source.group_kind in _GUARDS:
+    if edge.relation is Relation.DEFINES or known(edge.source.group_kind).guard is not None:
         after[source].add(target)
     elif phases[target] is Phase.DETACH and phases[source] > Phase.DETACH:
         for uid in parts.get(source, (source,)):  # a rollout and the route it moves: routes go first, whoever has them

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
+from pilotage.api.names import CACHE_SUFFIX, MODELS
+from pilotage.catalogue import Keep, known
 from pilotage.kube import GroupKind
 
-
-class Keep(enum.StrEnum):
-    """A family of objects that can be kept."""
-
-    VOLUMES = "volumes"
-    CACHES = "caches"
-    """Fetched weights: Models, and claims that are called ``…-cache``."""
-    SECRETS = "secrets"
-    CONFIGS = "configs"
-
-
-CACHE_SUFFIX = "-cache"
-"""How the claims for caches that an endpoint has are called."""
-_MODEL = GroupKind("pilotage.dev", "Model")
+_MODEL = MODELS.group_kind
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
-_KEPT_KINDS = {
-    _CLAIM: Keep.VOLUMES,
-    GroupKind("", "PersistentVolume"): Keep.VOLUMES,
-    GroupKind("", "Secret"): Keep.SECRETS,
-    GroupKind("", "ConfigMap"): Keep.CONFIGS,
-}
-
-
-def family(kind: GroupKind) -> Keep | None:
-    """The family of a kind, if it has one."""
-    return _KEPT_KINDS.get(kind)
 
 
 class Policy(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,4 +30,4 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether this object stays."""
         is_cache = kind == _MODEL or (kind == _CLAIM and name.endswith(CACHE_SUFFIX))
-        return uid in self.keep_uids or family(kind) in self.keep or (is_cache and Keep.CACHES in self.keep)
+        return uid in self.keep_uids or known(kind).keep in self.keep or (is_cache and Keep.CACHES in self.keep)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Phase, phase_of
+from pilotage.catalogue import Phase, known
+from pilotage.teardown.snapshot.fields import dig
 
 if TYPE_CHECKING:
+    from pilotage.catalogue import KnownKind
     from pilotage.kube import Json
     from pilotage.teardown.planning.policy import Policy
     from pilotage.teardown.snapshot.world import Item, World
@@ -19,27 +21,17 @@ if TYPE_CHECKING:
 
 def settle_seconds(world: World, item: Item, policy: Policy) -> tuple[float, str]:
     """How long to wait after a route is gone, and what then is unverified; zero and nothing for what is no route."""
-    if phase_of(item.group_kind) is not Phase.DETACH:
+    kind = known(item.group_kind)
+    if kind.phase is not Phase.DETACH:
         return 0.0, ""
     body = world.body(item)
-    if body is not None and not _taken_up(body):
+    if body is not None and not _taken_up(kind, body):
         return policy.drain_seconds, ""
     seconds = policy.detach_seconds + policy.drain_seconds
     return seconds, f"no proxy was asked whether it still has the route; {policy.detach_seconds:g} s were waited"
 
 
-def _taken_up(route: Json) -> bool:
+def _taken_up(kind: KnownKind, route: Json) -> bool:
     """Whether a router has written a status on it. Kinds whose routers write none count as taken up."""
-    kind = route.get("kind")
-    status = route.get("status")
-    status = status if isinstance(status, dict) else {}
-    if kind == "Ingress":
-        balancer = status.get("loadBalancer")
-        return bool(isinstance(balancer, dict) and balancer.get("ingress"))
-    if kind == "HTTPProxy":
-        return bool(status.get("currentStatus"))
-    if kind == "GatewayRoute":
-        return status.get("observedGeneration") is not None
-    if kind == "VirtualService":
-        return True
-    return bool(status.get("parents") or status.get("conditions") or status.get("ingress"))
+    values = (dig(route, *path.split(".")) for path in kind.route_status)
+    return not kind.route_status or any(value not in (None, "", [], {}) for value in values)

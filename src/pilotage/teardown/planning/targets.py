@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, GroupKind, ObjectKey, Resource, UnknownKind
+from pilotage.kube import Absent, ApiError, ObjectKey, Resource, UnknownKind
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -86,7 +86,7 @@ class _Live:
         """The kinds a word means: all of a category, if it is one."""
         surface = await self._discovery.surface()
         members = {
-            GroupKind(each.resource.group, each.resource.kind): each.resource
+            each.resource.group_kind: each.resource
             for each in reversed(surface.resources)
             if word.lower() in each.categories
         }
@@ -140,7 +140,7 @@ class _Live:
         surface = await self._discovery.surface()
         named = [resource for word in words for resource in await self.kinds(word)]
         resources = named or [each for each in readable(surface, None, frozenset()) if each.namespaced]
-        kinds = frozenset(GroupKind(each.group, each.kind) for each in resources)
+        kinds = frozenset(each.group_kind for each in resources)
         world = await gather(
             self._client,
             self._discovery,

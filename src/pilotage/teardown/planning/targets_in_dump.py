@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kube import GroupKind
+from pilotage.catalogue import known
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -22,6 +22,7 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.world import Item, World
 
 KINDS_NAMED_MAX = 12
@@ -67,10 +68,10 @@ class _Dump:
     def __init__(self, world: World) -> None:
         self._world = world
         self._names: dict[GroupKind, set[str]] = {}
-        self._categories: dict[str, list[GroupKind]] = {"all": [kind for kind in _ALL if kind in world.kinds]}
+        self._categories: dict[str, list[GroupKind]] = {"all": [kind for kind in world.kinds if known(kind).in_all]}
         defined = definitions(world)
         for kind, reading in world.kinds.items():
-            names = {reading.resource.plural, kind.kind.lower(), *_SHORT_NAMES.get(kind, "").split()}
+            names = {reading.resource.plural, kind.kind.lower(), *known(kind).short_names}
             if kind in defined:
                 names |= {defined[kind].singular, *defined[kind].short_names}
                 for category in defined[kind].categories:
@@ -116,47 +117,3 @@ def _foreignness(kind: GroupKind) -> int:
     if "." not in kind.group:
         return 1 if kind.group else 0
     return 2 if kind.group.endswith(".k8s.io") else 3
-
-
-_SHORT_NAMES = {
-    GroupKind(*kind): names
-    for kind, names in {
-        ("", "ConfigMap"): "cm",
-        ("", "Endpoints"): "ep",
-        ("", "Event"): "ev",
-        ("", "LimitRange"): "limits",
-        ("", "Namespace"): "ns",
-        ("", "Node"): "no",
-        ("", "PersistentVolume"): "pv",
-        ("", "PersistentVolumeClaim"): "pvc",
-        ("", "Pod"): "po",
-        ("", "ReplicationController"): "rc",
-        ("", "ResourceQuota"): "quota",
-        ("", "Service"): "svc",
-        ("", "ServiceAccount"): "sa",
-        ("apiextensions.k8s.io", "CustomResourceDefinition"): "crd crds",
-        ("apps", "DaemonSet"): "ds",
-        ("apps", "Deployment"): "deploy",
-        ("apps", "ReplicaSet"): "rs",
-        ("apps", "StatefulSet"): "sts",
-        ("autoscaling", "HorizontalPodAutoscaler"): "hpa",
-        ("batch", "CronJob"): "cj",
-        ("certificates.k8s.io", "CertificateSigningRequest"): "csr",
-        ("networking.k8s.io", "Ingress"): "ing",
-        ("networking.k8s.io", "NetworkPolicy"): "netpol",
-        ("policy", "PodDisruptionBudget"): "pdb",
-        ("scheduling.k8s.io", "PriorityClass"): "pc",
-        ("storage.k8s.io", "StorageClass"): "sc",
-    }.items()
-}
-"""A dump does not say them; for kinds of one's own, its CustomResourceDefinitions do."""
-_ALL = tuple(
-    GroupKind(group, kind)
-    for group, kinds in {
-        "": "Pod ReplicationController Service",
-        "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
-        "autoscaling": "HorizontalPodAutoscaler",
-        "batch": "CronJob Job",
-    }.items()
-    for kind in kinds.split()
-)

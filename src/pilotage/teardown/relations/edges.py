@@ -6,18 +6,18 @@ import functools
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
+from pilotage.catalogue.registry import pod_labels
 from pilotage.kube import GroupKind
-from pilotage.teardown.relations.families import BUILT_IN, TEMPLATES
-from pilotage.teardown.relations.naming import Finder
-from pilotage.teardown.relations.plans import Plan, below, plans, spell
+from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, below, compiled, spell
+from pilotage.teardown.relations.finder import Finder
 from pilotage.teardown.snapshot.graph import Edge, Graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pilotage.catalogue.relation import RelationRow, When
+    from pilotage.teardown.relations.compiled import Found
     from pilotage.teardown.relations.labels import Labels
-    from pilotage.teardown.relations.plans import Found
-    from pilotage.teardown.relations.rows import Row, When
     from pilotage.teardown.snapshot.world import Item, World
 
 # Pods and ReplicaSets are not read in full: what they mount stands in the template of what made them. Those that
@@ -26,7 +26,7 @@ _ASKED_MAX = 50
 _FROM_TEMPLATES = frozenset([GroupKind("", "Pod"), GroupKind("apps", "ReplicaSet")])
 
 
-def relate(world: World, rows: tuple[Row, ...] = BUILT_IN, *, asked_max: int = _ASKED_MAX) -> Graph:
+def relate(world: World, rows: tuple[RelationRow, ...] = BUILT_IN, *, asked_max: int = _ASKED_MAX) -> Graph:
     """All edges between the objects of a world.
 
     OWNS comes from the metadata of every object. The other relations come from the objects that were read in full, and
@@ -35,11 +35,11 @@ def relate(world: World, rows: tuple[Row, ...] = BUILT_IN, *, asked_max: int = _
 
     DEFINES is not among them: a namespace would point at everything in it. `defined_by` tells that for one object.
     """
-    compiled = plans(rows)
-    found: list[tuple[Item, Plan, list[Found]]] = []
+    table = compiled(rows)
+    found: list[tuple[Item, CompiledKind, list[Found]]] = []
     templates: list[tuple[Item, Labels]] = []
     for item in world:
-        plan = compiled.of(item.resource.group, item.resource.kind)
+        plan = table.of(item.resource.group, item.resource.kind)
         if plan is None:
             continue
         if values := plan.find(item):
@@ -91,7 +91,9 @@ def turned(backward: list[Edge], edges: list[Edge]) -> Iterator[Edge]:
             yield Edge(edge.target, edge.relation, edge.source.name, edge.source, f"{edge.field} of {edge.source}")
 
 
-def edges_of(finder: Finder, source: Item, plan: Plan, values: list[Found]) -> Iterator[tuple[Row, Edge]]:
+def edges_of(
+    finder: Finder, source: Item, plan: CompiledKind, values: list[Found]
+) -> Iterator[tuple[RelationRow, Edge]]:
     """The edges that an object's values give, by row: those of rows that run back have to be `turned`."""
     parts = functools.partial(plan.parts, source)
     for row, value, trail in values:
@@ -110,7 +112,7 @@ def _holds(when: When, value: object) -> bool:
     return (actual is None or isinstance(actual, str | bool)) and actual in when.values
 
 
-def _note(row: Row, value: object) -> str:
+def _note(row: RelationRow, value: object) -> str:
     said = below(value, row.note) if row.note else None
     return f" ({row.note} {said})" if isinstance(said, int | str) else ""
 
@@ -140,4 +142,4 @@ def ask_for_the_unmade(world: World, asked_max: int = _ASKED_MAX) -> None:
 
 def _made_from_a_template(item: Item) -> bool:
     maker = item.meta.controller
-    return maker is not None and GroupKind(maker.api_version.rpartition("/")[0], maker.kind) in TEMPLATES
+    return maker is not None and GroupKind(maker.api_version.rpartition("/")[0], maker.kind) in pod_labels()

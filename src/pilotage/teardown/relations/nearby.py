@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue.registry import pod_labels
+from pilotage.teardown.relations.compiled import BUILT_IN, compiled
 from pilotage.teardown.relations.edges import ask_for_the_unmade, edges_of, owned_by, template_labels, turned
-from pilotage.teardown.relations.families import BUILT_IN, TEMPLATES
-from pilotage.teardown.relations.naming import Finder
-from pilotage.teardown.relations.plans import plans
+from pilotage.teardown.relations.finder import Finder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pilotage.catalogue.relation import RelationRow
+    from pilotage.teardown.relations.compiled import CompiledKind, Found
     from pilotage.teardown.relations.labels import Labels
-    from pilotage.teardown.relations.plans import Found, Plan
-    from pilotage.teardown.relations.rows import Row
     from pilotage.teardown.snapshot.graph import Edge
     from pilotage.teardown.snapshot.world import Item, World
 
@@ -31,10 +31,10 @@ _PLAIN = r"[A-Za-z0-9._:-]+"
 class Nearby:
     """What `relate` gives for one world, as far as it is asked for. It is for a world that does not change."""
 
-    def __init__(self, world: World, rows: tuple[Row, ...] = BUILT_IN) -> None:
+    def __init__(self, world: World, rows: tuple[RelationRow, ...] = BUILT_IN) -> None:
         self._world = world
-        self._plans = plans(rows)
-        self._planned: list[tuple[Plan, list[Item]]] | None = None
+        self._plans = compiled(rows)
+        self._planned: list[tuple[CompiledKind, list[Item]]] | None = None
         self._places: dict[str, int] = {}
         self._values: dict[str, list[Found]] = {}
         self._saying: dict[bytes, list[Item]] = {}
@@ -42,7 +42,7 @@ class Nearby:
         self._by_labels: Finder | None = None
         self._out: dict[str, list[Edge]] = {}
         self._into: dict[str, list[Edge]] = {}
-        self._aimed: dict[str, list[tuple[Row, Edge]]] = {}
+        self._aimed: dict[str, list[tuple[RelationRow, Edge]]] = {}
 
     def out_of(self, uid: str) -> list[Edge]:
         """What this object points at."""
@@ -87,22 +87,22 @@ class Nearby:
             return []
         return [edge for row, edge in self._said_by(item) if row.back]
 
-    def _said_by(self, item: Item) -> Iterator[tuple[Row, Edge]]:
+    def _said_by(self, item: Item) -> Iterator[tuple[RelationRow, Edge]]:
         plan = self._plan(item)
         if plan is None:
             return iter(())
         return edges_of(self._selecting() if plan.selects else self._by_name, item, plan, self._found(item, plan))
 
-    def _plan(self, item: Item) -> Plan | None:
+    def _plan(self, item: Item) -> CompiledKind | None:
         return self._plans.of(item.resource.group, item.resource.kind)
 
-    def _found(self, item: Item, plan: Plan) -> list[Found]:
+    def _found(self, item: Item, plan: CompiledKind) -> list[Found]:
         if item.uid not in self._values:
             self._values[item.uid] = plan.find(item)
         return self._values[item.uid]
 
     def _templates(self, item: Item) -> list[tuple[Item, Labels]]:
-        plan = self._plan(item) if item.group_kind in TEMPLATES else None
+        plan = self._plan(item) if item.group_kind in pod_labels() else None
         return [] if plan is None else template_labels(item, self._found(item, plan))
 
     def _selecting(self) -> Finder:
@@ -113,7 +113,7 @@ class Nearby:
 
     # What others say about it
 
-    def _aimed_at(self, item: Item) -> list[tuple[Row, Edge]]:
+    def _aimed_at(self, item: Item) -> list[tuple[RelationRow, Edge]]:
         """All edges to an object by rows, in the order of the world."""
         if item.uid not in self._aimed:
             templates = self._templates(item)
@@ -126,8 +126,8 @@ class Nearby:
             ]
         return self._aimed[item.uid]
 
-    def _who_may_mean(self, item: Item, *, templated: bool) -> list[tuple[Item, Plan]]:
-        found: dict[str, tuple[Item, Plan]] = {}
+    def _who_may_mean(self, item: Item, *, templated: bool) -> list[tuple[Item, CompiledKind]]:
+        found: dict[str, tuple[Item, CompiledKind]] = {}
         for plan, items in self._all_planned():
             if plan.may_number(item.group_kind) or plan.may_select(item.group_kind, templated=templated):
                 found |= {source.uid: (source, plan) for source in items}
@@ -149,7 +149,7 @@ class Nearby:
             self._saying[text] = [item for item in known if text in item.object.raw]
         return self._saying[text]
 
-    def _all_planned(self) -> list[tuple[Plan, list[Item]]]:
+    def _all_planned(self) -> list[tuple[CompiledKind, list[Item]]]:
         """Those that rows are about, kind by kind."""
         if self._planned is None:
             ask_for_the_unmade(self._world)

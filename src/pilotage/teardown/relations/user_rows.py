@@ -36,16 +36,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage.catalogue import Relation
-from pilotage.teardown.relations.plans import steps
-from pilotage.teardown.relations.rows import ANY_NAMESPACE, Form, Kind, Named, Reference, Row, Selected
+from pilotage.catalogue.relation import (
+    ANY_NAMESPACE,
+    ByName,
+    ByReference,
+    BySelector,
+    NameForm,
+    RelationRow,
+    TargetKind,
+)
+from pilotage.teardown.relations.compiled import steps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.teardown.relations.rows import Target
+    from pilotage.catalogue.relation import Target
 
 _REFUSED = (Relation.OWNS, Relation.DEFINES)
-_FORMS = (Form.PLAIN, Form.SLASHED, Form.HOST, Form.VOLUME_URI)
+_FORMS = (NameForm.PLAIN, NameForm.SLASHED, NameForm.HOST, NameForm.VOLUME_URI)
 _SCOPES = {"Namespaced": True, "Cluster": False}
 
 
@@ -53,7 +61,7 @@ class RelationsError(ValueError):
     """A file of rows that cannot be understood; the message names the file and the field."""
 
 
-def load_rows(path: Path) -> tuple[Row, ...]:
+def load_rows(path: Path) -> tuple[RelationRow, ...]:
     """The rows of a file; the module describes the format. Raises RelationsError."""
     import yaml
 
@@ -133,19 +141,19 @@ class _Map:
         return _Map(self._path, ".".join(filter(None, (self._place, name))), self._value.get(name), fields)
 
 
-def _row(entry: _Map) -> Row:
+def _row(entry: _Map) -> RelationRow:
     source = entry.map("from", {"group", "kind"})
     group = source.text("group", "")
     if "*" in group and group != "*" and not (group.startswith("*.") and "*" not in group[1:]):
         raise source.error("group", 'may be a name, "*", or "*." and a domain')
     relation = entry.choice("relation", [each.value for each in Relation if each not in _REFUSED])
-    return Row(
-        group,
-        source.text("kind"),
+    return RelationRow(
         Relation(relation),
         entry.path("field"),
         _target(entry),
         note=entry.path("note", "", plain=True),
+        group=group,
+        kind=source.text("kind"),
     )
 
 
@@ -162,19 +170,19 @@ def _target(entry: _Map) -> Target:
             return _selected(entry.map("selector", {"group", "kind", "plain", "namespaces"}))
 
 
-def _kind(entry: _Map) -> Kind:
+def _kind(entry: _Map) -> TargetKind:
     scope = entry.choice("scope", list(_SCOPES), "Namespaced")
-    return Kind(entry.text("group", ""), entry.text("kind"), _SCOPES[scope])
+    return TargetKind(entry.text("group", ""), entry.text("kind"), _SCOPES[scope])
 
 
-def _named(entry: _Map) -> Named:
-    form = entry.choice("form", [each.value for each in _FORMS], Form.PLAIN.value)
+def _named(entry: _Map) -> ByName:
+    form = entry.choice("form", [each.value for each in _FORMS], NameForm.PLAIN.value)
     name, namespace = entry.path("name", "name", plain=True), entry.path("namespace", "", plain=True)
-    return Named((_kind(entry),), name=name, namespace=namespace, form=Form(form))
+    return ByName((_kind(entry),), name=name, namespace=namespace, form=NameForm(form))
 
 
-def _reference(entry: _Map) -> Reference:
-    return Reference(
+def _reference(entry: _Map) -> ByReference:
+    return ByReference(
         group=entry.path("group", "apiVersion", plain=True),
         kind=entry.path("kind", "kind", plain=True),
         name=entry.path("name", "name", plain=True),
@@ -183,9 +191,9 @@ def _reference(entry: _Map) -> Reference:
     )
 
 
-def _selected(entry: _Map) -> Selected:
+def _selected(entry: _Map) -> BySelector:
     namespaces = entry.text("namespaces", "")
     if namespaces != ANY_NAMESPACE:
         entry.path("namespaces", "", plain=True)
-    kind = Kind(entry.text("group", ""), entry.text("kind"))
-    return Selected((kind,), plain=entry.flag("plain"), namespaces=namespaces)
+    kind = TargetKind(entry.text("group", ""), entry.text("kind"))
+    return BySelector((kind,), plain=entry.flag("plain"), namespaces=namespaces)

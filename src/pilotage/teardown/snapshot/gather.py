@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, MADE, ONLY_IF_ASKED
 from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, GroupKind, Invalid, ObjectKey, Resource
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.teardown.snapshot.questions import Answer, MayI
@@ -40,26 +41,6 @@ NAMESPACES_ONE_BY_ONE_MAX = 4
 """More than these are read by one list of all namespaces."""
 
 NAMESPACE = GroupKind("", "Namespace")
-ONLY_IF_ASKED = frozenset(
-    {GroupKind("", "Event"), GroupKind("events.k8s.io", "Event"), GroupKind("coordination.k8s.io", "Lease")}
-)
-"""Many, often written, and nobody's to take down: read only if they are among `kinds` or `full`."""
-MADE = frozenset(
-    {
-        GroupKind("", "Endpoints"),
-        GroupKind("", "PersistentVolumeClaim"),
-        GroupKind("", "Pod"),
-        GroupKind("apps", "ControllerRevision"),
-        GroupKind("apps", "ReplicaSet"),
-        GroupKind("batch", "Job"),
-        GroupKind("discovery.k8s.io", "EndpointSlice"),
-    }
-)
-"""What the controllers of Kubernetes make. The proof of a teardown lists these kinds once more, and kube-apiserver lets
-such a list wait until 100 ms have passed since the one before: so they are the first to be read."""
-COMPUTED_GROUPS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
-COMPUTED = frozenset({GroupKind("", "ComponentStatus")})
-"""What a server makes up when it is asked: there is no object behind it."""
 _MIRRORS = {
     "events.k8s.io": ("",),
     "extensions": ("apps", "networking.k8s.io", "policy"),
@@ -105,16 +86,13 @@ async def gather(
     world = World(now or utc_now(), live=True, namespaces=asked)
     world.unreadable_groups = dict(surface.unreadable)
     resources = [each for each in readable(surface, wanted, frozenset(full)) if cluster_scoped or each.namespaced]
-    resources.sort(key=lambda each: GroupKind(each.group, each.kind) not in MADE)
+    resources.sort(key=lambda each: each.group_kind not in MADE)
     slots = asyncio.Semaphore(AT_ONCE)
     reader = _Reader(client, asked, frozenset(everywhere), labels)
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_paced(slots, reader, each, full=GroupKind(each.group, each.kind) in full))
-            for each in resources
-        ]
+        tasks = [group.create_task(_paced(slots, reader, each, full=each.group_kind in full)) for each in resources]
         for resource, task in zip(resources, tasks, strict=True):  # in this order, while others are still under way
-            _take_in(world, resource, await task, full=GroupKind(resource.group, resource.kind) in full)
+            _take_in(world, resource, await task, full=resource.group_kind in full)
     return world
 
 
@@ -122,7 +100,7 @@ def readable(surface: Surface, kinds: frozenset[GroupKind] | None, full: frozens
     """The resources to list: each kind once, in the version that its group prefers, and no object under two names."""
     chosen: dict[GroupKind, Resource] = {}
     for each in surface.resources:
-        kind = GroupKind(each.resource.group, each.resource.kind)
+        kind = each.resource.group_kind
         if "list" in each.verbs and kind not in chosen and _is_meant(kind, kinds, full):
             chosen[kind] = each.resource
     return [
@@ -141,7 +119,7 @@ def _is_meant(kind: GroupKind, kinds: frozenset[GroupKind] | None, full: frozens
 
 
 def _served(surface: Surface) -> frozenset[GroupKind]:
-    return frozenset(GroupKind(each.resource.group, each.resource.kind) for each in surface.resources)
+    return frozenset(each.resource.group_kind for each in surface.resources)
 
 
 async def _paced(slots: asyncio.Semaphore, reader: _Reader, resource: Resource, *, full: bool) -> Listed:
@@ -203,10 +181,10 @@ class _Reader:
         """One kind, in all the places that were asked for."""
         if not resource.namespaced or not self._namespaces:
             listed = await self._list(resource, "", full=full)
-            if isinstance(listed.error, Forbidden) and GroupKind(resource.group, resource.kind) == NAMESPACE:
+            if isinstance(listed.error, Forbidden) and resource.group_kind == NAMESPACE:
                 return await self._named_namespaces(resource, listed, full=full)
             return listed
-        if GroupKind(resource.group, resource.kind) in self._everywhere:
+        if resource.group_kind in self._everywhere:
             listed = await self._list(resource, "", full=full)
             if listed.error is None:
                 return listed

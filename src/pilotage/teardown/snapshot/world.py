@@ -185,7 +185,7 @@ class World:
 
     def read_kind(self, reading: KindReading) -> None:
         """Note how reading a kind went."""
-        self.kinds[GroupKind(reading.resource.group, reading.resource.kind)] = reading
+        self.kinds[reading.resource.group_kind] = reading
 
     # Looking at it
 

@@ -21,7 +21,7 @@ from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.plan import make_ledger, plan_again
 from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.relations import BUILT_IN, Row, full_kinds, relate
+from pilotage.teardown.relations import BUILT_IN, full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage_sim import models
 from pilotage_sim.scenario import Scenario
@@ -41,6 +41,7 @@ from pilotage_sim.scenarios.teardown_oracles import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pilotage.catalogue.relation import RelationRow
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.teardown.engine.decision import Decision
     from pilotage.teardown.engine.progress import Outcome
@@ -67,7 +68,7 @@ class TeardownScenario(Scenario):
     """What is gathered."""
     namespaces: ClassVar[tuple[str, ...]] = ("default",)
     policy: ClassVar[Policy] = Policy(detach_seconds=1.0, timeout_seconds=300.0, stalled_seconds=10.0)
-    rows: ClassVar[tuple[Row, ...]] = BUILT_IN
+    rows: ClassVar[tuple[RelationRow, ...]] = BUILT_IN
     leave_out: ClassVar[frozenset[str]] = frozenset({"deployment", "endpointslice", "hpa", "job", "namespaces"})
     """The models that have nothing to do here. What they would have made is made by hand, which is cheaper."""
     end_seconds_max: ClassVar[float] = 900.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Keep
 from pilotage.kube import ObjectKey, without_finalizer
-from pilotage.teardown.planning.policy import Keep, Policy
+from pilotage.teardown.planning.policy import Policy
 from pilotage_sim import adversaries
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import TeardownScenario

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue import Keep, Relation
+from pilotage.catalogue.relation import ByName, RelationRow, TargetKind
 from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
 from pilotage.runtime import Manager, Result
-from pilotage.teardown.planning.policy import Keep, Policy
-from pilotage.teardown.relations import BUILT_IN, Kind, Named, Row
+from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.relations import BUILT_IN
 from pilotage_sim import models
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import TeardownScenario
@@ -159,7 +160,13 @@ class DefinitionTeardown(TeardownScenario):
     leave_out = frozenset(models.MODELS)
     rows = (
         *BUILT_IN,
-        Row(APPS.group, APPS.kind, Relation.NEEDS, "spec.needs", Named((Kind(APPS.group, APPS.kind),))),
+        RelationRow(
+            Relation.NEEDS,
+            "spec.needs",
+            ByName((TargetKind(APPS.group, APPS.kind),)),
+            group=APPS.group,
+            kind=APPS.kind,
+        ),
     )
 
     async def prepare_story(self) -> None:

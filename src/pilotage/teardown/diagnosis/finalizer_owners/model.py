@@ -1,4 +1,4 @@
-"""What is known about who keeps a finalizer."""
+"""The owner of a finalizer, as far as it is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Liveness(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-class Keeper(msgspec.Struct, frozen=True):
+class FinalizerOwner(msgspec.Struct, frozen=True):
     """Who would have to remove a finalizer, and whether they can."""
 
     finalizer: str

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
+from pilotage.catalogue import find_finalizer
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
-from pilotage.teardown.diagnosis.finalizer_owners.agents import AGENT, agent
-from pilotage.teardown.diagnosis.finalizer_owners.liveness import judge_lease, together
-from pilotage.teardown.diagnosis.finalizer_owners.model import Keeper, Liveness
-from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
-from pilotage.teardown.planning.in_full import KEEPERS
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, judge_lease, together
+from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import seconds_since, text
 from pilotage.teardown.snapshot.world import Item
@@ -21,12 +20,10 @@ from pilotage.teardown.snapshot.world import Item
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.finalizer_owners.rows import Row
+    from pilotage.catalogue import KnownFinalizer
     from pilotage.teardown.snapshot.world import World
 
 LEASE = GroupKind("coordination.k8s.io", "Lease")
-FULL = KEEPERS
-"""The kinds to gather in full: Leases are read at all only then."""
 
 PATIENCE_SECONDS = 300.0
 """How long somebody is given to take a finalizer off who is not seen to run, and may yet."""
@@ -40,7 +37,7 @@ class _Found(msgspec.Struct, frozen=True):
     who: str = ""
 
 
-class Keepers:
+class FinalizerOwners:
     """The keepers of one world. One for many questions: what is the same for all of them is looked up once."""
 
     def __init__(self, world: World) -> None:
@@ -53,19 +50,19 @@ class Keepers:
         namespaces = self._world.namespaces
         return not namespaces or any(each.meta.namespace not in namespaces for each in self._workloads)
 
-    def of(self, item: Item, finalizer: str) -> Keeper:
+    def of(self, item: Item, finalizer: str) -> FinalizerOwner:
         """Who keeps this finalizer of this object."""
         writer = traces.writer_of(self._world, item, finalizer)
         written = (writer.evidence,) if writer else ()
-        row = find_row(finalizer)
+        row = find_finalizer(finalizer)
         if row and row.builtin:
             return self._built_in(finalizer, row, written)
         if row and finalizer == HOLD:  # a run of a command: no controller, so none to be found dead or missing
-            return Keeper(
+            return FinalizerOwner(
                 finalizer, row.who, None, None, Liveness.UNKNOWN, written, row.leaks, builtin=False, does=row.does
             )
-        if row and finalizer == AGENT:
-            return agent(self._world, item, row, written)
+        if row and finalizer == PROCESS_FINALIZER:
+            return _agent(self._world, item, row, written)
         found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
         lease = self._lease(row, found.workload, traces.domain_of(finalizer))
         judged = together(self._world, found.workload, lease)
@@ -75,7 +72,7 @@ class Keepers:
             who = f"{found.workload.meta.name}"
         if not who and lease:
             who = f"the holder of {lease}"
-        return Keeper(
+        return FinalizerOwner(
             finalizer,
             who,
             found.workload,
@@ -89,7 +86,7 @@ class Keepers:
             trouble=judged.trouble,
         )
 
-    def _built_in(self, finalizer: str, row: Row, written: tuple[str, ...]) -> Keeper:
+    def _built_in(self, finalizer: str, row: KnownFinalizer, written: tuple[str, ...]) -> FinalizerOwner:
         """A part of Kubernetes: alive where its Lease says so. It often runs where nobody can see it."""
         leases = (self._world.find(*LEASE, "kube-system", name) for name in row.leases)
         lease = next((each for each in leases if each), None)
@@ -98,9 +95,9 @@ class Keepers:
             judged = judge_lease(self._world, lease)
             evidence = judged.evidence + written
             alive = Liveness.ALIVE if judged.alive is Liveness.ALIVE else Liveness.UNKNOWN
-        return Keeper(finalizer, row.who, None, lease, alive, evidence, row.leaks, builtin=True, does=row.does)
+        return FinalizerOwner(finalizer, row.who, None, lease, alive, evidence, row.leaks, builtin=True, does=row.does)
 
-    def _by_row(self, row: Row, finalizer: str) -> _Found:
+    def _by_row(self, row: KnownFinalizer, finalizer: str) -> _Found:
         best: tuple[int, Item] | None = None
         for each in self._workloads:
             score = _score(row, each, finalizer)
@@ -140,7 +137,7 @@ class Keepers:
                 return _Found(workload, f"{workload} was installed together with {crd}.")
         return None
 
-    def _lease(self, row: Row | None, workload: Item | None, domain: str) -> Item | None:
+    def _lease(self, row: KnownFinalizer | None, workload: Item | None, domain: str) -> Item | None:
         """The Lease of the controller: of the name that is known, else the one that its pods hold, else by domain."""
         leases = self._world.of(*LEASE)
         if row:
@@ -173,23 +170,23 @@ class Keepers:
             yield f"Controllers in other namespaces than {read} were not looked for."
 
 
-def keeper(world: World, item: Item, finalizer: str) -> Keeper:
+def finalizer_owner(world: World, item: Item, finalizer: str) -> FinalizerOwner:
     """Who keeps this finalizer of this object, and whether they run."""
-    return Keepers(world).of(item, finalizer)
+    return FinalizerOwners(world).of(item, finalizer)
 
 
 def abandoned(world: World, item: Item, finalizer: str) -> bool:
     """Whether nobody is going to take this finalizer off: its keeper is known not to run; or is not seen to run, and
     has had its time. A run of ours is no controller, and those of Kubernetes come back.
     """
-    kept = keeper(world, item, finalizer)
+    kept = finalizer_owner(world, item, finalizer)
     if finalizer == HOLD or kept.builtin or kept.alive is Liveness.ALIVE:
         return False
     waited = seconds_since(world.now, item.meta.deletion_timestamp) or 0.0
     return (kept.alive is Liveness.DEAD and not kept.guessed) or waited >= PATIENCE_SECONDS
 
 
-def _score(row: Row, workload: Item, finalizer: str) -> int:
+def _score(row: KnownFinalizer, workload: Item, finalizer: str) -> int:
     """How well a workload fits a row; 0: not at all. Below 4 it is a guess."""
     name, namespace = workload.meta.name, workload.meta.namespace
     at_home = namespace in row.namespaces
@@ -205,3 +202,37 @@ def _score(row: Row, workload: Item, finalizer: str) -> int:
     driver = finalizer.partition("/")[2] if row.patterns[0].endswith("/*") else ""
     shared = any(word in name.split("-") for word in driver.split("-") if len(word) > 2 and word != "csi")
     return 1 + at_home + shared
+
+
+# Agents of Hosts have one Lease each, called like its Host
+
+
+def _agent(world: World, process: Item, row: KnownFinalizer, written: tuple[str, ...]) -> FinalizerOwner:
+    """The agent of the Host that a process was placed on, and whether it renews its Lease."""
+    host = process.meta.labels.get(LABEL_HOST, "")
+    lease = world.find("coordination.k8s.io", "Lease", HOST_LEASES, host) if host else None
+    if not host:
+        who, judged = "Pilotage operator", Judgement(Liveness.UNKNOWN, evidence=("It was not placed on any Host.",))
+    else:
+        who, judged = f"the agent of host/{host}", _judge_agent(world, host, lease)
+    return FinalizerOwner(
+        PROCESS_FINALIZER,
+        who,
+        None,
+        lease,
+        judged.alive,
+        judged.evidence + written,
+        row.leaks,
+        builtin=False,
+        does=row.does,
+        trouble=judged.trouble,
+    )
+
+
+def _judge_agent(world: World, host: str, lease: Item | None) -> Judgement:
+    if lease is None:
+        return Judgement(Liveness.UNKNOWN, evidence=(f"No Lease {host} was seen in the namespace {HOST_LEASES}.",))
+    body = world.body(lease)
+    if body is not None and not text(body, "spec", "holderIdentity"):
+        return Judgement(Liveness.DEAD, "it has stopped", (f"It has given up {lease}.",))
+    return judge_lease(world, lease)

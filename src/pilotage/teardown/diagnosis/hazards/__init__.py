@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue.reading import FOR_HAZARDS
 from pilotage.teardown.diagnosis.hazards import (
     admission,
     keepers,
@@ -19,7 +20,6 @@ from pilotage.teardown.diagnosis.hazards import (
     unseen,
 )
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
-from pilotage.teardown.planning.in_full import HAZARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FULL", "Code", "Hazard", "predict"]
 
-FULL = HAZARDS
+FULL = FOR_HAZARDS
 """What has to be read in full besides what the relations need."""
 
 _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (

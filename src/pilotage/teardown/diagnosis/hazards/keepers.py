@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import workloads
-from pilotage.teardown.diagnosis.finalizer_owners import Keepers, Liveness
-from pilotage.teardown.diagnosis.finalizer_owners.rows import find_row
+from pilotage.catalogue import find_finalizer, workloads
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners, Liveness
 from pilotage.teardown.diagnosis.hazards.model import Code, Group, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pilotage.kube import GroupKind
-    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.snapshot.world import Item, World
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
@@ -23,7 +22,7 @@ LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
     """Each finalizer of each kind once: alike objects have the same keeper."""
-    keepers = Keepers(outlook.world)
+    keepers = FinalizerOwners(outlook.world)
     for (_, finalizer), group in _finalizers(outlook.going.values()).items():
         keeper = keepers.of(group.example, finalizer)
         if finalizer == LOAD_BALANCER:
@@ -52,7 +51,7 @@ def others_matter(world: World) -> bool:
         return False
     if _finalizers(item for item in world if item.meta.namespace in world.namespaces):
         return True
-    keepers = Keepers(world)
+    keepers = FinalizerOwners(world)
     return any(keepers.of(group.example, finalizer).workload for (_, finalizer), group in _finalizers(world).items())
 
 
@@ -64,7 +63,7 @@ def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Gro
     found: dict[tuple[GroupKind | None, str], Group] = {}
     for item in items:
         for finalizer in item.meta.finalizers:
-            row = find_row(finalizer) if finalizer != HOLD else None
+            row = find_finalizer(finalizer) if finalizer != HOLD else None
             if finalizer == HOLD or (row is not None and row.builtin):
                 continue
             key = None if row else item.group_kind, finalizer
@@ -85,12 +84,12 @@ def _ends_before(outlook: Outlook, workload: Item, item: Item) -> bool:
     return namespace is not None and namespace.terminating and HOLD not in item.meta.finalizers
 
 
-def _who(keeper: Keeper) -> str:
+def _who(keeper: FinalizerOwner) -> str:
     name = keeper.who or "its controller"
     return f"{name} ({keeper.workload})" if keeper.workload and str(keeper.workload) != name else name
 
 
-def _dead(keeper: Keeper, group: Group) -> Hazard:
+def _dead(keeper: FinalizerOwner, group: Group) -> Hazard:
     target = keeper.workload
     look = f"kubectl describe {place(target)}" if target else f"pilotage why {place(group.example)}"
     return Hazard(
@@ -104,7 +103,7 @@ def _dead(keeper: Keeper, group: Group) -> Hazard:
     )
 
 
-def _ends_first(keeper: Keeper, group: Group) -> Hazard:
+def _ends_first(keeper: FinalizerOwner, group: Group) -> Hazard:
     return Hazard(
         Code.KEEPER_GOES_FIRST,
         keeper.workload or group.example,
@@ -115,7 +114,7 @@ def _ends_first(keeper: Keeper, group: Group) -> Hazard:
     )
 
 
-def _left_without(keeper: Keeper, group: Group) -> Hazard:
+def _left_without(keeper: FinalizerOwner, group: Group) -> Hazard:
     assert keeper.workload is not None
     return Hazard(
         Code.KEEPER_GOES_FIRST,
@@ -128,7 +127,7 @@ def _left_without(keeper: Keeper, group: Group) -> Hazard:
     )
 
 
-def _unknown(keeper: Keeper, group: Group, *, everywhere: bool) -> Hazard:
+def _unknown(keeper: FinalizerOwner, group: Group, *, everywhere: bool) -> Hazard:
     who = f"whether {_who(keeper)} runs could not be seen" if keeper.who else "nobody was found who would remove it"
     if not everywhere and keeper.workload is None:
         who += " (other namespaces were not looked at)"
@@ -142,7 +141,7 @@ def _unknown(keeper: Keeper, group: Group, *, everywhere: bool) -> Hazard:
     )
 
 
-def _load_balancer(keeper: Keeper, group: Group) -> Iterator[Hazard]:
+def _load_balancer(keeper: FinalizerOwner, group: Group) -> Iterator[Hazard]:
     if keeper.alive is not Liveness.ALIVE:
         yield Hazard(
             Code.LOAD_BALANCER_UNKEPT,

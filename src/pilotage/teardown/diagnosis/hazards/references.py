@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
+from pilotage.catalogue.reading import reaching
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
-from pilotage.teardown.planning.in_full import reaching
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
-from pilotage.teardown.snapshot.gather import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

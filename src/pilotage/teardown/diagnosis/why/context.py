@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.finalizer_owners import Keepers
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners
 from pilotage.teardown.diagnosis.remedies import delete_together
 from pilotage.teardown.diagnosis.why.codes import Code
 from pilotage.teardown.diagnosis.why.model import Cause, Confidence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.snapshot.graph import Edges
     from pilotage.teardown.snapshot.world import Item, World
 
@@ -75,7 +75,7 @@ class Context:
         self.world = world
         self.graph = graph
         self._families = tuple(families)
-        self._keepers = Keepers(world)
+        self._finalizer_owners = FinalizerOwners(world)
         self._known: dict[str, tuple[Cause, ...]] = {}
         self._open: list[Item] = []
         self._claimed: set[tuple[str, str]] = set()
@@ -113,9 +113,9 @@ class Context:
         self._known[item.uid] = found
         return found
 
-    def keeper(self, item: Item, finalizer: str) -> Keeper:
+    def finalizer_owner(self, item: Item, finalizer: str) -> FinalizerOwner:
         """Who would have to remove this finalizer of this object."""
-        return self._keepers.of(item, finalizer)
+        return self._finalizer_owners.of(item, finalizer)
 
     def groups(self, items: Iterable[Item]) -> list[Group]:
         """The objects, alike ones together: at most so many groups that a person can read them."""

@@ -13,13 +13,13 @@ from pilotage.teardown.planning.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.diagnosis.why.complaints import Refusal
     from pilotage.teardown.diagnosis.why.context import Context
     from pilotage.teardown.snapshot.world import Item
 
 
-def bring_back(keeper: Keeper) -> Iterator[Remedy]:
+def bring_back(keeper: FinalizerOwner) -> Iterator[Remedy]:
     """Start the controller again, as far as it can be told how."""
     workload = keeper.workload
     effect = "It finishes the deletion by itself. Nothing leaks."
@@ -56,7 +56,7 @@ def restart(workload: Item) -> Remedy:
     )
 
 
-def last_resort(item: Item, keeper: Keeper) -> Iterator[Remedy]:
+def last_resort(item: Item, keeper: FinalizerOwner) -> Iterator[Remedy]:
     """Removing the finalizer. What belongs to Kubernetes itself has better ways, or is not to be touched.
 
     Nor is one in a namespace's spec: it takes another request (`/finalize`), which writes the whole list, with the

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, Context, roots_of
 from pilotage.teardown.diagnosis.why.families import FAMILIES
@@ -21,25 +22,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Edges
     from pilotage.teardown.snapshot.world import Item, World
 
-SERVING = frozenset(
-    {
-        ("", "Pod"),
-        ("", "Service"),
-        ("apps", "DaemonSet"),
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("argoproj.io", "Rollout"),
-        ("gateway.networking.k8s.io", "GRPCRoute"),
-        ("gateway.networking.k8s.io", "HTTPRoute"),
-        ("networking.istio.io", "VirtualService"),
-        ("networking.k8s.io", "Ingress"),
-        ("pilotage.dev", "GatewayRoute"),
-        ("pilotage.dev", "HostProcess"),
-        ("projectcontour.io", "HTTPProxy"),
-        ("serving.knative.dev", "Service"),
-    }
-)
-"""Kinds that run something, or bring traffic to it."""
 SERVING_MAX = 200
 
 
@@ -65,7 +47,7 @@ def still_serving(world: World, item: Item) -> Iterator[Item]:
         below = _descendants(world, item)
     found = 0
     for each in below:
-        if each.group_kind in SERVING and not each.terminating and found < SERVING_MAX:
+        if known(each.group_kind).serves and not each.terminating and found < SERVING_MAX:
             found += 1
             yield each
 

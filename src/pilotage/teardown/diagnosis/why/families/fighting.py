@@ -9,6 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.catalogue import known
 from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, place
 from pilotage.teardown.diagnosis.why.codes import Code
 from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 RECENT_SECONDS = 600
 """What was made or scaled within this time counts as just now."""
 
-_SCALED = {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("argoproj.io", "Rollout")}
 _MANAGERS = ("argocd", "flux", "kustomize-controller", "helm-controller")
 ARGO_INSTANCE = "argocd.argoproj.io/instance"
 ARGO_TRACKING = "argocd.argoproj.io/tracking-id"
@@ -53,7 +53,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
     if item.terminating:
         return
     yield from _owner(context, item)
-    if item.group_kind in _SCALED:
+    if known(item.group_kind).scaled:
         yield from _autoscalers(context, item)
 
 

@@ -18,7 +18,7 @@ from pilotage.teardown.snapshot.questions import MayThey
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.finalizer_owners import Keeper
+    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.diagnosis.why.complaints import Complaint, Refusal
     from pilotage.teardown.diagnosis.why.context import Context
     from pilotage.teardown.snapshot.world import Item
@@ -34,7 +34,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
             continue
         if item.terminating:
             yield waits_for(context, item, finalizer)
-        elif (keeper := context.keeper(item, finalizer)).alive is Liveness.DEAD or finalizer == HOLD:
+        elif (keeper := context.finalizer_owner(item, finalizer)).alive is Liveness.DEAD or finalizer == HOLD:
             yield Cause(
                 Code.FINALIZER,
                 item,
@@ -45,7 +45,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
 
 def waits_for(context: Context, item: Item, finalizer: str) -> Cause:
     """The chain for one finalizer of an object that is being deleted."""
-    keeper = context.keeper(item, finalizer)
+    keeper = context.finalizer_owner(item, finalizer)
     root = _root(context, item, keeper)
     step = root if root.code == Code.FINALIZER_UNCLAIMED else _kept_by(item, keeper, root)
     return Cause(
@@ -53,7 +53,7 @@ def waits_for(context: Context, item: Item, finalizer: str) -> Cause:
     )
 
 
-def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
+def _root(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     if keeper.finalizer == HOLD:
         return _unfinished(context, item, keeper)
     if keeper.alive is Liveness.DEAD:
@@ -74,7 +74,7 @@ def _root(context: Context, item: Item, keeper: Keeper) -> Cause:
     return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
-def _kept_by(item: Item, keeper: Keeper, root: Cause) -> Cause:
+def _kept_by(item: Item, keeper: FinalizerOwner, root: Cause) -> Cause:
     workload = f"  {keeper.workload}" if keeper.workload else ""
     likely = "probably kept by" if keeper.guessed else "kept by"
     return Cause(
@@ -90,7 +90,7 @@ def _kept_by(item: Item, keeper: Keeper, root: Cause) -> Cause:
 # Root causes
 
 
-def _dead(context: Context, item: Item, keeper: Keeper) -> Cause:
+def _dead(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     if keeper.workload and keeper.workload.meta.namespace == item.meta.namespace and _namespace_goes(context, item):
         return _went_first(item, keeper, keeper.workload)
     return Cause(
@@ -102,7 +102,7 @@ def _dead(context: Context, item: Item, keeper: Keeper) -> Cause:
     )
 
 
-def _went_first(item: Item, keeper: Keeper, workload: Item) -> Cause:
+def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> Cause:
     """Nothing new is created in a namespace that is being deleted: a controller in there cannot be brought back."""
     elsewhere = Remedy(
         "",
@@ -121,7 +121,7 @@ def _went_first(item: Item, keeper: Keeper, workload: Item) -> Cause:
     )
 
 
-def _forbidden(context: Context, item: Item, keeper: Keeper, complaint: Complaint, refusal: Refusal) -> Cause:
+def _forbidden(context: Context, item: Item, keeper: FinalizerOwner, complaint: Complaint, refusal: Refusal) -> Cause:
     question = MayThey(
         refusal.user, refusal.verb, refusal.group, refusal.plural, refusal.namespace, refusal.subresource
     )
@@ -149,7 +149,7 @@ def _forbidden(context: Context, item: Item, keeper: Keeper, complaint: Complain
     )
 
 
-def _erroring(item: Item, keeper: Keeper, said: list[Complaint]) -> Cause:
+def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> Cause:
     first = said[0]
     remedies = [
         Remedy(
@@ -174,7 +174,7 @@ def _erroring(item: Item, keeper: Keeper, said: list[Complaint]) -> Cause:
     )
 
 
-def _working(item: Item, keeper: Keeper, age: float) -> Cause:
+def _working(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
     return Cause(
         Code.FINALIZER_CONTROLLER_WORKING,
         keeper.workload or item,
@@ -185,7 +185,7 @@ def _working(item: Item, keeper: Keeper, age: float) -> Cause:
     )
 
 
-def _silent(item: Item, keeper: Keeper, age: float) -> Cause:
+def _silent(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
     remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
     if keeper.workload:
         remedies = [read_log(keeper.workload), restart(keeper.workload)]
@@ -199,7 +199,7 @@ def _silent(item: Item, keeper: Keeper, age: float) -> Cause:
     )
 
 
-def _unclear(item: Item, keeper: Keeper) -> Cause:
+def _unclear(item: Item, keeper: FinalizerOwner) -> Cause:
     target = keeper.workload or item
     return Cause(
         Code.FINALIZER_CONTROLLER_UNCLEAR,
@@ -214,7 +214,7 @@ def _unclear(item: Item, keeper: Keeper) -> Cause:
     )
 
 
-def _missing(context: Context, item: Item, keeper: Keeper) -> Cause:
+def _missing(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     install = Remedy(
         "",
         f"Install {keeper.who} again, or start it where it runs",
@@ -232,7 +232,7 @@ def _missing(context: Context, item: Item, keeper: Keeper) -> Cause:
     )
 
 
-def _unfinished(context: Context, item: Item, keeper: Keeper) -> Cause:
+def _unfinished(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     """Our own: no controller comes back to it, but the same command, given again, goes on where it was cut off."""
     young = item.terminating and context.deleted_seconds_ago(item) < UNDER_WAY_SECONDS
     finish = Remedy(
@@ -255,7 +255,7 @@ def _unfinished(context: Context, item: Item, keeper: Keeper) -> Cause:
     )
 
 
-def _unclaimed(item: Item, keeper: Keeper) -> Cause:
+def _unclaimed(item: Item, keeper: FinalizerOwner) -> Cause:
     return Cause(
         Code.FINALIZER_UNCLAIMED,
         item,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.finalizer_owners.model import Keeper
+    from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner
     from pilotage.teardown.diagnosis.why.context import Context
     from pilotage.teardown.snapshot.world import Item
 
@@ -39,7 +39,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
 
 def _load_balancer(context: Context, item: Item) -> Iterator[Cause]:
     context.claim(item, LOAD_BALANCER)
-    keeper = context.keeper(item, LOAD_BALANCER)
+    keeper = context.finalizer_owner(item, LOAD_BALANCER)
     addresses = [
         text(each, "ip") or text(each, "hostname")
         for each in entries(context.body(item), "status", "loadBalancer", "ingress")
@@ -78,7 +78,7 @@ def _load_balancer(context: Context, item: Item) -> Iterator[Cause]:
     )
 
 
-def _verdict(keeper: Keeper) -> tuple[Code, str, Confidence]:
+def _verdict(keeper: FinalizerOwner) -> tuple[Code, str, Confidence]:
     who = keeper.who or "cloud controller"
     if keeper.alive is Liveness.DEAD:
         return Code.LOAD_BALANCER_CONTROLLER_DEAD, f"the {who} does NOT RUN{_because(keeper.trouble)}", Confidence.HIGH

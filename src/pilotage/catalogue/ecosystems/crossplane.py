@@ -1,0 +1,120 @@
+"""Crossplane: usages, composite and managed resources of any group, packages.
+
+Composite resources, claims and managed resources are kinds that users and providers define. They are known by their
+discovery category; only those are read in full, and only where they are served.
+"""
+
+from __future__ import annotations
+
+from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
+from pilotage.catalogue.relation import OWN_GROUP, ByName, ByReference, TargetKind, claims, needs, protects, targets
+from pilotage.catalogue.shared import A_SECRET_ANYWHERE, ANYTHING, usage_fields
+
+_PROTECTION = "protection.crossplane.io"
+_EXTENSIONS = "apiextensions.crossplane.io"
+_PACKAGES = "pkg.crossplane.io"
+_COMPOSITION = ByName((TargetKind(_EXTENSIONS, "Composition", namespaced=False),))
+_COMPOSED = ByReference(namespace="namespace")
+_PROVIDER_CONFIG = ByReference(group="", default=TargetKind(OWN_GROUP, "ProviderConfig", namespaced=False))
+_RUNTIME = ByName((TargetKind(_PACKAGES, "DeploymentRuntimeConfig", namespaced=False),))
+
+ECOSYSTEM = Ecosystem(
+    "Crossplane",
+    (
+        KnownKind(_PROTECTION, "Usage", relations=usage_fields(across=True)),
+        KnownKind(_PROTECTION, "ClusterUsage", relations=usage_fields()),
+        KnownKind(_EXTENSIONS, "Usage", relations=usage_fields()),
+        KnownKind(
+            "*",
+            "*",
+            category="composite",
+            relations=(
+                # The first of each pair is of Crossplane 1, the second of 2.
+                targets("spec.resourceRefs[]", _COMPOSED),
+                targets("spec.crossplane.resourceRefs[]", _COMPOSED),
+                needs("spec.compositionRef", _COMPOSITION),
+                needs("spec.crossplane.compositionRef", _COMPOSITION),
+                claims("spec.claimRef", _COMPOSED, back=True),
+            ),
+        ),
+        KnownKind("*", "*", category="claim", relations=(claims("spec.resourceRef", ANYTHING),)),
+        KnownKind(
+            "*",
+            "*",
+            category="managed",
+            relations=(
+                needs("spec.providerConfigRef", _PROVIDER_CONFIG),
+                targets("spec.writeConnectionSecretToRef", A_SECRET_ANYWHERE),
+            ),
+        ),
+        KnownKind(
+            "*",
+            "ProviderConfigUsage",
+            relations=(protects("providerConfigRef", _PROVIDER_CONFIG), targets("resourceRef", ANYTHING)),
+        ),
+        KnownKind(
+            _EXTENSIONS,
+            "Composition",
+            relations=(
+                needs("spec.pipeline[].functionRef", ByName((TargetKind(_PACKAGES, "Function", namespaced=False),))),
+            ),
+        ),
+        *(
+            KnownKind(_PACKAGES, kind, relations=(needs("spec.runtimeConfigRef", _RUNTIME),))
+            for kind in ("Function", "FunctionRevision", "Provider", "ProviderRevision")
+        ),
+    ),
+    (
+        KnownFinalizer(
+            ("finalizer.managedresource.crossplane.io",),
+            "Crossplane provider",
+            "deletes the external resource",
+            "the external resource: it stays with its provider, and is paid for.",
+            ("provider-*", "upbound-provider-*", "crossplane-provider-*", "crossplane-contrib-provider-*"),
+            ("crossplane-system", "upbound-system"),
+        ),
+        KnownFinalizer(
+            ("in-use.crossplane.io",),
+            "Crossplane provider",
+            "waits until no managed resource uses the configuration",
+            "managed resources without the credentials to delete what they stand for.",
+            ("provider-*", "upbound-provider-*", "crossplane-provider-*", "crossplane-contrib-provider-*"),
+            ("crossplane-system", "upbound-system"),
+        ),
+        KnownFinalizer(
+            (
+                "composite.apiextensions.crossplane.io",
+                "defined.apiextensions.crossplane.io",
+                "offered.apiextensions.crossplane.io",
+                "finalizer.apiextensions.crossplane.io",
+            ),
+            "Crossplane",
+            "deletes what the object is composed of and waits until that is gone",
+            "composed resources, and with them what they stand for outside the cluster.",
+            ("crossplane",),
+            ("crossplane-system", "upbound-system"),
+            (("app", "crossplane"),),
+            ("crossplane-leader-election-core",),
+        ),
+        KnownFinalizer(
+            ("usage.apiextensions.crossplane.io",),
+            "Crossplane",
+            "waits until the resource that uses is gone, and takes its mark off the one that is used",
+            "the mark on the resource that is used; a delete that was refused is not replayed.",
+            ("crossplane",),
+            ("crossplane-system", "upbound-system"),
+            (("app", "crossplane"),),
+            ("crossplane-leader-election-core",),
+        ),
+        KnownFinalizer(
+            ("*.pkg.crossplane.io", "*.ops.crossplane.io"),
+            "Crossplane",
+            "uninstalls what the package brought",
+            "what the package installed: definitions, controllers and their permissions.",
+            ("crossplane",),
+            ("crossplane-system", "upbound-system"),
+            (("app", "crossplane"),),
+            ("crossplane-leader-election-core",),
+        ),
+    ),
+)

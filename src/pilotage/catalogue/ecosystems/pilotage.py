@@ -1,0 +1,80 @@
+"""Pilotage's own kinds."""
+
+from __future__ import annotations
+
+from pilotage.api.names import (
+    ENDPOINTS,
+    GATEWAY_ROUTES,
+    GROUP,
+    HOSTS,
+    MODELS,
+    PROCESS_FINALIZER,
+    PROCESSES,
+    TEARDOWN_FINALIZER,
+)
+from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.relation import ByName, TargetKind, defines, mounts, needs, routes_to, selects
+from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, SERVICE, usage_fields
+
+ECOSYSTEM = Ecosystem(
+    "Pilotage",
+    (
+        KnownKind(
+            GROUP,
+            ENDPOINTS.kind,
+            relations=(
+                mounts("spec.model.name", ByName((TargetKind(GROUP, MODELS.kind),))),
+                # Its parts have no owner: what it has written down of them is all that ties them to it. They go first.
+                defines("status.ledger[]", ANYTHING),
+            ),
+        ),
+        KnownKind(GROUP, MODELS.kind, relations=(mounts("spec.secretRef", A_SECRET),)),
+        KnownKind(
+            GROUP,
+            GATEWAY_ROUTES.kind,
+            relations=(routes_to("spec.backends[]", ByName((SERVICE,), name="service"), note="weight"),),
+            phase=Phase.DETACH,
+            route_status=("status.observedGeneration",),
+            serves=True,
+        ),
+        KnownKind(
+            GROUP,
+            PROCESSES.kind,
+            relations=(
+                needs("spec.host", ByName((TargetKind(GROUP, HOSTS.kind, namespaced=False),))),
+                # As a Service and a pod: routes to it go first, then the process, then the Service.
+                selects("spec.service", A_SERVICE, back=True),
+                mounts("spec.model.secret", A_SECRET),
+            ),
+            phase=Phase.STOP,
+            serves=True,
+        ),
+        KnownKind(GROUP, "Usage", relations=usage_fields(across=True)),
+        KnownKind(GROUP, "ClusterUsage", relations=usage_fields(across=True, user_across=True)),
+    ),
+    (
+        KnownFinalizer(
+            (TEARDOWN_FINALIZER,),
+            "an unfinished pilotage delete",
+            "takes down the parts of the object, in order",
+            "nothing, if its parts are gone; those that are left then go in any order, or stay.",
+        ),
+        KnownFinalizer(
+            (PROCESS_FINALIZER,),
+            "the agent of its Host",
+            "stops the server, proves that nothing of it runs, and takes its address out of the cluster",
+            "the server, if its machine is up: it runs on with its port and its memory, and nobody knows of it.",
+        ),
+        KnownFinalizer(
+            ("teardown.pilotage.dev/*", "*.pilotage.dev/*", "pilotage.dev/*"),
+            "Pilotage operator",
+            "takes everything down in order, and proves it",
+            "the endpoint's parts: they have no owner reference, so nobody collects them. `pilotage leaks` finds them.",
+            ("pilotage-operator", "pilotage"),
+            ("pilotage", "pilotage-system"),
+            (("app.kubernetes.io/name", "pilotage"),),
+            ("pilotage-operator",),
+        ),
+    ),
+)
