@@ -15,7 +15,7 @@ from pilotage.agent.launch import census, process
 from pilotage.agent.pressure import Pressure
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
-from pilotage.api import powers
+from pilotage.api import rbac_rules
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import (
     LEASES,
@@ -71,7 +71,7 @@ def roles(name, account_namespace):
         binding = {"apiVersion": f"{group}/v1", "kind": f"{kind}Binding", "metadata": meta, "roleRef": ref}
         return [role, binding | {"subjects": [subject]}]
 
-    return [*bound("ClusterRole", "", powers.AGENT), *bound("Role", HOST_LEASES, powers.AGENT_LEASES)]
+    return [*bound("ClusterRole", "", rbac_rules.AGENT), *bound("Role", HOST_LEASES, rbac_rules.AGENT_LEASES)]
 
 
 class Account:
@@ -98,7 +98,7 @@ class Account:
     @contextlib.asynccontextmanager
     async def without(self, admin, verb, resource):
         """While somebody has taken this power away from it."""
-        rules = [each.written() for each in powers.AGENT]
+        rules = [each.written() for each in rbac_rules.AGENT]
         fewer = [
             each | {"verbs": [one for one in each["verbs"] if one != verb or resource not in each["resources"]]}
             for each in rules

@@ -286,8 +286,8 @@ def test_no_table_has_an_option_that_names_a_file_a_port_or_code():
     [
         ("runtime.port is 80, and ports below 1024", {"port": 80}),
         ("runtime.port is 8082, which a service of this machine has", {"port": 8082}),
-        ("is no path of printable ASCII characters", {"health_path": "/\r\nHost: x"}),
-        ("is no path of printable ASCII characters", {"health_path": "/\u2028"}),
+        ("is no path of printable ASCII characters", {"healthPath": "/\r\nHost: x"}),
+        ("is no path of printable ASCII characters", {"healthPath": "/\u2028"}),
         ("could be taken for an option", {"model": "--path"}),
         ("runtime.command is not run", {"command": ["llama-server"]}),
         ("runtime.command is not run", {"name": "custom", "image": "x"}),

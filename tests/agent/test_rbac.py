@@ -1,6 +1,6 @@
 """What an agent may do is what it does: no rule too few, and none too many."""
 
-from pilotage.api import powers
+from pilotage.api import rbac_rules
 from pilotage.api.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage_harbor.access.attributes import attributes_of
@@ -28,7 +28,7 @@ async def test_every_power_is_used_and_no_other(town):
     await town.place("chat-1-1", model={"secret": "none"})
     await town.until(lambda: town.reason("chat-1-1") == "SecretNotFound")
     await town.stop()
-    rules = (*powers.AGENT, *powers.AGENT_LEASES, *powers.AGENT_READ_SECRETS)
+    rules = (*rbac_rules.AGENT, *rbac_rules.AGENT_LEASES, *rbac_rules.AGENT_READ_SECRETS)
     allowed = {(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs}
     may_fail = {("", "namespaces", "create")}  # where nobody has installed anything
     needs_time = {("events.k8s.io", "events", "patch")}

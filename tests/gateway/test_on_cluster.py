@@ -6,7 +6,7 @@ import pytest
 
 from field.edge import NoNetwork
 from field.ground.backends import PORT
-from pilotage.api import powers
+from pilotage.api import rbac_rules
 from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Client, Forbidden, Invalid, ObjectKey, Propagation, load_config, merge_patch
@@ -88,7 +88,7 @@ async def test_requests_follow_the_routes_and_slices_of_a_real_api_server(own_cl
     asked = own_cluster.audit(since=mark, user=account)
     assert [f"{each.verb} {each.uri}" for each in asked if each.code == 403] == []
     used = {(f"{each.resource}/{each.subresource}".rstrip("/"), each.verb) for each in asked}
-    allowed = {(each, verb) for rule in powers.GATEWAY for each in rule.resources for verb in rule.verbs}
+    allowed = {(each, verb) for rule in rbac_rules.GATEWAY for each in rule.resources for verb in rule.verbs}
     assert used == allowed
 
 

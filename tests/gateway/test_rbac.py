@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from pilotage.api import powers
+from pilotage.api import rbac_rules
 from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import status
@@ -28,7 +28,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 KEY = ObjectKey("default", "chat")
-ALLOWED = powers_of(powers.GATEWAY)
+ALLOWED = powers_of(rbac_rules.GATEWAY)
 
 
 class Place:

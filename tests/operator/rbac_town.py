@@ -50,7 +50,7 @@ class Power(NamedTuple):
         return f'cannot {self.verb} resource "{self.resource}"'
 
 
-def powers(rules: Sequence[rbac.Rule]) -> list[Power]:
+def powers(rules: Sequence[rbac.RbacRule]) -> list[Power]:
     """All that some rules give."""
     return [Power(rule.group, each, verb) for rule in rules for each in rule.resources for verb in rule.verbs]
 
@@ -114,8 +114,8 @@ async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
 
 
 async def play_without_each(
-    story: Callable[[World, Client, rbac.Rule], Awaitable[None]], rules: Sequence[rbac.Rule], folder: Path
-) -> dict[rbac.Rule, Outcome]:
+    story: Callable[[World, Client, rbac.RbacRule], Awaitable[None]], rules: Sequence[rbac.RbacRule], folder: Path
+) -> dict[rbac.RbacRule, Outcome]:
     """The same, again and again in one cluster, each time without one of the rules."""
     outcomes = {}
     async with World(1) as world:

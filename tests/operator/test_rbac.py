@@ -141,7 +141,7 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
     assert silent(outcome, lost, "\n".join(outcome.logs)) == []
 
 
-async def start(world: World, user: Client, rule: rbac.Rule) -> None:
+async def start(world: World, user: Client, rule: rbac.RbacRule) -> None:
     """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes, or a process is on a Host;
     and the last one goes, while its router is uninstalled.
     """

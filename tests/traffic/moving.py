@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
+from msgspec.structs import replace
+
 from field.ground.backends import PORT as SERVER_PORT
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
@@ -100,7 +102,7 @@ class Town:
         """A route of this kind, not made yet, on a host of its own."""
         route = Route.read({"kind": kind, "host": f"{kind.lower()}-{self._suffix}.example.com", "path": path})
         if kind == "HTTPRoute":
-            route.gateway = GatewayRef(name=self.place.gateway)
+            route = replace(route, gateway=GatewayRef(name=self.place.gateway))
         self._made.append((router_of(kind)[1], f"route-{kind.lower()}-{self._suffix}"))
         return Moving(self, route, f"route-{kind.lower()}-{self._suffix}")
 

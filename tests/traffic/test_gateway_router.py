@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.api.base import SecretRef
 from pilotage.api.endpoint import GatewayRef, Route
-from pilotage.api.gateway import GatewayRoute
+from pilotage.api.gateway_route import GatewayRoute
 from pilotage.kube import Json
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.gateway import ROUTER

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import structlog
-from pydantic import ValidationError
 
 from pilotage.agent import process_status, restart
 from pilotage.agent.easing import ease
@@ -32,6 +31,7 @@ from pilotage.agent.takedown import Takedown, Why, nothing
 from pilotage.agent.tally import Tally
 from pilotage.agent.tending import Tending, leaving
 from pilotage.agent.ward import Ward
+from pilotage.api.base import InvalidField
 from pilotage.api.host import ProcessSpec
 from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.catalogue import Phase
@@ -366,7 +366,5 @@ def _is(obj: Object | None, uid: str) -> bool:
 def _spec(obj: Object) -> ProcessSpec | Said:
     try:
         return ProcessSpec.read(obj.get("spec"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, ("spec", *first["loc"])))
-        return Said(process_status.FAILED, "InvalidSpec", f"{where} cannot be used: {first['msg']}.")
+    except InvalidField as error:
+        return Said(process_status.FAILED, "InvalidSpec", f"{error.below('spec')} cannot be used: {error.reason}.")

@@ -1,12 +1,14 @@
-"""Our own kinds (`pilotage.dev/v1alpha1`): what a user writes, what the controllers answer, and their CRDs.
+"""Our own kinds (`pilotage.dev/v1alpha1`): the types of their specs and statuses, and the CRDs made from them.
 
-The types are pydantic models; `crds` makes CustomResourceDefinitions of them. They take a third of a second to import,
-so they are imported when first used: the command line needs the names alone.
+The types are msgspec structs: constraints, defaults and descriptions stand in one place, clients and controllers decode
+with them, and `crds` generates CustomResourceDefinitions from them. No I/O.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+from pilotage.api.base import InvalidField, Schema, Stored
+from pilotage.api.endpoint import Endpoint, EndpointSpec, EndpointStatus
+from pilotage.api.gateway_route import GatewayRoute
+from pilotage.api.host import Host, HostProcess, HostServices
+from pilotage.api.model import Model, ModelSpec, ModelStatus
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
@@ -30,36 +32,7 @@ from pilotage.api.names import (
     TEARDOWNS,
     VERSION,
 )
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import Endpoint, EndpointSpec, EndpointStatus
-    from pilotage.api.gateway import GatewayRoute
-    from pilotage.api.host import Host, HostProcess, HostServices
-    from pilotage.api.model import Model, ModelSpec, ModelStatus
-    from pilotage.api.teardown import Teardown, TeardownSpec, TeardownStatus
-
-_LATER = {
-    "Endpoint": "pilotage.api.endpoint",
-    "EndpointSpec": "pilotage.api.endpoint",
-    "EndpointStatus": "pilotage.api.endpoint",
-    "GatewayRoute": "pilotage.api.gateway",
-    "Host": "pilotage.api.host",
-    "HostProcess": "pilotage.api.host",
-    "HostServices": "pilotage.api.host",
-    "Model": "pilotage.api.model",
-    "ModelSpec": "pilotage.api.model",
-    "ModelStatus": "pilotage.api.model",
-    "Teardown": "pilotage.api.teardown",
-    "TeardownSpec": "pilotage.api.teardown",
-    "TeardownStatus": "pilotage.api.teardown",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
-
+from pilotage.api.teardown import Teardown, TeardownSpec, TeardownStatus
 
 __all__ = [
     "ENDPOINTS",
@@ -90,9 +63,12 @@ __all__ = [
     "Host",
     "HostProcess",
     "HostServices",
+    "InvalidField",
     "Model",
     "ModelSpec",
     "ModelStatus",
+    "Schema",
+    "Stored",
     "Teardown",
     "TeardownSpec",
     "TeardownStatus",

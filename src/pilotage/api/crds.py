@@ -1,10 +1,10 @@
-"""CustomResourceDefinitions of our kinds, made from their types.
+"""CustomResourceDefinitions of our kinds, generated from their types.
 
-What the types say (defaults, bounds, patterns, descriptions) is the schema; `crds_rules` has what they cannot say. A
-default is given in a spec only: a status has what its controller wrote and nothing else.
+The types give the schema (defaults, bounds, patterns, descriptions); `cel_rules` has the rules that no type can
+express. Defaults are given in specs only: a status has what its controller wrote and nothing else.
 
-A later schema may be stricter: the API server (from 1.30 on) does not hold what stays as it is against an object, so
-that one that was valid once can still be changed elsewhere, and lose its finalizers. A test shows it.
+A later schema may be stricter: the API server (from 1.30 on) does not validate unchanged fields again, so that an
+object that was valid once can still be changed elsewhere, and lose its finalizers. A test shows it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.api.crds_rules import RULES
-from pilotage.api.crds_schema import structural
+from pilotage.api.cel_rules import RULES
 from pilotage.api.endpoint import Endpoint
-from pilotage.api.gateway import GatewayRoute
+from pilotage.api.gateway_route import GatewayRoute
 from pilotage.api.host import Host, HostProcess, HostServices
 from pilotage.api.model import Model
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.structural import structural
 from pilotage.api.teardown import Teardown
 
 if TYPE_CHECKING:
-    from pilotage.api.base import Part
+    from pilotage.api.base import Schema
     from pilotage.kube import Json, Resource
 
 
 class Column(NamedTuple):
-    """What ``kubectl get`` shows; `wide` ones with ``-o wide`` only."""
+    """A printer column of ``kubectl get``; a `wide` one is shown with ``-o wide`` only."""
 
     name: str
     path: str
@@ -46,10 +46,10 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class Definition(NamedTuple):
-    """One of our kinds, as the API server is told of it."""
+    """One of our kinds: its resource, its type, and how kubectl shows it."""
 
     resource: Resource
-    type: type[Part]
+    type: type[Schema]
     short_name: str
     columns: tuple[Column, ...]
     categories: tuple[str, ...] = ("pilotage",)
@@ -153,14 +153,14 @@ DEFINITIONS = (
 
 
 def crds() -> list[Json]:
-    """The CustomResourceDefinitions of all our kinds, by name. They are the caller's: change them as you like."""
+    """The CustomResourceDefinitions of all our kinds, sorted by name. Each call gives a copy that may be changed."""
     made: list[Json] = msgspec.json.decode(_encoded())
     return made
 
 
 @cache
 def _encoded() -> bytes:
-    """Made once: it takes as long as many requests do."""
+    """Generated once: it takes as long as many requests do."""
     return msgspec.json.encode(
         sorted((_crd(each) for each in DEFINITIONS), key=lambda crd: str(crd["metadata"]["name"]))
     )
@@ -202,9 +202,8 @@ def _crd(definition: Definition) -> Json:
     }
 
 
-def _schema(kind: type[Part]) -> Json:
-    rules = {part.__name__: [rule.written() for rule in of] for part, of in RULES.items()}
-    made = structural(kind.model_json_schema(by_alias=True), rules)
+def _schema(kind: type[Schema]) -> Json:
+    made = structural(kind, {part: [rule.written() for rule in of] for part, of in RULES.items()})
     made["properties"] = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -217,7 +216,7 @@ def _schema(kind: type[Part]) -> Json:
 
 
 def _without_defaults(schema: Json) -> Json:
-    """The same, deep; a field that is called "default" stays."""
+    """The schema without its defaults, at all depths; a field that is called "default" stays."""
     made = {name: value for name, value in schema.items() if name != "default"}
     if "properties" in made:
         made["properties"] = {name: _without_defaults(each) for name, each in made["properties"].items()}

@@ -1,292 +1,349 @@
-"""`ServingEndpoint`: a model that is served, how, where, and how traffic gets there."""
-
-from __future__ import annotations
+"""`ServingEndpoint`: a model that is served, with its runtime, its placement and its route."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
-from pilotage.api.base import Conditions, ObjectName, Part, SecretRef
+from pilotage.api.base import (
+    SET,
+    Condition,
+    Conditions,
+    ObjectName,
+    Schema,
+    SecretRef,
+    ShortName,
+    map_list,
+    matches,
+    one_of,
+)
 from pilotage.api.model import Sha256, Source
+from pilotage.kube.wire import ObjectMeta
 
 REPLICAS_MAX = 1000
 """Of a revision. Each costs memory and requests in the operator, on a Host also an object."""
 PRIORITY_MAX = 1_000_000_000
 """As Kubernetes has it for pods."""
-Port = Annotated[int, Field(ge=1, le=65535)]
-Seconds = Annotated[int, Field(ge=0, le=86400)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Seconds = Annotated[int, Meta(ge=0, le=86400)]
 Kept = Literal["Volumes", "ModelCache", "Secrets"]
-Priority = Annotated[int, Field(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
-Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)]
-Size = Annotated[
-    str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", description="Such as 20Gi.")
-]
-Quantity = int | Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$")]
-Quantities = Annotated[dict[str, Quantity], Field(max_length=64)]
-Argument = Annotated[str, Field(max_length=16384)]
+Priority = Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
+Labels = Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=64)]
+_NUMBER = r"[0-9]+(\.[0-9]+)?"
+Size = Annotated[str, matches(f"^{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", max_length=32)]
+Quantity = int | Annotated[str, matches(f"^{_NUMBER}(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$", max_length=32)]
+Quantities = Annotated[dict[str, Quantity], Meta(max_length=64)]
+Argument = Annotated[str, Meta(max_length=16384)]
 """Of a command line: a chat template or a JSON schema may be one."""
+Path = Annotated[str, Meta(pattern="^/", max_length=1024)]
 HostName = Annotated[
     str,
-    Field(
-        max_length=253,
-        pattern=r"^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z]([-a-z0-9]*[a-z0-9])?$",
-        description="The name that requests are for, such as assistant.example.com; not an address.",
-    ),
+    matches(r"^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=253),
 ]
 RuntimeName = Literal["llama.cpp", "vllm", "sglang", "tgi", "custom"]
 PlacementKind = Literal["Deployment", "KServe", "Host"]
 RouteKind = Literal["None", "Ingress", "HTTPRoute", "HTTPProxy", "PilotageGateway"]
 
 
-class ModelChoice(Part):
-    """A Model of the same namespace, or a source."""
+class ModelChoice(Schema, frozen=True):
+    """Model to serve: exactly one of `name` and `source`."""
 
-    name: Annotated[str | None, Field(min_length=1, max_length=253, description="Of a Model.")] = None
+    name: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    """Name of a Model in the same namespace."""
     source: Source | None = None
     sha256: Sha256 | None = None
     secret_ref: SecretRef | None = None
+    """Secret in the same namespace with the credentials of the source."""
 
 
-class EnvVar(Part):
-    """A variable for the server."""
+class EnvVar(Schema, frozen=True):
+    """Environment variable of the server."""
 
-    name: Annotated[str, Field(min_length=1, max_length=256)]
-    value: Annotated[str, Field(max_length=32768)] = ""
-
-
-class Runtime(Part):
-    """The program that serves."""
-
-    name: Annotated[RuntimeName, Field(description="A preset, or custom.")] = "llama.cpp"
-    image: Annotated[
-        str | None, Field(max_length=1024, description="Instead of the preset's; a custom runtime needs one.")
-    ] = None
-    command: Annotated[list[Argument], Field(max_length=64, description="Instead of the image's.")] = Field(
-        default_factory=list
-    )
-    args: Annotated[list[Argument], Field(max_length=512, description="After those that the preset gives.")] = Field(
-        default_factory=list
-    )
-    env: Annotated[
-        list[EnvVar],
-        Field(
-            max_length=256,
-            description="For the server.",
-            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-        ),
-    ] = Field(default_factory=list)
-    port: Annotated[Port | None, Field(description="Where it listens, instead of the preset's.")] = None
-    health_path: Annotated[
-        str | None,
-        Field(pattern="^/", max_length=1024, description="Answers 200 when it can serve; empty for the preset's."),
-    ] = None
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+    """Name of the variable."""
+    value: Annotated[str, Meta(max_length=32768)] = ""
+    """Value of the variable."""
 
 
-class HostSelector(Part):
-    """Hosts by label."""
+class Runtime(Schema, frozen=True):
+    """Program that serves the model."""
 
-    match_labels: Annotated[Labels, Field(description="All of them.")] = Field(default_factory=dict)
+    name: RuntimeName = "llama.cpp"
+    """Name of a preset, or custom."""
+    image: Annotated[str, Meta(max_length=1024)] | None = None
+    """Container image. Defaults to the preset's; a custom runtime requires one."""
+    command: Annotated[list[Argument], Meta(max_length=64)] = []
+    """Entrypoint. Defaults to the image's entrypoint."""
+    args: Annotated[list[Argument], Meta(max_length=512)] = []
+    """Arguments, appended to those of the preset."""
+    env: Annotated[list[EnvVar], Meta(max_length=256, extra_json_schema=map_list("name"))] = []
+    """Environment variables of the server."""
+    port: Port | None = None
+    """Port that the server listens on. Defaults to the preset's port."""
+    health_path: Path | None = None
+    """Path that answers 200 once the server can serve. Defaults to the preset's path."""
 
 
-class Placement(Part):
-    """Where it runs."""
+class HostSelector(Schema, frozen=True):
+    """Selector of Hosts by their labels."""
 
-    kind: Annotated[PlacementKind, Field(description="As pods, by KServe, or on a host beside the cluster.")] = (
-        "Deployment"
-    )
-    host: Annotated[str | None, Field(min_length=1, max_length=253, description="The name of a Host.")] = None
+    match_labels: Labels = {}
+    """Labels that a Host must have, all of them."""
+
+
+class Placement(Schema, frozen=True):
+    """Place where the replicas run."""
+
+    kind: PlacementKind = "Deployment"
+    """Deployment: pods of a Deployment. KServe: an InferenceService. Host: processes on Hosts."""
+    host: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    """Name of the Host. For kind Host only."""
     host_selector: HostSelector | None = None
-    priority: Annotated[Priority, Field(description="On a Host under memory pressure, the lowest goes first.")] = 0
-    protected: Annotated[bool, Field(description="Never stopped because of memory pressure.")] = False
+    """Hosts to choose from. For kind Host only."""
+    priority: Priority = 0
+    """Eviction order on a Host under memory pressure: the lowest priority goes first."""
+    protected: bool = False
+    """Whether replicas are exempt from eviction on a Host."""
 
 
-class Autoscaling(Part):
-    """Instead of a fixed number of replicas."""
+class Autoscaling(Schema, frozen=True, kw_only=True):
+    """Bounds and targets of autoscaling. If set, `replicas` is ignored."""
 
-    min: Annotated[int, Field(ge=0, le=REPLICAS_MAX, description="The fewest replicas. 0 needs KEDA.")] = 1
-    max: Annotated[int, Field(ge=1, le=REPLICAS_MAX, description="The most replicas.")]
-    target_concurrency: Annotated[
-        int | None,
-        Field(ge=1, le=1_000_000, description="Requests at a time for each replica. Needs KEDA; else CPU is used."),
-    ] = None
-    target_cpu_percent: Annotated[
-        int, Field(alias="targetCPUPercent", ge=1, le=1000, description="Of what is requested, for each replica.")
-    ] = 80
-
-
-class Resources(Part):
-    """As in a container."""
-
-    limits: Annotated[Quantities, Field(description="The most it may use.")] = Field(default_factory=dict)
-    requests: Annotated[Quantities, Field(description="What a node must have for it.")] = Field(default_factory=dict)
+    min: Annotated[int, Meta(ge=0, le=REPLICAS_MAX)] = 1
+    """Minimum number of replicas. 0 requires KEDA."""
+    max: Annotated[int, Meta(ge=1, le=REPLICAS_MAX)]
+    """Maximum number of replicas."""
+    target_concurrency: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    """Target number of concurrent requests per replica. Requires KEDA. If unset, CPU utilization is the target."""
+    target_cpu_percent: Annotated[int, Meta(ge=1, le=1000)] = field(default=80, name="targetCPUPercent")
+    """Target CPU utilization per replica, as a percentage of the CPU request."""
 
 
-class Toleration(Part):
-    """As in a pod."""
+class Resources(Schema, frozen=True):
+    """Compute resources of each replica, as in a container."""
 
-    key: Annotated[str | None, Field(max_length=316, description="Of the taint; every one, without it.")] = None
-    operator: Annotated[str | None, Field(max_length=64, description="Equal, unless it is given.")] = None
-    value: Annotated[str | None, Field(max_length=63)] = None
-    effect: Annotated[str | None, Field(max_length=64, description="Of the taint; every one, without it.")] = None
-    toleration_seconds: Annotated[
-        int | None, Field(ge=-(2**31), le=2**31, description="For how long; for ever, without it.")
-    ] = None
+    limits: Quantities = {}
+    """Maximum amounts that a replica may use."""
+    requests: Quantities = {}
+    """Amounts that are reserved for a replica."""
 
 
-class GatewayRef(Part):
-    """The Gateway that an HTTPRoute attaches to."""
+class Toleration(Schema, frozen=True):
+    """Toleration of a taint, as in a pod."""
+
+    key: Annotated[str, Meta(max_length=316)] | None = None
+    """Key of the taint. If unset, every key."""
+    operator: Annotated[str, Meta(max_length=64)] | None = None
+    """Exists or Equal. Defaults to Equal."""
+    value: Annotated[str, Meta(max_length=63)] | None = None
+    """Value of the taint, for Equal."""
+    effect: Annotated[str, Meta(max_length=64)] | None = None
+    """Effect of the taint. If unset, every effect."""
+    toleration_seconds: Annotated[int, Meta(ge=-(2**31), le=2**31)] | None = None
+    """Seconds for which a NoExecute taint is tolerated. If unset, forever."""
+
+
+class GatewayRef(Schema, frozen=True):
+    """Gateway that an HTTPRoute attaches to."""
 
     name: ObjectName
-    namespace: Annotated[
-        ObjectName | None,
-        Field(max_length=63, description="The endpoint's own, unless it is given; the Gateway says who may attach."),
-    ] = None
-    section_name: Annotated[ObjectName | None, Field(description="One listener of it.")] = None
+    """Name of the Gateway."""
+    namespace: ShortName | None = None
+    """Namespace of the Gateway, which has to allow the attachment. Defaults to the endpoint's namespace."""
+    section_name: ObjectName | None = None
+    """Name of one listener of the Gateway. If unset, all listeners."""
 
 
-class Route(Part):
-    """How requests get there."""
+class Route(Schema, frozen=True):
+    """Route by which requests reach the endpoint."""
 
-    kind: Annotated[
-        RouteKind, Field(description="None: by the Service alone. PilotageGateway: by the gateway that Pilotage runs.")
-    ] = "None"
+    kind: RouteKind = "None"
+    """Kind of the route. None: the Service alone. PilotageGateway: a GatewayRoute of the gateway that Pilotage runs."""
     host: HostName | None = None
-    path: Annotated[str, Field(pattern="^/", max_length=1024, description="Requests below this path come here.")] = "/"
-    class_name: Annotated[ObjectName | None, Field(description="The class of an Ingress or HTTPProxy.")] = None
-    gateway: Annotated[GatewayRef | None, Field(description="An HTTPRoute needs one.")] = None
-    tls: Annotated[SecretRef | None, Field(description="A Secret with the certificate of the host.")] = None
+    """Host name of the requests, such as assistant.example.com. An IP address is not allowed."""
+    path: Path = "/"
+    """Path prefix of the requests."""
+    class_name: ObjectName | None = None
+    """Class of the Ingress or HTTPProxy."""
+    gateway: GatewayRef | None = None
+    """Gateway that the HTTPRoute attaches to. Required for kind HTTPRoute."""
+    tls: SecretRef | None = None
+    """Secret with the TLS certificate of the host. For kinds Ingress and HTTPProxy."""
 
 
-class Strategy(Part):
-    """How one revision follows another."""
+class Strategy(Schema, frozen=True):
+    """Strategy of replacing one revision by the next."""
 
-    type: Annotated[
-        Literal["BlueGreen", "Recreate"],
-        Field(description="BlueGreen: the new one is ready before the old one goes. Recreate: the old one goes first."),
-    ] = "BlueGreen"
+    type: Literal["BlueGreen", "Recreate"] = "BlueGreen"
+    """BlueGreen: the old revision is removed once the new one is ready. Recreate: the old revision is removed first."""
 
 
-class PhaseTimeouts(Part):
-    """How long a phase may take until it is reported as blocked. Nothing is forgotten or forced then."""
+class PhaseTimeouts(Schema, frozen=True):
+    """Seconds after which each phase of a teardown is reported as blocked. Nothing is skipped or forced then."""
 
     detach: Seconds = 60
+    """Until no route sends requests to it."""
     drain: Seconds = 600
+    """Until requests in flight have ended."""
     quiesce: Seconds = 60
+    """Until its autoscalers are gone."""
     stop: Seconds = 600
+    """Until its pods or processes are gone."""
     remove: Seconds = 120
+    """Until its other objects are gone."""
 
 
-class Deletion(Part):
-    """How it goes."""
+class Deletion(Schema, frozen=True):
+    """Policy for removing the endpoint, and each superseded revision."""
 
-    drain_seconds: Annotated[Seconds, Field(description="How long requests that are under way may take.")] = 30
-    timeouts: PhaseTimeouts = Field(default_factory=PhaseTimeouts)
-    keep: Annotated[
-        list[Kept], Field(max_length=3, description="What stays.", json_schema_extra={"x-kubernetes-list-type": "set"})
-    ] = Field(default_factory=list)
+    drain_seconds: Seconds = 30
+    """Seconds that requests in flight have to end."""
+    timeouts: PhaseTimeouts = PhaseTimeouts()
+    keep: Annotated[list[Kept], Meta(max_length=3, extra_json_schema=SET)] = []
+    """Objects that are kept when the endpoint is deleted."""
 
 
-class WeightsVolume(Part):
-    """A volume claim for the weights, shared by all revisions. Without one each pod fetches into its own space."""
+class WeightsVolume(Schema, frozen=True):
+    """Volume claim for the weights, shared by all revisions. If unset, each pod fetches into ephemeral storage."""
 
     size: Size
-    storage_class_name: Annotated[
-        ObjectName | None, Field(description="The cluster's default, unless it is given.")
-    ] = None
-    access_mode: Annotated[
-        Literal["ReadWriteOnce", "ReadWriteMany"],
-        Field(description="Several replicas on several nodes need the latter."),
-    ] = "ReadWriteOnce"
+    """Requested size, such as 20Gi."""
+    storage_class_name: ObjectName | None = None
+    """StorageClass of the claim. Defaults to the cluster's default class."""
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = "ReadWriteOnce"
+    """Access mode of the claim. Replicas on several nodes require ReadWriteMany."""
 
 
-class EndpointSpec(Part):
-    """What is wanted."""
+class EndpointSpec(Schema, frozen=True):
+    """Desired state of the endpoint."""
 
     model: ModelChoice
-    runtime: Runtime = Field(default_factory=Runtime)
-    placement: Placement = Field(default_factory=Placement)
-    replicas: Annotated[int, Field(ge=0, le=REPLICAS_MAX, description="Not looked at while autoscaling is set.")] = 1
+    runtime: Runtime = Runtime()
+    placement: Placement = Placement()
+    replicas: Annotated[int, Meta(ge=0, le=REPLICAS_MAX)] = 1
+    """Number of replicas. Ignored while `autoscaling` is set."""
     autoscaling: Autoscaling | None = None
-    resources: Resources = Field(default_factory=Resources)
-    node_selector: Annotated[Labels, Field(description="As in a pod.")] = Field(default_factory=dict)
-    tolerations: Annotated[list[Toleration], Field(max_length=64, description="As in a pod.")] = Field(
-        default_factory=list
-    )
+    resources: Resources = Resources()
+    node_selector: Labels = {}
+    """Node labels that its pods require, as in a pod."""
+    tolerations: Annotated[list[Toleration], Meta(max_length=64)] = []
+    """Tolerations of its pods, as in a pod."""
     cache: WeightsVolume | None = None
-    route: Route = Field(default_factory=Route)
-    strategy: Strategy = Field(default_factory=Strategy)
-    deletion: Deletion = Field(default_factory=Deletion)
+    route: Route = Route()
+    strategy: Strategy = Strategy()
+    deletion: Deletion = Deletion()
 
 
-class Replicas(Part):
-    """How many there are."""
+class Replicas(Schema, frozen=True):
+    """Replicas of the revision that serves."""
 
     ready: int = 0
+    """Number of replicas that are ready."""
     desired: int = 0
+    """Number of replicas that are wanted."""
 
 
-class LedgerEntry(Part):
-    """One object that was made, or is about to be, for this endpoint. Written before it is made."""
+class LedgerEntry(Schema, frozen=True):
+    """Object that was created for the endpoint, or is about to be. Recorded before it is created."""
 
     api_version: str
+    """API version of the object."""
     kind: str
+    """Kind of the object."""
     resource: str
+    """Plural resource name of the object."""
     name: str
-    uid: Annotated[str, Field(description="Empty until it is known.")] = ""
-    revision: Annotated[int | None, Field(description="None for what belongs to all revisions.")] = None
+    """Name of the object."""
+    uid: str = ""
+    """UID of the object; empty until it is known."""
+    revision: int | None = None
+    """Revision that the object belongs to; unset if it belongs to all of them."""
 
 
-class PastRevision(Part):
-    """A revision, to go back to."""
+class PastRevision(Schema, frozen=True):
+    """Revision of the endpoint that it can be rolled back to."""
 
     number: int
+    """Number of the revision."""
     created: str
+    """Time at which the revision was created."""
     state: Literal["Current", "Previous", "Failed", "Starting"]
+    """State of the revision."""
     message: str = ""
-    fingerprint: Annotated[str, Field(description="Of all that makes it another revision.")] = ""
-    spec: dict[str, Any] = Field(default_factory=dict)
-    model: Annotated[dict[str, str], Field(description="What its Model was then.")] = Field(default_factory=dict)
+    """Reason for the state, for people."""
+    fingerprint: str = ""
+    """Digest of the fields that make a new revision."""
+    spec: dict[str, Any] = {}
+    """Spec of the endpoint at that revision."""
+    model: dict[str, str] = {}
+    """Model of the revision, as it was resolved then."""
 
 
-class Waiting(Part):
-    """What a teardown waits for, for people."""
+class Waiting(Schema, frozen=True):
+    """Wait of a teardown, for people."""
 
     object: str
+    """Object that the teardown waits for."""
     cause: str
+    """Reason for the wait, in CamelCase."""
     text: str
+    """Details of the wait."""
     since: str
+    """Start of the wait."""
     until: str
+    """Time at which the wait is reported as blocked."""
 
 
-class TeardownState(Part):
-    """How far a teardown is."""
+class TeardownState(Schema, frozen=True):
+    """Progress of a teardown."""
 
     name: str
+    """Name of the Teardown."""
     phase: str = ""
+    """Phase of the Teardown."""
     left: int | None = None
-    waits: list[Waiting] = Field(default_factory=list)
+    """Number of objects that are left."""
+    waits: list[Waiting] = []
+    """Current waits of the Teardown."""
 
 
-class EndpointStatus(Part):
-    """What is."""
+class EndpointStatus(Schema, frozen=True):
+    """Observed state of the endpoint, written by the operator."""
 
-    phase: Literal["Pending", "Deploying", "Serving", "Redeploying", "Degraded", "Deleting"] | None = None
+    phase: Annotated[str, one_of("Pending", "Deploying", "Serving", "Redeploying", "Degraded", "Deleting")] | None = (
+        None
+    )
+    """Summary of the conditions."""
     observed_generation: int | None = None
-    conditions: Conditions = Field(default_factory=list)
+    """Generation that the status is about."""
+    conditions: Conditions = []
     url: str | None = None
-    revision: Annotated[str | None, Field(description="The one that serves.")] = None
+    """URL at which the endpoint is served."""
+    revision: str | None = None
+    """Name of the revision that serves."""
     route_kind: str | None = None
+    """Kind of the route that is in place."""
     placement: str | None = None
-    replicas: Replicas = Field(default_factory=Replicas)
-    selector: Annotated[str | None, Field(description="Of the pods, for the scale subresource.")] = None
+    """Placement of the revision that serves."""
+    replicas: Replicas = Replicas()
+    selector: str | None = None
+    """Label selector of the pods, for the scale subresource."""
     waiting_for: str | None = None
-    ledger: list[LedgerEntry] = Field(default_factory=list)
-    history: list[PastRevision] = Field(default_factory=list)
+    """Object or event that the endpoint waits for."""
+    ledger: list[LedgerEntry] = []
+    """Objects that the endpoint is made of."""
+    history: list[PastRevision] = []
+    """Revisions, oldest first."""
     teardown: TeardownState | None = None
+    """Progress of the teardown while the endpoint is deleted."""
+
+    def condition(self, type_: str) -> Condition | None:
+        """The condition of a type, if there is one."""
+        return next((each for each in self.conditions if each.type == type_), None)
 
 
-class Endpoint(Part):
-    """A model that is served."""
+class Endpoint(Schema, frozen=True):
+    """Model that is served, on pods or on Hosts, and the route to it."""
 
     spec: EndpointSpec
-    status: EndpointStatus = Field(default_factory=EndpointStatus)
+    metadata: ObjectMeta = ObjectMeta()
+    status: EndpointStatus = EndpointStatus()

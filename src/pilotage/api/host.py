@@ -1,159 +1,180 @@
-"""`Host`: a machine beside the cluster whose agent runs servers; `HostProcess`: a server that runs on one, or should;
-`HostServices`: what agents may give addresses to.
+"""`Host`: a machine beside the cluster whose agent runs servers; `HostProcess`: one server on a Host;
+`HostServices`: the Services that agents may add addresses to.
 
-A HostProcess is to a Host what a pod is to a node. The operator makes one for each replica of a revision and says on
-which Host it runs; the agent of that Host runs it, says how it is, and holds it with a finalizer until it is proven
-that nothing of it runs.
+A HostProcess is to a Host what a pod is to a node. The operator creates one for each replica of a revision and assigns
+it to a Host; the agent of that Host runs it, reports its status, and holds it with a finalizer until it is proven that
+nothing of it runs.
 """
 
-from __future__ import annotations
+from typing import Annotated
 
-from typing import Annotated, Literal
+from msgspec import Meta
 
-from pydantic import Field
-
-from pilotage.api.base import Conditions, ObjectName, Part
+from pilotage.api.base import SET, Conditions, ObjectName, Schema, ShortName, map_list, matches, one_of
 from pilotage.api.endpoint import HostSelector, Port, Priority, Runtime, Seconds
 from pilotage.api.model import Sha256
+from pilotage.kube.wire import ObjectMeta
 
 NAMESPACES_MAX = 1024
 HOSTS_MAX = 10_000
-NamespaceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+NamespaceName = Annotated[str, matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 BYTES_MAX = 2**60
 """More than any machine has; and a number that every JSON reader keeps."""
-Bytes = Annotated[int, Field(ge=0, le=BYTES_MAX)]
+Bytes = Annotated[int, Meta(ge=0, le=BYTES_MAX)]
 
 
-class HostSpec(Part):
+class HostSpec(Schema, frozen=True):
     """Desired state of the Host, written by an administrator."""
 
-    unschedulable: Annotated[bool, Field(description="Nothing new is placed there; what runs goes on.")] = False
-    allowed_namespaces: Annotated[
-        list[NamespaceName],
-        Field(
-            max_length=NAMESPACES_MAX,
-            description="Namespaces whose processes may run there; empty for all that its agent allows.",
-            json_schema_extra={"x-kubernetes-list-type": "set"},
-        ),
-    ] = Field(default_factory=list)
+    unschedulable: bool = False
+    """Whether new processes are kept off the Host. Running ones stay."""
+    allowed_namespaces: Annotated[list[NamespaceName], Meta(max_length=NAMESPACES_MAX, extra_json_schema=SET)] = []
+    """Namespaces whose processes may run on the Host. If empty, all that its agent allows."""
 
 
-class FoundRuntime(Part):
-    """A program that can serve, found on the host."""
+class FoundRuntime(Schema, frozen=True):
+    """Program on the Host that can serve models."""
 
     name: str
+    """Name of the runtime."""
     path: str
+    """Path of the program."""
     version: str = ""
+    """Version of the program."""
 
 
-class HostStatus(Part):
-    """What its agent says; of `phase` and of the conditions the operator has the last word when the agent is silent."""
+class HostStatus(Schema, frozen=True):
+    """Observed state of the Host, written by its agent. The operator writes `phase` and conditions of a lost Host."""
 
-    phase: Annotated[
-        Literal["Ready", "Pressed", "Stopping", "Lost"] | None,
-        Field(description="Lost: its agent has not renewed its Lease."),
-    ] = None
-    conditions: Conditions = Field(default_factory=list)
-    addresses: Annotated[list[str], Field(description="Where its servers are reached, the first one by default.")] = (
-        Field(default_factory=list)
-    )
+    phase: Annotated[str, one_of("Ready", "Pressed", "Stopping", "Lost")] | None = None
+    """Summary of the conditions. Pressed: memory is short. Lost: the agent's Lease has expired."""
+    conditions: Conditions = []
+    addresses: list[str] = []
+    """Addresses of its servers. The first one is the default."""
     cpus: int | None = None
+    """Number of CPUs."""
     memory_bytes: Bytes | None = None
-    free_bytes: Annotated[Bytes | None, Field(description="For new servers, as its agent reckons.")] = None
-    runtimes: Annotated[
-        list[FoundRuntime],
-        Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
-    ] = Field(default_factory=list)
-    namespaces: Annotated[
-        list[NamespaceName],
-        Field(max_length=NAMESPACES_MAX, description="Namespaces that its agent was started for; empty for all."),
-    ] = Field(default_factory=list)
-    processes: Annotated[int | None, Field(description="How many servers run.")] = None
+    """Memory of the machine, in bytes."""
+    free_bytes: Bytes | None = None
+    """Memory available to new processes, in bytes, as estimated by the agent."""
+    runtimes: Annotated[list[FoundRuntime], Meta(extra_json_schema=map_list("name"))] = []
+    """Runtimes that are installed on the Host."""
+    namespaces: Annotated[list[NamespaceName], Meta(max_length=NAMESPACES_MAX)] = []
+    """Namespaces that its agent was started for. If empty, all."""
+    processes: int | None = None
+    """Number of servers that run."""
     agent_version: str | None = None
+    """Version of the agent."""
 
 
-class Host(Part):
-    """A machine beside the cluster."""
+class Host(Schema, frozen=True):
+    """Machine beside the cluster that serves models."""
 
-    spec: HostSpec = Field(default_factory=HostSpec)
-    status: HostStatus = Field(default_factory=HostStatus)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HostSpec = HostSpec()
+    status: HostStatus = HostStatus()
 
 
-class ServedModel(Part):
-    """The weights, after the endpoint's Model was looked up."""
+class ServedModel(Schema, frozen=True):
+    """Model that the process serves, after the endpoint's reference was resolved."""
 
-    name: Annotated[str, Field(min_length=1, description="As clients call it; the server's alias.")]
-    source: Annotated[str, Field(min_length=1, description="Where the weights come from.")]
+    name: Annotated[str, Meta(min_length=1)]
+    """Name of the model in requests: the server's alias."""
+    source: Annotated[str, Meta(min_length=1)]
+    """Location of the weights."""
     sha256: Sha256 | None = None
-    secret: Annotated[str | None, Field(description="The name of a Secret with the credentials of the source.")] = None
+    secret: str | None = None
+    """Name of the Secret with the credentials of the source."""
 
 
-class ProcessSpec(Part):
-    """Desired process. Apart from `host`, which is set once, it is never changed: the CRD has a rule for that."""
+class ProcessSpec(Schema, frozen=True, kw_only=True):
+    """Desired process. It is immutable, apart from `host`, which is set once."""
 
-    host: Annotated[ObjectName | None, Field(description="Where it runs: set once, by who places it.")] = None
-    host_name: Annotated[ObjectName | None, Field(description="The only Host that it may run on.")] = None
-    host_selector: Annotated[HostSelector | None, Field(description="The Hosts that it may run on.")] = None
-    endpoint: Annotated[str, Field(min_length=1, description="The ServingEndpoint that it is a part of.")]
-    service: Annotated[ObjectName, Field(max_length=63, description="The Service that its address belongs to.")]
+    host: ObjectName | None = None
+    """Host that the process is assigned to. Set once, by the operator."""
+    host_name: ObjectName | None = None
+    """Only Host that the process may run on."""
+    host_selector: HostSelector | None = None
+    """Hosts that the process may run on."""
+    endpoint: Annotated[str, Meta(min_length=1)]
+    """Name of the ServingEndpoint that it is a part of."""
+    service: ShortName
+    """Name of the Service that its address belongs to."""
     model: ServedModel
-    runtime: Runtime = Field(default_factory=Runtime)
-    port: Annotated[Port | None, Field(description="A free one, unless it is given.")] = None
-    memory_bytes: Annotated[
-        Bytes | None, Field(description="What it needs; its agent's estimate where it is not given.")
-    ] = None
-    priority: Annotated[Priority, Field(description="Under pressure, the lowest goes first.")] = 0
-    protected: Annotated[bool, Field(description="Never stopped because of pressure.")] = False
-    start_seconds: Annotated[Seconds, Field(description="Until it has to be healthy.")] = 600
-    drain_seconds: Annotated[Seconds, Field(description="How long requests that are under way may take.")] = 30
+    runtime: Runtime = Runtime()
+    port: Port | None = None
+    """Port of the server. If unset, a free port is chosen."""
+    memory_bytes: Bytes | None = None
+    """Memory that it needs, in bytes. If unset, the agent makes an estimate."""
+    priority: Priority = 0
+    """Eviction order under memory pressure: the lowest priority goes first."""
+    protected: bool = False
+    """Whether the process is exempt from eviction."""
+    start_seconds: Seconds = 600
+    """Seconds from the start until the server has to be healthy."""
+    drain_seconds: Seconds = 30
+    """Seconds that requests in flight have to end."""
 
 
-class ProcessStatus(Part):
-    """How it is, as its agent says."""
+class ProcessStatus(Schema, frozen=True):
+    """Observed state of the process, written by the agent of its Host."""
 
     phase: (
-        Literal["Pending", "Fetching", "Starting", "Running", "Unhealthy", "Evicted", "Failed", "Stopping", "Lost"]
+        Annotated[
+            str,
+            one_of("Pending", "Fetching", "Starting", "Running", "Unhealthy", "Evicted", "Failed", "Stopping", "Lost"),
+        ]
         | None
     ) = None
+    """Summary of the conditions."""
     observed_generation: int | None = None
-    conditions: Conditions = Field(default_factory=list)
+    """Generation that the status is about."""
+    conditions: Conditions = []
     ready: bool = False
+    """Whether the server is healthy."""
     address: str | None = None
+    """Address that the server is reached at."""
     port: int | None = None
+    """Port that the server listens on."""
     pid: int | None = None
+    """Process ID on the Host."""
     started: str | None = None
+    """Time at which the process was started."""
     restarts: int = 0
+    """Number of restarts."""
     memory_bytes: Bytes | None = None
-    in_flight: Annotated[int | None, Field(description="Requests under way, while it is stopping.")] = None
-    slice_uid: Annotated[str | None, Field(description="Of the EndpointSlice with its address.")] = None
-    log_file: Annotated[str | None, Field(description="On its Host: what the server prints.")] = None
+    """Memory that is reserved for it, in bytes."""
+    in_flight: int | None = None
+    """Number of requests in flight, while the process is being stopped."""
+    slice_uid: str | None = None
+    """UID of the EndpointSlice with its address."""
+    log_file: str | None = None
+    """Path on the Host of the server's log."""
     message: str | None = None
+    """Details of the phase, for people."""
 
 
-class HostProcess(Part):
-    """One server on one Host."""
+class HostProcess(Schema, frozen=True):
+    """Server process on a Host."""
 
     spec: ProcessSpec
-    status: ProcessStatus = Field(default_factory=ProcessStatus)
+    metadata: ObjectMeta = ObjectMeta()
+    status: ProcessStatus = ProcessStatus()
 
 
-class HostServicesSpec(Part):
+class HostServicesSpec(Schema, frozen=True):
     """Services by Host, written by the operator alone."""
 
-    hosts: Annotated[
-        dict[str, list[Annotated[str, Field(max_length=127)]]],
-        Field(
-            max_length=HOSTS_MAX,
-            description="By the name of a Host: the Services that its agent may give addresses to, NAMESPACE/NAME.",
-        ),
-    ] = Field(default_factory=dict)
+    hosts: Annotated[dict[str, list[Annotated[str, Meta(max_length=127)]]], Meta(max_length=HOSTS_MAX)] = {}
+    """Services that the agent of each Host may add addresses to: NAMESPACE/NAME, by Host name."""
 
 
-class HostServices(Part):
-    """Services that agents may give addresses to: an admission policy reads the object called `granted`.
+class HostServices(Schema, frozen=True):
+    """Services that agents may add addresses to. An admission policy reads the object named `granted`.
 
-    A kind of its own, because kube-apiserver stops to follow ConfigMaps for policies once a policy that reads them was
-    deleted and made again.
+    It is a kind of its own because kube-apiserver stops watching ConfigMaps for policies once a policy that reads them
+    has been deleted and created again.
     """
 
-    spec: HostServicesSpec = Field(default_factory=HostServicesSpec)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HostServicesSpec = HostServicesSpec()

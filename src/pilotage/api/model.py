@@ -1,75 +1,89 @@
-"""`Model`: weights, where they come from, and whether they are here."""
-
-from __future__ import annotations
+"""`Model`: weights, their source, and whether they have been fetched."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from pilotage.api.base import Conditions, Part, SecretRef
+from pilotage.api.base import Conditions, Schema, SecretRef, matches, one_of
+from pilotage.kube.wire import ObjectMeta
 
+_SCHEMES = "file|https?|hf|s3|gs|az|oci|pvc"
 Source = Annotated[
     str,
-    Field(
+    Meta(
         min_length=1,
         max_length=2048,
-        pattern=r"^(file|https?|hf|s3|gs|az|oci|pvc)://[^\pC\pZ]+$",  # nothing that a terminal would act on
-        description="Where the weights are: file:// https:// hf:// s3:// gs:// az:// oci:// or pvc://CLAIM/PATH.",
+        pattern=rf"^({_SCHEMES})://\S+\Z",
+        description="Location of the weights: a URL with the scheme file, https, http, hf, s3, gs, az or oci, or "
+        "pvc://CLAIM/PATH.",
+        # Nothing that a terminal would act on. Python's patterns cannot say it: `models.parse_source` does.
+        extra_json_schema={"pattern": rf"^({_SCHEMES})://[^\pC\pZ]+$"},
     ),
 ]
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Of the whole file; checked while it is fetched.")]
+Sha256 = Annotated[
+    str,
+    matches("^[0-9a-f]{64}$", description="SHA-256 digest of the whole file, verified while it is fetched."),
+]
 
 
-class Cache(Part):
-    """What becomes of fetched files."""
+class Cache(Schema, frozen=True):
+    """Handling of fetched files."""
 
-    policy: Annotated[
-        Literal["Delete", "Retain"], Field(description="Whether the files go with the Model, or stay.")
-    ] = "Delete"
+    policy: Literal["Delete", "Retain"] = "Delete"
+    """Whether the fetched files are deleted with the Model (Delete) or kept (Retain)."""
 
 
-class ModelSpec(Part):
-    """What is wanted."""
+class ModelSpec(Schema, frozen=True):
+    """Desired state of the Model."""
 
     source: Source
     sha256: Sha256 | None = None
-    format: Annotated[
-        Literal["GGUF", "Safetensors", "Any"] | None,
-        Field(description="What the file has to be. Without it, what is recognised is reported."),
-    ] = None
-    cache: Cache = Field(default_factory=Cache)
-    secret_ref: Annotated[SecretRef | None, Field(description="A Secret with the credentials of the source.")] = None
+    format: Literal["GGUF", "Safetensors", "Any"] | None = None
+    """Required format of the file. If unset, the format that is recognised is reported."""
+    cache: Cache = Cache()
+    secret_ref: SecretRef | None = None
+    """Secret in the same namespace with the credentials of the source."""
 
 
-class Format(Part):
-    """What the file is, read from its header."""
+class Format(Schema, frozen=True):
+    """Format of the file, read from its header."""
 
     kind: str
+    """Name of the format, such as GGUF."""
     architecture: str | None = None
+    """Architecture of the model, such as llama."""
     quantization: str | None = None
+    """Quantization of the weights, such as Q4_K_M."""
     context_length: int | None = None
+    """Context length that the model was trained with."""
 
 
-class Bytes(Part):
-    """How far the fetch is."""
+class FetchedBytes(Schema, frozen=True):
+    """Progress of the fetch."""
 
     done: int = 0
+    """Number of bytes fetched so far."""
     total: int | None = None
+    """Size of the file in bytes, if the source tells it."""
 
 
-class ModelStatus(Part):
-    """What is."""
+class ModelStatus(Schema, frozen=True):
+    """Observed state of the Model, written by the operator."""
 
-    phase: Literal["Pending", "Fetching", "Ready", "Failed", "Deleting"] | None = None
+    phase: Annotated[str, one_of("Pending", "Fetching", "Ready", "Failed", "Deleting")] | None = None
+    """Summary of the conditions."""
     observed_generation: int | None = None
-    conditions: Conditions = Field(default_factory=list)
+    """Generation that the status is about."""
+    conditions: Conditions = []
     format: Format | None = None
-    bytes: Bytes | None = None
-    path: Annotated[str | None, Field(description="Where the file lies, where the operator has fetched it.")] = None
+    bytes: FetchedBytes | None = None
+    path: str | None = None
+    """Path of the file in the operator's cache, if the operator has fetched it."""
 
 
-class Model(Part):
-    """Weights that endpoints serve."""
+class Model(Schema, frozen=True):
+    """Weights that ServingEndpoints serve."""
 
     spec: ModelSpec
-    status: ModelStatus = Field(default_factory=ModelStatus)
+    metadata: ObjectMeta = ObjectMeta()
+    status: ModelStatus = ModelStatus()

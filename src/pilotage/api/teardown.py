@@ -1,75 +1,91 @@
-"""`Teardown`: the record of one teardown. It drives what is torn down, and outlives it for a while with the receipt."""
-
-from __future__ import annotations
+"""`Teardown`: the record of one teardown. It drives the removal, and outlives it for a while with the receipt."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from pilotage.api.base import Conditions, Part
+from pilotage.api.base import Conditions, Schema
 from pilotage.api.endpoint import Deletion, Waiting
+from pilotage.kube.wire import ObjectMeta
 
 TTL_SECONDS = 7 * 24 * 3600
 TTL_SECONDS_MAX = 10 * 365 * 24 * 3600
-Short = Annotated[str, Field(max_length=317)]
+Short = Annotated[str, Meta(max_length=317)]
 """A name, a uid, a group with a version."""
 
 
-class Target(Part):
-    """Whose parts go."""
+class Target(Schema, frozen=True):
+    """Object whose parts are removed."""
 
     api_version: Short
+    """API version of the target."""
     kind: Short
-    namespace: Annotated[Short, Field(description="That of the Teardown itself, or it is refused.")]
+    """Kind of the target."""
+    namespace: Short
+    """Namespace of the target. It has to be the namespace of the Teardown."""
     name: Short
+    """Name of the target."""
     uid: Short
+    """UID of the target."""
 
 
-class Doomed(Part):
-    """One object that goes, if it is proven to be a part of the target."""
+class Doomed(Schema, frozen=True):
+    """Object that is removed, if it is proven to be a part of the target."""
 
     api_version: Short
+    """API version of the object."""
     kind: Short
+    """Kind of the object."""
     resource: Short
+    """Plural resource name of the object."""
     name: Short
-    uid: Annotated[Short, Field(description="Empty: the one of this name that is sealed for the target.")] = ""
+    """Name of the object."""
+    uid: Short = ""
+    """UID of the object. If empty, the object of this name that is sealed for the target."""
 
 
-class TeardownSpec(Part):
-    """What goes, and how."""
+class TeardownSpec(Schema, frozen=True):
+    """Objects to remove, and the policy for it. It is immutable."""
 
     target: Target
-    reason: Annotated[
-        Literal["Deleted", "Superseded", "Replaced", "Vanished", "Failed"], Field(description="Why it goes.")
-    ]
-    all_parts: Annotated[
-        bool, Field(description="Everything that is proven to be a part of the target, besides the parts.")
-    ] = False
-    parts: Annotated[list[Doomed], Field(description="What goes, by name.")] = Field(default_factory=list)
-    deletion: Deletion = Field(default_factory=Deletion)
-    ttl_seconds_after_finished: Annotated[
-        int,
-        Field(ge=0, le=TTL_SECONDS_MAX, description="How long the record, with its receipt, stays when all is gone."),
-    ] = TTL_SECONDS
+    reason: Literal["Deleted", "Superseded", "Replaced", "Vanished", "Failed"]
+    """Reason for the removal."""
+    all_parts: bool = False
+    """Whether every proven part of the target is removed, in addition to `parts`."""
+    parts: list[Doomed] = []
+    """Objects to remove, by name."""
+    deletion: Deletion = Deletion()
+    ttl_seconds_after_finished: Annotated[int, Meta(ge=0, le=TTL_SECONDS_MAX)] = TTL_SECONDS
+    """Seconds that the Teardown is kept, with its receipt, once everything is gone."""
 
 
-class TeardownStatus(Part):
-    """How far it is."""
+class TeardownStatus(Schema, frozen=True):
+    """Observed state of the teardown, written by the operator."""
 
-    phase: Annotated[str | None, Field(description="A phase of the engine in lower case, then `done`.")] = None
-    conditions: Conditions = Field(default_factory=list)
+    phase: str | None = None
+    """Phase of the engine in lower case, and `done` at the end."""
+    conditions: Conditions = []
     started: str | None = None
+    """Time at which the teardown started."""
     finished: str | None = None
+    """Time at which everything was proven gone."""
     left: int | None = None
+    """Number of objects that are left."""
     gone: int | None = None
+    """Number of objects that are gone."""
     waiting_for: str | None = None
-    waits: list[Waiting] = Field(default_factory=list)
-    ledger: Annotated[dict[str, Any] | None, Field(description="What goes and in which order, by uid.")] = None
-    receipt: Annotated[dict[str, Any] | None, Field(description="The proof.")] = None
+    """Object or event that the teardown waits for."""
+    waits: list[Waiting] = []
+    """Current waits, each with its cause."""
+    ledger: dict[str, Any] | None = None
+    """Objects to remove, by UID, and their order."""
+    receipt: dict[str, Any] | None = None
+    """Proof that everything is gone."""
 
 
-class Teardown(Part):
-    """The record of one teardown."""
+class Teardown(Schema, frozen=True):
+    """Record of one teardown: the objects to remove, the progress, and the receipt."""
 
     spec: TeardownSpec
-    status: TeardownStatus = Field(default_factory=TeardownStatus)
+    metadata: ObjectMeta = ObjectMeta()
+    status: TeardownStatus = TeardownStatus()

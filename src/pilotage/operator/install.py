@@ -11,7 +11,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
-from pilotage.api import powers
+from pilotage.api import rbac_rules
 from pilotage.api.crds import crds
 from pilotage.api.names import AGENTS_GROUP, HOST_LEASES
 from pilotage.operator import rbac
@@ -90,13 +90,13 @@ def _beside(namespace: str) -> list[Json]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(hosts)},
         _role("Role", _meta(f"{NAME}-hosts", hosts), rbac.AT_HOSTS),
         _binding("RoleBinding", _meta(f"{NAME}-hosts", hosts), f"{NAME}-hosts", namespace),
-        _role("ClusterRole", _meta(agent), powers.AGENT),
+        _role("ClusterRole", _meta(agent), rbac_rules.AGENT),
         _bound_to_agents("ClusterRoleBinding", _meta(agent), agent),
-        _role("Role", _meta(agent, hosts), powers.AGENT_LEASES),
+        _role("Role", _meta(agent, hosts), rbac_rules.AGENT_LEASES),
         _bound_to_agents("RoleBinding", _meta(agent, hosts), agent),
-        _role("ClusterRole", _meta(f"{agent}-read-secrets"), powers.AGENT_READ_SECRETS),
+        _role("ClusterRole", _meta(f"{agent}-read-secrets"), rbac_rules.AGENT_READ_SECRETS),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(gateway, namespace)},
-        _role("ClusterRole", _meta(gateway), powers.GATEWAY),
+        _role("ClusterRole", _meta(gateway), rbac_rules.GATEWAY),
         _binding("ClusterRoleBinding", _meta(gateway), gateway, namespace, account=gateway),
     ]
 
@@ -106,7 +106,7 @@ def _meta(name: str, namespace: str = "", **labels: str) -> Json:
     return {**made, "labels": {**LABELS, **labels}}
 
 
-def _role(kind: str, metadata: Json, rules: Iterable[powers.Rule]) -> Json:
+def _role(kind: str, metadata: Json, rules: Iterable[rbac_rules.RbacRule]) -> Json:
     written = [rule.written() for rule in rules]
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": written}
 

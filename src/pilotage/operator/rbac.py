@@ -8,65 +8,81 @@ may do that decides what a machine runs, within what its owner allows.
 
 from __future__ import annotations
 
-from pilotage.api.powers import MAKE, READ, Rule
+from pilotage.api.rbac_rules import MAKE, READ, RbacRule
 from pilotage.controllers.seals import SECRET_NAME
 
-__all__ = ["AT_HOME", "AT_HOSTS", "EDIT", "EVERYWHERE", "PLACE_ON_HOSTS", "READ_ENVOYS", "READ_SECRETS", "VIEW", "Rule"]
+__all__ = [
+    "AT_HOME",
+    "AT_HOSTS",
+    "EDIT",
+    "EVERYWHERE",
+    "PLACE_ON_HOSTS",
+    "READ_ENVOYS",
+    "READ_SECRETS",
+    "VIEW",
+    "RbacRule",
+]
 
 EVERYWHERE = (
-    Rule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
-    Rule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
-    Rule("pilotage.dev", ("hosts",), (*READ, "patch", "use"), "to place processes on them; their finalizers"),
-    Rule("pilotage.dev", ("hostservices",), ("get", "create", "patch"), "the Services that agents give addresses to"),
-    Rule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
-    Rule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind PilotageGateway"),
-    Rule(
+    RbacRule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
+    RbacRule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
+    RbacRule("pilotage.dev", ("hosts",), (*READ, "patch", "use"), "to place processes on them; their finalizers"),
+    RbacRule(
+        "pilotage.dev", ("hostservices",), ("get", "create", "patch"), "the Services that agents give addresses to"
+    ),
+    RbacRule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
+    RbacRule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind PilotageGateway"),
+    RbacRule(
         "pilotage.dev",
         ("servingendpoints/status", "models/status", "teardowns/status", "hosts/status", "hostprocesses/status"),
         ("patch",),
         "to say what is",
     ),
-    Rule("pilotage.dev", ("teardowns",), (*READ, "create", "delete"), "the records; they go when their time is over"),
-    Rule("apps", ("deployments",), MAKE, "what serves"),
-    Rule("apps", ("replicasets",), (*READ, "delete"), "to prove that it is gone, and to push what lingers"),
-    Rule("", ("pods",), (*READ, "delete"), "as above"),
-    Rule("", ("services", "persistentvolumeclaims"), MAKE, "how it is reached, and where weights are kept"),
-    Rule(
+    RbacRule(
+        "pilotage.dev", ("teardowns",), (*READ, "create", "delete"), "the records; they go when their time is over"
+    ),
+    RbacRule("apps", ("deployments",), MAKE, "what serves"),
+    RbacRule("apps", ("replicasets",), (*READ, "delete"), "to prove that it is gone, and to push what lingers"),
+    RbacRule("", ("pods",), (*READ, "delete"), "as above"),
+    RbacRule("", ("services", "persistentvolumeclaims"), MAKE, "how it is reached, and where weights are kept"),
+    RbacRule(
         "discovery.k8s.io",
         ("endpointslices",),
         (*READ, "patch", "delete"),
         "to see who is reached; to take the addresses of a lost Host out of traffic",
     ),
-    Rule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
-    Rule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
-    Rule("networking.k8s.io", ("ingresses",), MAKE, "route.kind Ingress"),
-    Rule("gateway.networking.k8s.io", ("httproutes",), MAKE, "route.kind HTTPRoute"),
-    Rule("projectcontour.io", ("httpproxies",), MAKE, "route.kind HTTPProxy"),
-    Rule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
-    Rule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
-    Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),
-    Rule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
+    RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
+    RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
+    RbacRule("networking.k8s.io", ("ingresses",), MAKE, "route.kind Ingress"),
+    RbacRule("gateway.networking.k8s.io", ("httproutes",), MAKE, "route.kind HTTPRoute"),
+    RbacRule("projectcontour.io", ("httpproxies",), MAKE, "route.kind HTTPProxy"),
+    RbacRule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
+    RbacRule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
+    RbacRule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),
+    RbacRule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
 )
 """In all namespaces."""
 
 AT_HOME = (
-    Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),
-    Rule("", ("secrets",), ("get",), "the key that it seals parts with, and no other Secret", (SECRET_NAME,)),
-    Rule("", ("secrets",), ("create",), "the same, when it starts for the first time"),
+    RbacRule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),
+    RbacRule("", ("secrets",), ("get",), "the key that it seals parts with, and no other Secret", (SECRET_NAME,)),
+    RbacRule("", ("secrets",), ("create",), "the same, when it starts for the first time"),
 )
 """In its own namespace."""
 
 AT_HOSTS = (
-    Rule("coordination.k8s.io", ("leases",), (*READ, "delete"), "to see whether agents live; those of deleted Hosts"),
+    RbacRule(
+        "coordination.k8s.io", ("leases",), (*READ, "delete"), "to see whether agents live; those of deleted Hosts"
+    ),
 )
 """In the namespace of agents."""
 
-READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
-READ_ENVOYS = (Rule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
+READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
+READ_ENVOYS = (RbacRule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
 """Where somebody binds them."""
 
 VIEW = (
-    Rule(
+    RbacRule(
         "pilotage.dev",
         ("servingendpoints", "models", "teardowns", "hosts", "hostprocesses", "hostservices", "gatewayroutes"),
         READ,
@@ -74,10 +90,10 @@ VIEW = (
     ),
 )
 EDIT = (
-    Rule(
+    RbacRule(
         "pilotage.dev", ("servingendpoints", "models"), ("create", "update", "patch", "delete"), "for those who deploy"
     ),
-    Rule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
+    RbacRule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
 )
-PLACE_ON_HOSTS = (Rule("pilotage.dev", ("hosts",), ("use",), "to place endpoints on Hosts"),)
+PLACE_ON_HOSTS = (RbacRule("pilotage.dev", ("hosts",), ("use",), "to place endpoints on Hosts"),)
 """Not part of `EDIT`: bound where an administrator wants it."""

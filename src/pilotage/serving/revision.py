@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.api.endpoint import EndpointSpec
     from pilotage.serving.parts import ResolvedModel
 
-_IN_PODS = {"runtime", "placement", "resources", "node_selector", "tolerations", "cache"}
+_IN_PODS = {"runtime", "placement", "resources", "nodeSelector", "tolerations", "cache"}
 
 
 def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:
@@ -24,7 +24,7 @@ def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:
 
     Values that are the default do not count, so that a field that is new in a later version changes nothing.
     """
-    parts: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, include=_IN_PODS, exclude_defaults=True)
+    parts: dict[str, Any] = {name: value for name, value in spec.without_defaults().items() if name in _IN_PODS}
     resources = parts.get("resources") or {}
     parts["resources"] = {
         kind: {name: normal(value) for name, value in amounts.items()} for kind, amounts in resources.items()
@@ -43,7 +43,7 @@ def replicas_of(spec: EndpointSpec) -> int:
 
 
 def _without_nothing(value: Any) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    """Without empty parts: they are the default of all our fields, but pydantic does not leave them out."""
+    """The value without empty parts: they are the default of all our fields."""
     if isinstance(value, dict):
         kept = {name: _without_nothing(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each not in ({}, [])}

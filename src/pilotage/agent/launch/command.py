@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pilotage.serving.runtimes import RUNTIMES
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 def command_line(launch: HostLaunch) -> list[str]:
     """The program and its arguments. Only the user's own words have placeholders: a path may look like one."""
     given = {name: [_filled(word, launch) for word in getattr(launch.runtime, name)] for name in ("command", "args")}
-    return RUNTIMES[launch.runtime.name].on_host(replace(launch, runtime=launch.runtime.model_copy(update=given)))
+    return RUNTIMES[launch.runtime.name].on_host(replace(launch, runtime=structs.replace(launch.runtime, **given)))
 
 
 def variables(launch: HostLaunch) -> dict[str, str]:

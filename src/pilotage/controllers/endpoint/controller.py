@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-from pydantic import ValidationError
-
+from pilotage.api.base import InvalidField
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.controllers.caches import endpoint_of
@@ -34,20 +32,6 @@ if TYPE_CHECKING:
 
 BY_MODEL = "model"
 ERROR_CHARS_MAX = 1000
-
-
-class _Model(msgspec.Struct):
-    name: str | None = None
-
-
-class _ServesWhat(msgspec.Struct):
-    model: _Model = msgspec.field(default_factory=_Model)
-
-
-class _Serves(msgspec.Struct):
-    """Of an endpoint what the index needs: it is asked for at every change."""
-
-    spec: _ServesWhat = msgspec.field(default_factory=_ServesWhat)
 
 
 class Surroundings(NamedTuple):
@@ -78,7 +62,7 @@ def endpoints(around: Surroundings) -> Callable[[Context], Reconcile]:
 
 def by_model(obj: Object) -> Iterable[str]:
     """An indexer: the Model that an endpoint serves."""
-    name = obj.decode_as(_Serves).spec.model.name
+    name = obj.get("spec", "model", "name")
     return (f"{obj.meta.namespace}/{name}",) if name else ()
 
 
@@ -142,18 +126,16 @@ class EndpointController:
         status = body.get("status", {})
         try:
             spec = EndpointSpec.read(body.get("spec"))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, ("spec", *first["loc"])))
+        except InvalidField as error:
             nothing = EndpointSpec.read({"model": {}})
-            trouble = EndpointProblem("InvalidSpec", f"{place}: {first['msg']}")
+            trouble = EndpointProblem("InvalidSpec", f"{error.below('spec')}: {error.reason}")
             return await self._pass(obj, nothing, status).refuse(trouble)
         return await self._pass(obj, spec, status).run()
 
     def _pass(self, obj: Object, spec: EndpointSpec, status: Json) -> Pass:
         try:
             return Pass(self._tools, obj, spec, status)
-        except ValueError as error:  # pydantic's are among them
+        except ValueError as error:  # InvalidField is one
             raise TerminalError(
                 "UnreadableHistory",
                 f"status.history cannot be read, so nothing is changed: {clipped(str(error), ERROR_CHARS_MAX)}. "

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from pilotage.api.endpoint import EndpointSpec, PastRevision
 from pilotage.kube.wire import format_time
 from pilotage.serving.parts import EndpointRef, ResolvedModel
@@ -43,7 +45,7 @@ def of_history(history: Sequence[PastRevision], subject: EndpointRef) -> list[Re
 def _revision(past: PastRevision, subject: EndpointRef) -> Revision:
     now = {name: getattr(subject.spec, name) for name in IN_PLACE}
     pods = {name: value for name, value in past.spec.items() if name not in IN_PLACE}
-    spec = EndpointSpec.read(pods).model_copy(update=now)
+    spec = replace(EndpointSpec.read(pods), **now)
     known = {name: value for name, value in past.model.items() if name in ResolvedModel._fields}
     try:
         model = ResolvedModel(**known)
@@ -74,7 +76,7 @@ def begun(
         spec=subject.spec.written(),
         model=model._asdict(),
     )
-    older = [past.model_copy(update={"state": "Failed"}) if past.state == "Starting" else past for past in history]
+    older = [replace(past, state="Failed") if past.state == "Starting" else past for past in history]
     current = [past for past in older if past.state == "Current"]
     others = [past for past in older if past.state != "Current"][-(KEPT - 1 - len(current)) :]
     return [*sorted([*current, *others], key=lambda past: past.number), new]
@@ -84,13 +86,13 @@ def arrived(history: list[PastRevision], number: int) -> list[PastRevision]:
     """The history once a revision serves."""
     states = {"Current": "Previous", "Starting": "Failed"}
     return [
-        past.model_copy(update={"state": "Current", "message": ""})
+        replace(past, state="Current", message="")
         if past.number == number
-        else past.model_copy(update={"state": states.get(past.state, past.state)})
+        else replace(past, state=states.get(past.state, past.state))
         for past in history
     ]
 
 
 def departed(history: list[PastRevision]) -> list[PastRevision]:
     """The history when the revision that served has gone, before another one serves."""
-    return [past.model_copy(update={"state": "Previous"}) if past.state == "Current" else past for past in history]
+    return [replace(past, state="Previous") if past.state == "Current" else past for past in history]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
 from pilotage.api.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
@@ -36,19 +35,9 @@ UNPLACED_SECONDS = 5.0
 """How often a process is looked at that has no Host. Changes of Hosts wake it, the return of an agent may not."""
 
 
-class _Spec(msgspec.Struct):
-    host: str | None = None
-
-
-class _Placed(msgspec.Struct):
-    """Of a process what the index needs."""
-
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
 def by_host(process: Object) -> Iterable[str]:
     """An indexer: the Host that a process was placed on; empty for none."""
-    return (process.decode_as(_Placed).spec.host or "",)
+    return (process.get("spec", "host") or "",)
 
 
 def processes(hosts: Store, liveness: HostLiveness, watched: str = "") -> Callable[[Context], Reconcile]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
+from pilotage.api.base import InvalidField
 from pilotage.api.model import ModelSpec
 from pilotage.controllers.model.status import ByPods
 from pilotage.models import ClaimSource, FetchRequest, Reason, Standing, parse_source
@@ -20,10 +19,9 @@ def request_of(model: Object) -> FetchRequest | Standing:
     try:
         spec = ModelSpec.read(model.get("spec"))
         source = parse_source(spec.source)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, ("spec", *first["loc"])))
-        return Standing(Reason.INVALID_SOURCE, f"{where} cannot be used: {first['msg']}", f"Change {where}")
+    except InvalidField as error:
+        where = error.below("spec")
+        return Standing(Reason.INVALID_SOURCE, f"{where} cannot be used: {error.reason}", f"Change {where}")
     except Standing as problem:
         return problem
     secret = spec.secret_ref.name if spec.secret_ref is not None else ""

@@ -1,5 +1,6 @@
-"""What a program of ours may do, rule by rule, each with what it is needed for; and the rules of those beside the
-cluster, which are installed with the operator's. Nothing is allowed that has no use.
+"""RBAC rules, each with its use; and those of the agent and the gateway, which are installed with the operator's.
+
+Nothing is allowed that has no use.
 
 Each agent has a service account of its own, called like its Host. The rules are the same for all agents, and RBAC
 cannot narrow them to one Host: admission policies do (`operator.policies`). So an agent writes its own Host (not its
@@ -21,8 +22,8 @@ FOLLOW = ("list", "watch")
 MAKE = (*READ, "create", "patch", "delete")
 
 
-class Rule(NamedTuple):
-    """One rule: what may be done to which resources of a group."""
+class RbacRule(NamedTuple):
+    """Verbs on resources of one API group, and their use."""
 
     group: str
     resources: tuple[str, ...]
@@ -38,22 +39,22 @@ class Rule(NamedTuple):
 
 
 AGENT = (
-    Rule("pilotage.dev", ("hosts",), ("list", "watch", "create", "patch"), "its own Host, and that Host's labels"),
-    Rule("pilotage.dev", ("hostprocesses",), (*READ, "patch"), "what it runs; their finalizer"),
-    Rule("pilotage.dev", ("hosts/status", "hostprocesses/status"), ("patch",), "to say how they are"),
-    Rule("", ("services",), ("get",), "the owner of an address, and whether it is the endpoint's"),
-    Rule("discovery.k8s.io", ("endpointslices",), MAKE, "the addresses of its servers"),
-    Rule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
+    RbacRule("pilotage.dev", ("hosts",), ("list", "watch", "create", "patch"), "its own Host, and that Host's labels"),
+    RbacRule("pilotage.dev", ("hostprocesses",), (*READ, "patch"), "what it runs; their finalizer"),
+    RbacRule("pilotage.dev", ("hosts/status", "hostprocesses/status"), ("patch",), "to say how they are"),
+    RbacRule("", ("services",), ("get",), "the owner of an address, and whether it is the endpoint's"),
+    RbacRule("discovery.k8s.io", ("endpointslices",), MAKE, "the addresses of its servers"),
+    RbacRule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
 )
 """In all namespaces."""
-AGENT_LEASES = (Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "to say that it lives"),)
+AGENT_LEASES = (RbacRule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "to say that it lives"),)
 """In the namespace of the Leases of agents."""
-AGENT_READ_SECRETS = (Rule("", ("secrets",), ("get",), "the credentials of Models"),)
+AGENT_READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models"),)
 """Where somebody binds them."""
 
 GATEWAY = (
-    Rule("pilotage.dev", ("gatewayroutes",), FOLLOW, "which requests go where"),
-    Rule("pilotage.dev", ("gatewayroutes/status",), ("patch",), "to say what Envoy has made of it"),
-    Rule("discovery.k8s.io", ("endpointslices",), FOLLOW, "the addresses of Services"),
+    RbacRule("pilotage.dev", ("gatewayroutes",), FOLLOW, "which requests go where"),
+    RbacRule("pilotage.dev", ("gatewayroutes/status",), ("patch",), "to say what Envoy has made of it"),
+    RbacRule("discovery.k8s.io", ("endpointslices",), FOLLOW, "the addresses of Services"),
 )
 """In all namespaces."""

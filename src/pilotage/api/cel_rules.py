@@ -1,8 +1,8 @@
-"""What the shape of a field cannot say: rules in CEL, each with the sentence that a person gets.
+"""Validation rules in CEL, for what no type can express, each with the message that a user gets.
 
-Every rule stands at the smallest part of an object that it is about. The API server does not hold an unchanged part
-against a rule that came later, so an object that was valid once can always lose its finalizers. The whole object is
-never unchanged in that sense: a rule about it looks at creation alone (`on_create`).
+Every rule stands at the smallest part of an object that it is about. The API server does not validate an unchanged part
+against a rule that was added later, so an object that was valid once can always lose its finalizers. The whole object
+is never unchanged in that sense: a rule about it is for creation alone (`on_create`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pilotage.api.endpoint import (
     Route,
     Runtime,
 )
-from pilotage.api.gateway import GatewayRouteSpec
+from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.teardown import TeardownSpec
 
 if TYPE_CHECKING:
-    from pilotage.api.base import Part
+    from pilotage.api.base import Schema
     from pilotage.kube import Json
 
 ENDPOINT_NAME_MAX = 52
@@ -37,8 +37,8 @@ GATEWAY_HOST_MESSAGE = (
 )
 
 
-class Rule(NamedTuple):
-    """`rule` has to be true of `self`."""
+class CelRule(NamedTuple):
+    """An expression that has to be true of `self`."""
 
     rule: str
     message: str
@@ -51,16 +51,16 @@ class Rule(NamedTuple):
         return {"rule": self.rule, "message": self.message}
 
 
-def _unchanged_but(kind: type[Part], name: str) -> str:
-    """That every field but one is as it was."""
-    others = [field.alias or each for each, field in kind.model_fields.items() if each != name]
+def _unchanged_but(kind: type[Schema], name: str) -> str:
+    """An expression: every field but one is unchanged."""
+    others = [each for each in kind.__struct_encode_fields__ if each != name]
     same = "has(self.{0}) == has(oldSelf.{0}) && (!has(self.{0}) || self.{0} == oldSelf.{0})"
     return " && ".join(same.format(each) for each in others)
 
 
-RULES: dict[type[Part], tuple[Rule, ...]] = {
+RULES: dict[type[Schema], tuple[CelRule, ...]] = {
     Endpoint: (
-        Rule(
+        CelRule(
             f"self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= "
             f"{ENDPOINT_NAME_MAX}",
             "the name of a ServingEndpoint becomes that of Services: at most "
@@ -69,58 +69,58 @@ RULES: dict[type[Part], tuple[Rule, ...]] = {
         ),
     ),
     ModelChoice: (
-        Rule("has(self.name) != has(self.source)", "give exactly one of name (a Model) and source"),
-        Rule(
+        CelRule("has(self.name) != has(self.source)", "give exactly one of name (a Model) and source"),
+        CelRule(
             "has(self.source) || !has(self.sha256) && !has(self.secretRef)",
             "sha256 and secretRef go with source; where name is given, the Model has its own",
         ),
     ),
     Runtime: (
-        Rule(
+        CelRule(
             "self.name != 'custom' || has(self.image) || has(self.command) && size(self.command) > 0",
             "a custom runtime needs an image, or on a Host a command",
         ),
     ),
     Placement: (
-        Rule(
+        CelRule(
             "self.kind != 'Host' || has(self.host) != has(self.hostSelector)",
             "placement on a Host needs exactly one of host and hostSelector",
         ),
-        Rule(
+        CelRule(
             "self.kind == 'Host' || !has(self.host) && !has(self.hostSelector)",
             "host and hostSelector are for placement.kind Host",
         ),
     ),
-    Autoscaling: (Rule("self.min <= self.max", "min must not be greater than max"),),
+    Autoscaling: (CelRule("self.min <= self.max", "min must not be greater than max"),),
     Route: (
-        Rule("self.kind != 'HTTPRoute' || has(self.gateway)", "an HTTPRoute needs route.gateway"),
-        Rule("self.kind == 'HTTPRoute' || !has(self.gateway)", "gateway is for route.kind HTTPRoute"),
-        Rule("self.kind != 'HTTPProxy' || has(self.host)", "an HTTPProxy needs route.host"),
-        Rule(
+        CelRule("self.kind != 'HTTPRoute' || has(self.gateway)", "an HTTPRoute needs route.gateway"),
+        CelRule("self.kind == 'HTTPRoute' || !has(self.gateway)", "gateway is for route.kind HTTPRoute"),
+        CelRule("self.kind != 'HTTPProxy' || has(self.host)", "an HTTPProxy needs route.host"),
+        CelRule(
             "self.kind in ['Ingress', 'HTTPProxy'] || !has(self.tls)",
             "tls is for route.kind Ingress and HTTPProxy; the listener of a Gateway has its own",
         ),
-        Rule(f"self.kind != 'PilotageGateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
+        CelRule(f"self.kind != 'PilotageGateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
     ),
-    GatewayRouteSpec: (Rule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
+    GatewayRouteSpec: (CelRule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
     EndpointSpec: (
-        Rule(
+        CelRule(
             "self.placement.kind != 'Host' || self.route.kind in ['None', 'PilotageGateway']",
             "on a Host, route.kind is None or PilotageGateway: the others lead to pods",
         ),
     ),
     ProcessSpec: (
-        Rule(
+        CelRule(
             "!has(oldSelf.host) || has(self.host) && self.host == oldSelf.host",
             "a HostProcess stays on its Host: delete it, and another one takes its place",
         ),
-        Rule(
+        CelRule(
             _unchanged_but(ProcessSpec, "host"),
             "the spec of a HostProcess cannot be changed: another spec is another process",
         ),
     ),
     TeardownSpec: (
-        Rule("self == oldSelf", "the spec of a Teardown cannot be changed: what goes was decided when it was made"),
+        CelRule("self == oldSelf", "the spec of a Teardown cannot be changed: what goes was decided when it was made"),
     ),
 }
-"""By the type whose objects they hold for."""
+"""By the type that they hold for."""
