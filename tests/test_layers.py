@@ -25,6 +25,16 @@ LAYERS = [
 ]
 HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")
 
+PROGRAMS = {"agent", "gateway", "operator", "system", "up"}
+"""Packages that run as processes of their own, and may end one."""
+PRODUCT_LOGIC = (
+    "engine.(?:actions|decide|drive|executor|observations|prove|saved|watches)",
+    "planning.(?:closure|members|order|plan|route_settling)",
+    "relations",
+    "snapshot.gather",
+)
+"""Modules of the teardown that a front end has no business with."""
+
 SOURCE = Path(pilotage.__file__).parent
 OTHERS = re.compile(r"^\s*(?:from|import) pilotage_", re.MULTILINE)
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
@@ -71,6 +81,21 @@ def test_an_upward_import_is_found(tmp_path):
     (tmp_path / "kube").mkdir()
     (tmp_path / "kube" / "bad.py").write_text("def f():\n    from pilotage.runtime import Manager\n")
     assert upward_imports(tmp_path) == ["kube/bad.py imports pilotage.runtime"]
+
+
+def test_only_the_command_line_parses_prints_and_exits():
+    """A front end of another kind calls the layers below: nothing there speaks to a terminal."""
+    speaks = re.compile(r"^\s*(?:import|from) click\b|^\s*print\(|\bsys\.exit\(", re.MULTILINE)
+    below = {package for packages in LAYERS[:-1] for package in packages} - PROGRAMS
+    found = [module for package in below for module in (SOURCE / package).rglob("*.py")]
+    assert [str(module) for module in found if speaks.search(module.read_text())] == []
+
+
+def test_the_command_line_neither_gathers_nor_plans_nor_drives():
+    """`pilotage.teardown.session` does: what a command line needs besides is to parse, to ask, and to print."""
+    modules = (SOURCE / "cli").rglob("*.py")
+    logic = re.compile(r"^\s*(?:from|import) pilotage\.teardown\.(?:" + "|".join(PRODUCT_LOGIC) + r")\b", re.MULTILINE)
+    assert [str(module) for module in modules if logic.search(module.read_text())] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["version", "--help"], ["version", "--client"]])

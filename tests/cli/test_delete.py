@@ -600,7 +600,7 @@ def cut(place: Place, widgets: Resource, tmp_path: Path) -> Cut:
     part = place.ask(make)
     ran = place.delete(f"{widgets}/w", "--yes", "--timeout", "1", "--receipt", receipt)
     assert ran.code == 1
-    assert "1 of 3 are gone" in ran.err
+    assert "1 of 3 is gone" in ran.err
     return Cut(place, receipt, *place.ask(go_on))
 
 

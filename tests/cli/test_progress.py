@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from pilotage.catalogue import Phase
-from pilotage.cli.output.progress import QUIET_SECONDS, ROWS_MAX, Block, Lines
+from pilotage.cli.output.progress import QUIET_SECONDS, Block, Lines
+from pilotage.cli.output.teardown import ROWS_MAX, TeardownProgress
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.progress import Step
@@ -36,11 +37,10 @@ class Teardown:
     def __init__(self, *entries: Entry) -> None:
         self.ledger: Ledger = ledger(*entries)
         self.problem = ""
-        self.observations = self
         self._gone: set[str] = set()
 
-    def get(self, uid: str) -> Observation:
-        return GONE if uid in self._gone else PRESENT
+    def last_seen(self, entry: Entry) -> Observation:
+        return GONE if entry.uid in self._gone else PRESENT
 
     def is_gone(self, *entries: Entry) -> None:
         self._gone |= {each.uid for each in entries}
@@ -57,7 +57,7 @@ def decision(phase: Phase, *waits: Wait) -> Decision:
 class Screen(io.StringIO):
     """A terminal, as far as the block needs one: what stands on it now."""
 
-    MOVES = re.compile(r"\x1b\[(\d*)([FKJ])|\n|[^\x1b\n]+")
+    MOVES = re.compile(r"\x1b\[(\d*)([FKJm])|\n|[^\x1b\n]+")
 
     def __init__(self, *above: str) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Screen(io.StringIO):
             elif move[2] == "J":
                 del self.rows[self._row + 1 :]
                 self.rows[self._row] = ""
-            else:
+            elif move[2] != "m":
                 self.rows[self._row] += move[0]
         return len(text)
 
@@ -91,7 +91,7 @@ class Shown(NamedTuple):
 
     teardown: Teardown
     screen: Screen
-    block: Block
+    block: TeardownProgress
 
     def at(self, second: float, now: Decision) -> list[str]:
         """What is shown then, below what stood there."""
@@ -102,7 +102,7 @@ class Shown(NamedTuple):
 
 def shown(*entries: Entry, width: int = 100) -> Shown:
     teardown, screen = Teardown(*entries), Screen("$ pilotage delete")
-    return Shown(teardown, screen, Block(teardown, screen, width=width))
+    return Shown(teardown, screen, TeardownProgress(teardown, Block(screen, width=width, hint="Ctrl-C stops safely")))
 
 
 def test_a_terminal_shows_each_phase_what_is_waited_for_and_how_long_yet():
@@ -166,7 +166,7 @@ def test_no_line_is_wider_than_the_terminal_and_many_objects_are_counted():
 
 def test_plain_lines_tell_each_phase_once_and_what_is_waited_for_when_nothing_happens():
     teardown, out = Teardown(ROUTE, WEB, CONFIG), io.StringIO()
-    lines = Lines(teardown, out)
+    lines = TeardownProgress(teardown, Lines(out))
 
     def told(now: Decision, second: float) -> list[str]:
         out.seek(0)
@@ -249,7 +249,7 @@ def test_a_delete_on_a_terminal_leaves_the_last_picture_and_the_end_below_it(fil
 def test_what_others_have_written_stays_in_its_line(kind: str):
     teardown = Teardown(WEB)
     screen = Screen()
-    shows = Block(teardown, screen, width=300) if kind == "block" else Lines(teardown, screen)
+    shows = TeardownProgress(teardown, Block(screen, width=300, hint="") if kind == "block" else Lines(screen))
     hostile = waiting(WEB, Cause.FINALIZER, "waits\nFORGED\x1b[2J\x1b]52;c;eA==\x07\rFORGED", 10, 100)
     shows.decision(decision(Phase.STOP, hostile), NOW)
     shows.decision(decision(Phase.STOP, hostile), NOW + seconds(30))

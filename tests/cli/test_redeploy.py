@@ -9,8 +9,9 @@ import pytest
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli import rollout
 from pilotage.cli.endpoints import change
-from pilotage.cli.output.telling import Block, Lines
-from pilotage.cli.rollout_steps import Goal, State, Verdict, look
+from pilotage.cli.output.progress import Block, Lines, RowState
+from pilotage.cli.rollout import RolloutView
+from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
 from pilotage.cli.views import Endpoint, view
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time
@@ -133,7 +134,7 @@ def seen(status: Json, generation: int = 2, **spec: object) -> Endpoint:
     return view(Object.from_dict({"metadata": meta, "spec": made, "status": status}), Endpoint)
 
 
-GOAL = Goal("u", 2, "a-1")
+GOAL = RolloutGoal("u", 2, "a-1")
 HISTORY = [revision(1, "Current"), revision(2, "Starting")]
 OLD, NEW = part("Deployment", "a-1", 1), part("Deployment", "a-2", 2)
 ROUTED = {"kind": "HTTPProxy", "host": "a.example.com"}
@@ -179,30 +180,30 @@ def redeploying() -> list[Endpoint]:
 
 
 def test_each_step_is_told_from_the_status():
-    looks = [look(endpoint, GOAL) for endpoint in redeploying()]
-    assert [each.verdict for each in looks] == [*[Verdict.GOING] * 4, Verdict.SERVING]
-    states = [{step.name: step.state for step in each.steps} for each in looks]
+    looks = [rollout_status(endpoint, GOAL) for endpoint in redeploying()]
+    assert [each.verdict for each in looks] == [*[RolloutVerdict.GOING] * 4, RolloutVerdict.SERVING]
+    states = [{step.name: step.state for step in each.rows} for each in looks]
     assert states == [
-        {"operator": State.ACTIVE},
-        {"up": State.ACTIVE, "route": State.LATER, "gone": State.LATER},
-        {"up": State.ACTIVE, "route": State.ACTIVE, "gone": State.LATER},
-        {"up": State.DONE, "route": State.DONE, "gone": State.ACTIVE},
-        {"up": State.DONE, "route": State.DONE, "gone": State.DONE},
+        {"operator": RowState.ACTIVE},
+        {"up": RowState.ACTIVE, "route": RowState.LATER, "gone": RowState.LATER},
+        {"up": RowState.ACTIVE, "route": RowState.ACTIVE, "gone": RowState.LATER},
+        {"up": RowState.DONE, "route": RowState.DONE, "gone": RowState.ACTIVE},
+        {"up": RowState.DONE, "route": RowState.DONE, "gone": RowState.DONE},
     ]
 
 
 def test_replicas_of_the_old_revision_are_not_told_of_the_new_one():
-    up = look(redeploying()[1], GOAL).steps[0]
+    up = rollout_status(redeploying()[1], GOAL).rows[0]
     assert up.text == "a-2  RevisionComing: a-2 is on its way."
 
 
 def test_a_revision_that_serves_without_the_proof_of_the_proxy_says_so():
-    route = look(redeploying()[-1], GOAL).steps[1]
+    route = rollout_status(redeploying()[-1], GOAL).rows[1]
     assert "not proven" in route.text
 
 
 def test_another_endpoint_of_the_same_name_is_not_taken_for_it():
-    assert look(redeploying()[-1], GOAL._replace(uid="before")).verdict is Verdict.DELETED
+    assert rollout_status(redeploying()[-1], GOAL._replace(uid="before")).verdict is RolloutVerdict.DELETED
 
 
 def test_lines_tell_each_news_once():
@@ -210,8 +211,8 @@ def test_lines_tell_each_news_once():
     lines = Lines(out)
     now = parse_time(SINCE)
     for endpoint in redeploying():
-        lines.tell(look(endpoint, GOAL), now)
-        lines.tell(look(endpoint, GOAL), now)
+        lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
+        lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
     assert [line.split("  ")[0].split()[0] for line in out.getvalue().splitlines()] == [
         *("operator", "up", "up", "route", "up", "route", "gone", "gone")
     ]
@@ -219,10 +220,10 @@ def test_lines_tell_each_news_once():
 
 def test_a_terminal_shows_a_line_for_each_step_and_redraws_it():
     out = io.StringIO()
-    block = Block(out, width=40)
+    block = Block(out, width=40, hint="Ctrl-C leaves it to the operator")
     now = parse_time(SINCE)
     for endpoint in redeploying()[3:]:
-        block.tell(look(endpoint, GOAL), now)
+        block.show(RolloutView(rollout_status(endpoint, GOAL)), now)
     first, second = out.getvalue().split("\x1b[J")[:2]
     assert first.count("\n") == 4
     assert second.startswith("\x1b[4F")

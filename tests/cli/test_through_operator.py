@@ -11,9 +11,8 @@ import pytest
 
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.catalogue import Phase
-from pilotage.cli import operators
-from pilotage.cli.operators import judge
 from pilotage.cli.output.progress import Lines
+from pilotage.cli.output.teardown import TeardownProgress
 from pilotage.cli.teardown_record import Recorded, planned
 from pilotage.cli.through_operator import Operated
 from pilotage.cli.views import Endpoint, Teardown, view
@@ -32,6 +31,8 @@ from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.receipt import ObjectRecord, begin, load
 from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.session import operator_lease as operators
+from pilotage.teardown.session.operator_lease import judge
 from tests.cli.serving import SINCE, Chat, part, press_ctrl_c, serving, with_ctrl_c
 from tests.support import kinds
 from tests.support.waiting import until
@@ -343,7 +344,7 @@ def test_one_whose_clock_is_wrong_is_known_by_its_renewals(chat: Chat, monkeypat
         async with Client.connect(load_config(kubeconfig=str(chat.kubeconfig))) as other:
             await other.patch(LEASES, key, patch)
 
-    monkeypatch.setattr("pilotage.cli.operators.asyncio.sleep", renew)
+    monkeypatch.setattr("pilotage.teardown.session.operator_lease.asyncio.sleep", renew)
     assert chat.ask(operators.find_operator).alive
 
 
@@ -374,7 +375,7 @@ def test_what_a_record_does_not_say_is_gone_counts_as_there():
         ({"phase": "something new"}, set()),
     ]:
         found, _ = recorded(ledger, **status)
-        assert {each.uid for each in ledger.going if found.sights.get(each.uid).state == "gone"} == gone
+        assert {each.uid for each in ledger.going if found.last_seen(each).state == "gone"} == gone
 
 
 def test_lines_say_for_what_the_operator_waits(capsys: pytest.CaptureFixture[str]):
@@ -382,7 +383,7 @@ def test_lines_say_for_what_the_operator_waits(capsys: pytest.CaptureFixture[str
 
     ledger = ledger_of(endpoint())
     found = Recorded(ledger)
-    lines = Lines(found, sys.stdout)
+    lines = TeardownProgress(found, Lines(sys.stdout))
     wait = {"object": "pod/other -n chat", "cause": "never heard of", "text": "why", "since": SINCE, "until": SINCE}
     body = {"metadata": {"name": "t"}, "status": {"phase": "stop", "waits": [wait]}}
     seen = view(Object.from_dict(body), Teardown)

@@ -14,13 +14,13 @@ import pytest
 import structlog
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.operators import find_operator
 from pilotage.kube import LEASES, Client, ObjectKey, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.models.blocking import inline
 from pilotage.operator.run import LEASE, NAMESPACES, operating, prepare
 from pilotage.operator.settings import Settings
 from pilotage.runtime.clock import utc_now
+from pilotage.teardown.session.operator_lease import find_operator
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.api.objects import endpoint, install

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from pilotage.kube import Client, Discovery
+    from pilotage.teardown.session import Session
 
 R = TypeVar("R")
-
-
-class Connection(NamedTuple):
-    """A cluster, and what it serves."""
-
-    client: Client
-    discovery: Discovery
-    server: str
-    """Its address."""
 
 
 def run_briefly(main: Coroutine[Any, Any, R]) -> R:
@@ -37,12 +28,13 @@ def run_briefly(main: Coroutine[Any, Any, R]) -> R:
 @contextlib.asynccontextmanager
 async def connected(
     kubeconfig: str | None, context: str | None, *, remembering: bool = False
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[Session]:
     """The cluster that the options name; its connections are closed at the end. Raises ConfigError.
 
     `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
     """
     from pilotage.kube import Client, Discovery, load_config
+    from pilotage.teardown.session import Session
 
     config = load_config(kubeconfig=kubeconfig, context=context)
     memory = None
@@ -51,4 +43,4 @@ async def connected(
 
         memory = DiscoveryMemory.of(config)
     async with Client.connect(config) as client:
-        yield Connection(client, Discovery(client, memory), config.server)
+        yield Session(client, Discovery(client, memory), config.server)

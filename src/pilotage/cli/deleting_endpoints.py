@@ -13,8 +13,6 @@ from pilotage.api.names import (
     TEARDOWNS,
 )
 from pilotage.cli.errors import BadTarget
-from pilotage.cli.operators import find_operator
-from pilotage.cli.options import is_endpoint_kind
 from pilotage.cli.output.text import note
 from pilotage.cli.teardown_record import is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
@@ -22,25 +20,26 @@ from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.planning.arguments import parse
+from pilotage.teardown.session.operator_lease import find_operator
+from pilotage.teardown.session.request import is_endpoint_kind
 from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.cli.connection import Connection
-    from pilotage.cli.operators import Operator
-    from pilotage.cli.preparing import Asked
     from pilotage.kube import Client, Object
     from pilotage.teardown.planning.ledger import Entry
+    from pilotage.teardown.session import Session, TeardownRequest
+    from pilotage.teardown.session.operator_lease import Operator
 
 
-async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
+async def who_deletes(session: Session, request: TeardownRequest) -> Operated | TeardownRequest:
     """An `Operated` if endpoints alone are meant and their operator runs, or may run; else what is to be done here."""
-    names = await _endpoints_named(connection, asked)
+    names = await _endpoints_named(session, request)
     if not names:
-        return asked
-    client = connection.client
-    here = asked.namespace or client.namespace
+        return request
+    client = session.client
+    here = request.namespace or client.namespace
     found, absent = [], []
     for name in dict.fromkeys(names):
         try:
@@ -51,8 +50,8 @@ async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
     places = dict.fromkeys((here, operator.namespace or here))
     gone = [left_by(each) for name in absent for each in await _unfinished(client, name, places)]
     if operator.alive is False:
-        return await _by_this_machine(client, asked, found, gone, operator)
-    if asked.keep or asked.drain:
+        return await _by_this_machine(client, request, found, gone, operator)
+    if request.keep or request.drain:
         raise BadTarget(
             "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to "
             "that. Change it there, and leave out --keep and --drain."
@@ -60,7 +59,7 @@ async def who_deletes(connection: Connection, asked: Asked) -> Operated | Asked:
     if operator.alive is None:
         note(f"It is left to the operator; {operator.text}.")
     absent = [name for name in absent if name.name not in {obj.meta.name for obj in gone}]
-    return Operated(connection, operator, found, absent, asked.timeout, gone=gone)
+    return Operated(session, operator, found, absent, request.timeout, gone=gone)
 
 
 async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list[Object]:
@@ -82,16 +81,16 @@ async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list
     return found
 
 
-async def _endpoints_named(connection: Connection, asked: Asked) -> list[str]:
+async def _endpoints_named(session: Session, request: TeardownRequest) -> list[str]:
     """The names of the endpoints that are meant, if nothing else is."""
-    if not asked.words or asked.selector or asked.everything or asked.files:
+    if not request.words or request.selector or request.everything or request.files:
         return []
-    named = parse(asked.words).named
+    named = parse(request.words).named
     if not named or not all(is_endpoint_kind(kind) for kind, _ in named):
         return []
     for kind, _ in named:
         try:
-            resource = (await connection.discovery.find(kind)).resource
+            resource = (await session.discovery.find(kind)).resource
         except UnknownKind:
             return []
         if (resource.group, resource.kind) != (ENDPOINTS.group, ENDPOINTS.kind):
@@ -100,20 +99,24 @@ async def _endpoints_named(connection: Connection, asked: Asked) -> list[str]:
 
 
 async def _by_this_machine(
-    client: Client, asked: Asked, found: list[Object], gone: list[Object], operator: Operator
-) -> Asked:
+    client: Client, request: TeardownRequest, found: list[Object], gone: list[Object], operator: Operator
+) -> TeardownRequest:
     """What has to be done here, because nobody else does. Only ``--adopt`` says that it may be."""
     note(f"No operator runs: {operator.text}. So this is done from here.")
-    if not asked.adopt:
+    if not request.adopt:
         note("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
-        return asked
+        return request
     for obj in found:
         note(
             f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: pilotage "
             f"why servingendpoint/{obj.meta.name} -n {obj.meta.namespace} --fix=strip-finalizer "
             f"--finalizer {ENDPOINT_FINALIZER}"
         )
-    words, keep, drain = [f"{kind}/{name}" for kind, name in parse(asked.words).named], list(asked.keep), asked.drain
+    words, keep, drain = (
+        [f"{kind}/{name}" for kind, name in parse(request.words).named],
+        list(request.keep),
+        request.drain,
+    )
     for obj in (*found, *gone):
         ledger = planned(view(obj, Endpoint), utc_now())
         for entry in ledger.entries:
@@ -121,7 +124,7 @@ async def _by_this_machine(
                 words.append(_word(entry))
                 keep += [_word(entry)] if entry in ledger.kept else []
         drain = max(drain, ledger.policy.drain_seconds)
-    return asked._replace(words=tuple(words), keep=tuple(keep), drain=drain)
+    return request._replace(words=tuple(words), keep=tuple(keep), drain=drain)
 
 
 def _word(entry: Entry) -> str:

@@ -74,8 +74,11 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except Exception as error:
             from pilotage.teardown.planning.arguments import TargetError
+            from pilotage.teardown.session.request import RequestError
             from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
 
+            if isinstance(error, RequestError):
+                raise click.UsageError(str(error)) from error
             if isinstance(error, DumpError | TargetError):
                 raise BadTarget(str(error)) from error
             raise

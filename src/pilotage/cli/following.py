@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from typing import TYPE_CHECKING, Self
 
 from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, KindNotServed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pilotage.kube import Client, Object, Resource
 
 PAUSE_SECONDS = (0.2, 5.0)
@@ -103,35 +100,3 @@ class Following:
                     self._news.set()
         except Forbidden:
             await asyncio.sleep(POLL_SECONDS)
-
-
-class Interrupted(Exception):
-    """Ctrl-C."""
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Within it, Ctrl-C and SIGTERM raise Interrupted: what is followed goes on by itself, and that has to be said."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    struck = False
-
-    def strike() -> None:
-        nonlocal struck
-        struck = True
-        task.cancel()
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        loop.add_signal_handler(number, strike)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not struck:
-            raise
-        task.uncancel()
-        raise Interrupted from None
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)

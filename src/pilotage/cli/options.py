@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_ENDPOINT_WORDS = ("se", "servingendpoint", "servingendpoints")
 
 
 def cluster_options(command: Callable[P, R]) -> Callable[P, R]:
@@ -104,19 +102,6 @@ def need_words(words: Sequence[str]) -> None:
         raise click.UsageError("Say which object is meant: KIND/NAME, such as deployment/web.")
 
 
-def is_endpoint_kind(word: str) -> bool:
-    """Whether a person may mean our kind by a word: ``se``, ``servingendpoints.pilotage.dev``."""
-    from pilotage.api.names import GROUP, VERSION
-
-    kind, _, rest = word.lower().partition(".")
-    return kind in _ENDPOINT_WORDS and rest in ("", GROUP, f"{VERSION}.{GROUP}")
-
-
-def names_endpoints(words: Iterable[str]) -> bool:
-    """Whether any of the words that name objects, such as ``se/chat``, may mean one of our endpoints."""
-    return any(is_endpoint_kind(kind) for word in words for kind in word.partition("/")[0].split(","))
-
-
 def _not_with_namespace(context: click.Context, _: click.Parameter, all_namespaces: bool) -> bool:
     if all_namespaces and context.params.get("namespace"):
         raise click.UsageError("-n and -A exclude each other.")
@@ -131,6 +116,8 @@ def _name(_: click.Context, __: click.Parameter, word: str) -> str:
     kind, slash, name = word.partition("/")
     if not slash:
         return word
+    from pilotage.teardown.session.request import is_endpoint_kind
+
     if not is_endpoint_kind(kind) or not name or "/" in name:
         raise click.BadParameter(f"{word!r} is not the name of an endpoint: write NAME, or se/NAME.")
     return name

@@ -12,6 +12,19 @@ if TYPE_CHECKING:
 
 SWITCH_SECONDS = 0.0005
 """So soon an answer that has arrived is looked at; by default it would wait ten times as long."""
+TEARDOWN = (
+    "pilotage.teardown.snapshot.gather",
+    "pilotage.teardown.relations",
+    "pilotage.teardown.diagnosis.hazards",
+    "pilotage.teardown.snapshot.resolve",
+    "pilotage.teardown.diagnosis.finalizer_owners",
+    "pilotage.teardown.planning.plan",
+    "pilotage.teardown.engine.drive",
+    "pilotage.teardown.engine.receipt",
+    "pilotage.teardown.session.execution",
+    "pilotage.cli.output.teardown",
+)
+"""The modules of `plan` and `delete`, in the order in which they are needed."""
 
 
 def import_meanwhile(modules: Sequence[str]) -> None:

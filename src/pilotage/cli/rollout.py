@@ -7,29 +7,31 @@ import contextlib
 import datetime as dt
 import sys
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.following import Following, Interrupted, interruptible
-from pilotage.cli.operators import find_operator
-from pilotage.cli.output.telling import Events, teller
+from pilotage.cli.following import Following
+from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
-from pilotage.cli.rollout_steps import Goal, Verdict, look
+from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
+from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.cli.views import Endpoint, view
 from pilotage.runtime.clock import SteadyClock
+from pilotage.teardown.session.operator_lease import find_operator
 
 if TYPE_CHECKING:
-    from pilotage.cli.connection import Connection
-    from pilotage.cli.output.telling import Teller
-    from pilotage.cli.rollout_steps import Look
-    from pilotage.kube import Client, Object
+    from collections.abc import Iterator
 
-INTERRUPTED = 130
+    from pilotage.cli.output.progress import Renderer
+    from pilotage.cli.rollout_steps import RolloutStatus
+    from pilotage.kube import Client, Object
+    from pilotage.teardown.session import Session
+
 TICK_SECONDS = 0.5
 SETTLE_SECONDS = 3.0
-"""What is degraded for a shorter time than this may just not have been looked at again."""
+"""An endpoint that is degraded for a shorter time than this may just not have been reconciled again."""
 OPERATOR_SECONDS = 5.0
-"""After so long without an operator's look, it is asked whether there is one."""
+"""After this long without a reconcile, the command asks whether an operator runs."""
 
 
 class Patience(NamedTuple):
@@ -40,21 +42,21 @@ class Patience(NamedTuple):
     json: bool
 
 
-async def follow_rollout(connection: Connection, obj: Object, before: str, patience: Patience) -> int:
+async def follow_rollout(session: Session, obj: Object, before: str, patience: Patience) -> int:
     """Show how a change goes on until it is done; returns the exit code. `before`: the revision that served."""
     if not patience.wait:
         return 0
-    goal = Goal(obj.meta.uid, obj.meta.generation, before)
-    tell = teller(sys.stdout, as_json=patience.json)
+    goal = RolloutGoal(obj.meta.uid, obj.meta.generation, before)
+    shown = renderer(sys.stdout, as_json=patience.json, hint="Ctrl-C leaves it to the operator")
     try:
         with interruptible():
-            return await _follow(connection.client, obj, goal, patience, tell)
+            return await _follow(session.client, obj, goal, patience, shown)
     except Interrupted:
         say(f"Stopped looking; the operator goes on by itself. Look with: pilotage status {_words(obj)}", err=True)
         return INTERRUPTED
 
 
-async def _follow(client: Client, obj: Object, goal: Goal, patience: Patience, tell: Teller) -> int:
+async def _follow(client: Client, obj: Object, goal: RolloutGoal, patience: Patience, shown: Renderer) -> int:
     clock = SteadyClock()
     deadline = clock.now() + dt.timedelta(seconds=patience.timeout)
     degraded: dt.datetime | None = None
@@ -64,15 +66,15 @@ async def _follow(client: Client, obj: Object, goal: Goal, patience: Patience, t
             while True:
                 now = clock.now()
                 current = seen.objects.get(obj.meta.name)
-                found = look(view(current, Endpoint) if current else None, goal)
-                tell.tell(found, now)
-                degraded = (degraded or now) if found.verdict is Verdict.FAILED else None
+                found = rollout_status(view(current, Endpoint) if current else None, goal)
+                shown.show(RolloutView(found), now)
+                degraded = (degraded or now) if found.verdict is RolloutVerdict.FAILED else None
                 settled = degraded is not None and (now - degraded).total_seconds() >= SETTLE_SECONDS
-                if found.verdict in (Verdict.SERVING, Verdict.DELETED) or settled:
-                    return _end(obj, found, found.verdict, tell, current)
+                if found.verdict in (RolloutVerdict.SERVING, RolloutVerdict.DELETED) or settled:
+                    return _end(obj, found, found.verdict, current, patience)
                 if now >= deadline:
-                    return _end(obj, found, "timeout", tell, current, f"After {patience.timeout:g} s: ")
-                if not _unseen(found):
+                    return _end(obj, found, "timeout", current, patience)
+                if not any(row.name == "operator" for row in found.rows):
                     asking.cancel()
                 await seen.changed(min(TICK_SECONDS, (deadline - now).total_seconds()))
     finally:
@@ -81,24 +83,47 @@ async def _follow(client: Client, obj: Object, goal: Goal, patience: Patience, t
             await asking
 
 
-def _end(obj: Object, found: Look, result: str, tell: Teller, current: Object | None, prefix: str = "") -> int:
+class RolloutView:
+    """One state of a rollout; see `ProgressView`."""
+
+    def __init__(self, status: RolloutStatus) -> None:
+        self._rows = status.rows
+        self.finished = status.verdict is not RolloutVerdict.GOING
+
+    def news(self) -> Iterator[Row]:
+        """The steps that have begun."""
+        return (row for row in self._rows if row.state is not RowState.LATER)
+
+    def waits(self, now: dt.datetime) -> Iterator[Row]:  # noqa: ARG002
+        """The steps that are under way."""
+        return (row for row in self._rows if row.state is RowState.ACTIVE)
+
+    def block(self, now: dt.datetime) -> tuple[Row, ...]:  # noqa: ARG002
+        """All steps."""
+        return self._rows
+
+    def events(self, now: dt.datetime) -> Iterator[tuple[str, object, dict[str, Any]]]:  # noqa: ARG002
+        """An event for each step that has begun."""
+        for row in self.news():
+            yield row.name, row, {"event": row.name, "state": row.state, "text": row.text}
+
+
+def _end(obj: Object, found: RolloutStatus, result: str, current: Object | None, patience: Patience) -> int:
     """Say how it ended, and what to do next."""
-    url = current.get("status", "url") if current else None
-    tell.end(found, str(result), url=url)
-    if result == Verdict.SERVING:
-        if not isinstance(tell, Events):
+    if patience.json:
+        url = current.get("status", "url") if current else None
+        print_event(sys.stdout, {"event": "end", "result": str(result), "text": found.text, "url": url})
+    if result == RolloutVerdict.SERVING:
+        if not patience.json:
             say(f"{obj.ref} {found.text}")
         return 0
-    lines = [f"{obj.ref} does not serve as asked. {prefix}{found.text}"]
-    if result != Verdict.DELETED:
+    after = f"After {patience.timeout:g} s: " if result == "timeout" else ""
+    lines = [f"{obj.ref} does not serve as asked. {after}{found.text}"]
+    if result != RolloutVerdict.DELETED:
         more = "; the operator goes on by itself" if result == "timeout" else ""
         lines.append(f"Look with: pilotage status {_words(obj)}{more}")
     say(*lines, err=True)
     return 1
-
-
-def _unseen(found: Look) -> bool:
-    return any(step.name == "operator" for step in found.steps)
 
 
 def _words(obj: Object) -> str:
@@ -106,7 +131,7 @@ def _words(obj: Object) -> str:
 
 
 async def _mention_operator(client: Client, obj: Object) -> None:
-    """Say why nothing happens, where nobody runs who could do it."""
+    """Say why nothing happens, where no operator runs that could do it."""
     await asyncio.sleep(OPERATOR_SECONDS)
     operator = await find_operator(client)
     if operator.alive is False:

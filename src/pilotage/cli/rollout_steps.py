@@ -1,4 +1,4 @@
-"""What the status of an endpoint says about a change of it: which steps are done, and whether that was it.
+"""The progress of a change of an endpoint, by its status: which steps are done, and whether it has arrived.
 
 Pure. A new revision comes up, the route is moved to it, the old one goes. What changes in place has none of these.
 """
@@ -9,6 +9,7 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.cli.output.endpoints import phase_of
+from pilotage.cli.output.progress import Row, RowState
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
@@ -20,26 +21,8 @@ _ROUTE_WORDS = {
 }
 
 
-class State(enum.StrEnum):
-    """Of a step."""
-
-    DONE = "done"
-    ACTIVE = "active"
-    LATER = "later"
-    FAILED = "failed"
-
-
-class Step(NamedTuple):
-    """One step, for people."""
-
-    name: str
-    """One word: operator, up, route, gone."""
-    state: State
-    text: str
-
-
-class Verdict(enum.StrEnum):
-    """How it stands."""
+class RolloutVerdict(enum.StrEnum):
+    """Whether a change has arrived."""
 
     GOING = "going"
     SERVING = "serving"
@@ -47,8 +30,8 @@ class Verdict(enum.StrEnum):
     DELETED = "deleted"
 
 
-class Goal(NamedTuple):
-    """What was asked for."""
+class RolloutGoal(NamedTuple):
+    """The change that was asked for."""
 
     uid: str
     generation: int
@@ -56,36 +39,36 @@ class Goal(NamedTuple):
     """The revision that served when it was asked for; empty for a new endpoint."""
 
 
-class Look(NamedTuple):
-    """What one look at the endpoint says."""
+class RolloutStatus(NamedTuple):
+    """The progress of a change, by one state of the endpoint."""
 
-    steps: tuple[Step, ...]
-    verdict: Verdict
+    rows: tuple[Row, ...]
+    verdict: RolloutVerdict
     text: str
     """One sentence: what serves, or why nothing new does."""
 
 
-def look(endpoint: Endpoint | None, goal: Goal) -> Look:
-    """See the module."""
+def rollout_status(endpoint: Endpoint | None, goal: RolloutGoal) -> RolloutStatus:
+    """The steps and the verdict, by the status of the endpoint; None if there is none."""
     if endpoint is None or endpoint.metadata.uid != goal.uid:
-        return Look((), Verdict.DELETED, "It was deleted meanwhile.")
+        return RolloutStatus((), RolloutVerdict.DELETED, "It was deleted meanwhile.")
     if endpoint.metadata.terminating:
-        return Look((), Verdict.DELETED, "It is being deleted.")
+        return RolloutStatus((), RolloutVerdict.DELETED, "It is being deleted.")
     if (endpoint.status.observed_generation or 0) < goal.generation:
-        step = Step("operator", State.ACTIVE, "the operator has not looked at it yet")
-        return Look((step,), Verdict.GOING, step.text)
+        step = Row("operator", RowState.ACTIVE, "the operator has not looked at it yet")
+        return RolloutStatus((step,), RolloutVerdict.GOING, step.text)
     steps = tuple(_steps(endpoint, goal))
     if _is_true(endpoint, "Degraded") or phase_of(endpoint) == "Degraded":
-        return Look(steps, Verdict.FAILED, _why_failed(endpoint))
+        return RolloutStatus(steps, RolloutVerdict.FAILED, _why_failed(endpoint))
     newest = newest_revision(endpoint)
     arrived = newest is None or newest.state == "Current"
     if phase_of(endpoint) == "Serving" and arrived and not _is_true(endpoint, "Progressing"):
-        return Look(steps, Verdict.SERVING, _what_serves(endpoint))
+        return RolloutStatus(steps, RolloutVerdict.SERVING, _what_serves(endpoint))
     missing = f"{_what_is_missing(endpoint).rstrip('. ')}. {_what_keeps_serving(endpoint)}".rstrip()
-    return Look(steps, Verdict.GOING, missing)
+    return RolloutStatus(steps, RolloutVerdict.GOING, missing)
 
 
-def _steps(endpoint: Endpoint, goal: Goal) -> list[Step]:
+def _steps(endpoint: Endpoint, goal: RolloutGoal) -> list[Row]:
     newest = newest_revision(endpoint)
     name = revision_name(endpoint, newest) if newest else ""
     up = newest is not None and newest.state == "Current"
@@ -97,35 +80,35 @@ def _steps(endpoint: Endpoint, goal: Goal) -> list[Step]:
     return steps
 
 
-def _up(endpoint: Endpoint, name: str, *, up: bool) -> Step:
+def _up(endpoint: Endpoint, name: str, *, up: bool) -> Row:
     status = endpoint.status
-    state = State.DONE if up else State.FAILED if _is_true(endpoint, "Degraded") else State.ACTIVE
+    state = RowState.DONE if up else RowState.FAILED if _is_true(endpoint, "Degraded") else RowState.ACTIVE
     # While another revision serves, the replicas are that one's.
     counted = status.revision in (None, name)
     known = counted and (up or status.replicas.desired > 0)
     ready = f"{status.replicas.ready} of {status.replicas.desired} ready" if known else ""
     degraded = status.condition("Degraded")
-    missing = "" if up else degraded.reason if degraded and state is State.FAILED else _what_is_missing(endpoint)
-    return Step("up", state, "  ".join(word for word in (name, ready, missing) if word))
+    missing = "" if up else degraded.reason if degraded and state is RowState.FAILED else _what_is_missing(endpoint)
+    return Row("up", state, "  ".join(word for word in (name, ready, missing) if word))
 
 
-def _route(endpoint: Endpoint, *, up: bool) -> Step:
+def _route(endpoint: Endpoint, *, up: bool) -> Row:
     programmed = endpoint.status.condition("RouteProgrammed")
     kind = text(endpoint.spec, "route", "kind")
     if programmed is not None and programmed.status != "True":
-        return Step("route", State.ACTIVE, f"{kind}  {programmed.reason}: {programmed.message}".rstrip(": "))
+        return Row("route", RowState.ACTIVE, f"{kind}  {programmed.reason}: {programmed.message}".rstrip(": "))
     if not up or programmed is None:
-        return Step("route", State.LATER, kind)
-    return Step("route", State.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
+        return Row("route", RowState.LATER, kind)
+    return Row("route", RowState.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
 
 
-def _gone(endpoint: Endpoint, old: str, *, up: bool) -> Step:
+def _gone(endpoint: Endpoint, old: str, *, up: bool) -> Row:
     """The parts of the revision that served stand in the ledger until they are proven gone."""
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
-        return Step("gone", State.DONE, old)
+        return Row("gone", RowState.DONE, old)
     shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:3])
-    return Step("gone", State.ACTIVE if up else State.LATER, f"{old}  {len(left)} parts left: {shown}")
+    return Row("gone", RowState.ACTIVE if up else RowState.LATER, f"{old}  {len(left)} parts left: {shown}")
 
 
 def newest_revision(endpoint: Endpoint) -> PastRevision | None:

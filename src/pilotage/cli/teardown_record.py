@@ -74,12 +74,12 @@ def is_of_deletion(record: Teardown, uid: str) -> bool:
 
 
 class Recorded:
-    """What is known of a teardown from its record; see `pilotage.cli.output.progress.Followed`."""
+    """What is known of a teardown from its record; an `ObservedTeardown`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.observations = _Sights()
         self.problem = ""
+        self._gone: set[str] = set()
 
     def update(self, record: Teardown, now: dt.datetime) -> Decision:
         """What the record says by now. What it does not say is gone counts as there."""
@@ -90,26 +90,21 @@ class Recorded:
         phase = _phase(status.phase)
         waits = tuple(_wait(wait, self.ledger, phase, now) for wait in status.waits)
         waiting = {wait.entry.uid for wait in waits}
-        self.observations.gone = {
+        self._gone = {
             entry.uid
             for entry in self.ledger.going
             if phase is Phase.PROVE or (entry.phase < phase and entry.uid not in waiting)
         }
         return Decision(phase, (), waits)
 
+    def last_seen(self, entry: Entry) -> Observation:
+        """Gone, or not known to be."""
+        return Observation(State.GONE if entry.uid in self._gone else State.PRESENT)
+
 
 def receipt_of(record: Teardown) -> Receipt:
     """The receipt of a finished teardown. Raises ValueError where it has none, or not one of ours."""
     return msgspec.convert(record.status.receipt, Receipt)
-
-
-class _Sights:
-    def __init__(self) -> None:
-        self.gone: set[str] = set()
-
-    def get(self, uid: str) -> Observation:
-        """Gone, or not known to be."""
-        return Observation(State.GONE if uid in self.gone else State.PRESENT)
 
 
 def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWN_DONE, TEARDOWNS
-from pilotage.cli.carrying_out import BLOCKERS_MAX, INTERRUPTED, default_receipt, identity
 from pilotage.cli.errors import BadTarget
-from pilotage.cli.following import Following, Interrupted, interruptible
-from pilotage.cli.output.progress import Block, Events, Lines, describe, use_block, wait_to_json
+from pilotage.cli.following import Following
+from pilotage.cli.output.progress import print_event, renderer
+from pilotage.cli.output.teardown import BLOCKERS_MAX, TeardownProgress, describe, receipt_lines, wait_to_json
 from pilotage.cli.output.text import say
-from pilotage.cli.preparing import Prepared
+from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.cli.teardown_record import Recorded, is_of_deletion, planned, receipt_of
 from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
@@ -25,18 +25,19 @@ from pilotage.runtime.clock import SteadyClock, utc_now
 from pilotage.teardown.engine.receipt import ReceiptError, save
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.session.execution import default_receipt
+from pilotage.teardown.session.preparation import Prepared
+from pilotage.teardown.session.reading import cluster_uid
 from pilotage.teardown.snapshot.world import Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pilotage.cli.connection import Connection
-    from pilotage.cli.operators import Operator
-    from pilotage.cli.output.progress import Progress
     from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision
-    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.operator_lease import Operator
 
 TICK_SECONDS = 0.5
 NO_RECORD_SECONDS = 10.0
@@ -58,7 +59,7 @@ class Operated:
 
     def __init__(
         self,
-        connection: Connection,
+        session: Session,
         operator: Operator,
         found: list[Object],
         absent: list[Name],
@@ -69,8 +70,8 @@ class Operated:
         """`gone`: those that are not there any more, and whose teardown is not finished."""
         now = utc_now()
         gone = gone or []
-        self._connection = connection
-        self._client = connection.client
+        self._session = session
+        self._client = session.client
         self._operator = operator
         self._timeout = timeout
         self._clock = SteadyClock()
@@ -108,14 +109,14 @@ class Operated:
     async def _see_off(self, obj: Object, deadline: dt.datetime, path: Path | None, *, as_json: bool) -> int:
         ledger = self._ledgers[obj.meta.uid]
         recorded = Recorded(ledger)
-        shown = _progress(recorded, as_json=as_json)
+        shown = TeardownProgress(recorded, renderer(sys.stdout, as_json=as_json, hint=HINT))
         ended = await self._follow(obj, recorded, shown, deadline)
         shown.close()
         if ended.record is not None and ended.record.status.phase == TEARDOWN_DONE and ended.gone:
             return await self._tell_done(obj, ended.record, path or default_receipt(ledger), as_json=as_json)
         return self._tell_left(obj, ended, recorded, as_json=as_json)
 
-    async def _follow(self, obj: Object, recorded: Recorded, shown: Progress, deadline: dt.datetime) -> _Ended:
+    async def _follow(self, obj: Object, recorded: Recorded, shown: TeardownProgress, deadline: dt.datetime) -> _Ended:
         decision, gone_since = None, None
         uid = obj.meta.uid
         async with contextlib.AsyncExitStack() as stack:
@@ -170,8 +171,8 @@ class Operated:
         proof = f"{obj.ref} (uid {obj.meta.uid}) is gone as well, read at {format_time(utc_now())}"
         receipt = msgspec.structs.replace(
             receipt,
-            server=receipt.server or self._connection.server,
-            cluster=receipt.cluster or await identity(self._connection),
+            server=receipt.server or self._session.server,
+            cluster=receipt.cluster or await cluster_uid(self._session),
             notes=(*receipt.notes, proof),
         )
         try:
@@ -179,7 +180,9 @@ class Operated:
         except ReceiptError as error:
             say(f"Error: {error}. It is in the status of teardown/{record.metadata.name}, too.", err=True)
             return 1
-        _tell_receipt(receipt, path, as_json=as_json)
+        event = {"result": receipt.result, "gone": receipt.count("gone"), "kept": receipt.count("kept")}
+        event |= {"notes": list(receipt.notes), "receipt": str(path)}
+        _say(as_json, event, *receipt_lines(receipt, str(path)))
         return 0 if receipt.result == "complete" else 1
 
     def _tell_left(self, obj: Object, ended: _Ended, recorded: Recorded, *, as_json: bool) -> int:
@@ -233,29 +236,9 @@ def _newest(places: list[Following], uid: str) -> Teardown | None:
     )
 
 
-def _progress(recorded: Recorded, *, as_json: bool) -> Progress:
-    if as_json:
-        return Events(sys.stdout)
-    if use_block(sys.stdout):
-        import shutil
-
-        return Block(recorded, sys.stdout, width=shutil.get_terminal_size().columns, hint=HINT)
-    return Lines(recorded, sys.stdout)
-
-
-def _tell_receipt(receipt: Receipt, path: Path, *, as_json: bool) -> None:
-    gone, kept = receipt.count("gone"), receipt.count("kept")
-    lines = [f"prove    {gone} gone by uid, {len(receipt.references)} references left"]
-    lines += (f"left     {text}" for text in receipt.references[:BLOCKERS_MAX])
-    lines += (f"note     {note}" for note in receipt.notes)
-    lines.append(f"Receipt: {path} ({gone} gone, {kept} kept)")
-    event = {"result": receipt.result, "gone": gone, "kept": kept, "notes": list(receipt.notes), "receipt": str(path)}
-    _say(as_json, event, *lines)
-
-
 def _say(as_json: bool, event: dict[str, object], *lines: str) -> None:
     if as_json:
-        Events(sys.stdout).say({"event": "end"} | event)
+        print_event(sys.stdout, {"event": "end"} | event)
     else:
         say(*lines)
 

@@ -10,13 +10,23 @@ import click
 
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, names_endpoints, output_option, target_options
-from pilotage.cli.output.plan import exit_code, headline, plan_lines, plan_to_json, rows, unread_sentence
+from pilotage.cli.options import cluster_options, output_option, target_options
+from pilotage.cli.output.plan import (
+    exit_code,
+    headline,
+    plan_lines,
+    plan_to_json,
+    resumed_lines,
+    resumed_to_json,
+    rows,
+    unread_sentence,
+)
 from pilotage.cli.output.text import say
-from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare
+from pilotage.cli.preload import TEARDOWN, import_meanwhile
+from pilotage.teardown.session.request import TeardownRequest
 
 if TYPE_CHECKING:
-    from pilotage.cli.resuming import Resumed
+    from pilotage.teardown.session import Prepared, Resumed, Session
 
 
 @click.command()
@@ -87,13 +97,13 @@ def delete(
     Exit codes: 0 all is proven gone, 1 something is left or unknown, 2 bad usage, 3 the API could not be read,
     130 Ctrl-C.
     """
-    asked = Asked(words, namespace, everything, files, selector, keep, adopt, timeout, drain)
+    request = TeardownRequest(words, namespace, everything, files, selector, keep, adopt, timeout, drain)
     if resume is None:
-        check(asked)
+        request.check()
     elif any((words, namespace, everything, files, selector, keep, adopt, drain)):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
     options = _Options(dry_run, yes, receipt_file or resume, resume, output == "json")
-    sys.exit(run_briefly(_delete(asked, options, kubeconfig, context)))
+    sys.exit(run_briefly(_delete(request, options, kubeconfig, context)))
 
 
 class _Options(NamedTuple):
@@ -104,37 +114,62 @@ class _Options(NamedTuple):
     json: bool
 
 
-async def _delete(asked: Asked, options: _Options, kubeconfig: str | None, context: str | None) -> int:
-    endpoints = names_endpoints(asked.words)
-    remembering = options.resume is None and not endpoints and can_look_twice(asked)
-    async with connected(kubeconfig, context, remembering=remembering) as connection:
+async def _delete(request: TeardownRequest, options: _Options, kubeconfig: str | None, context: str | None) -> int:
+    from pilotage.teardown import session as teardown
+
+    endpoints = request.names_endpoints
+    remembering = options.resume is None and not endpoints and request.repeatable
+    async with connected(kubeconfig, context, remembering=remembering) as session:
         resumed = None
         if options.resume is not None:
-            from pilotage.cli.resuming import resume
-
-            resumed = await resume(connection, options.resume, asked.timeout)
+            resumed = await teardown.resume(session, options.resume, request.timeout)
             prepared = resumed.prepared
         else:
             if endpoints:
                 from pilotage.cli.deleting_endpoints import who_deletes
                 from pilotage.cli.through_operator import Operated
 
-                way = await who_deletes(connection, asked)
+                way = await who_deletes(session, request)
                 if isinstance(way, Operated):
                     code = _show(way.prepared, None, options)
                     return await way.carry_out(options.receipt, as_json=options.json) if code is None else code
-                asked = way
-            prepared = await prepare(connection, asked)
+                request = way
+            import_meanwhile(TEARDOWN)
+            prepared = await teardown.plan(session, request)
         if not prepared.ledger.going and prepared.ledger.unread:
             raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
         code = _show(prepared, resumed, options)
-        if code is not None:
-            return code
-        from pilotage.cli.carrying_out import carry_out  # with all it needs: imported while the cluster was read
+        return await _execute(session, prepared, options) if code is None else code
 
-        return await carry_out(
-            connection, prepared.ledger, prepared.world, receipt=options.receipt, as_json=options.json
-        )
+
+async def _execute(session: Session, prepared: Prepared, options: _Options) -> int:
+    """Run a teardown to its end, and say how it ended. Returns the exit code."""
+    import asyncio
+    import gc
+    from shlex import quote
+
+    from pilotage.cli.output.progress import renderer  # all of these were imported while the cluster was read
+    from pilotage.cli.output.teardown import TeardownProgress, print_result
+    from pilotage.cli.signals import INTERRUPTED, stopping
+    from pilotage.runtime.lazy_logger import silenced
+    from pilotage.teardown.session import Execution
+
+    gc.freeze()  # from here on it may take a while; what there is by now stays to the end
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
+    execution = Execution(session, prepared, receipt=options.receipt)
+    progress = TeardownProgress(execution, renderer(sys.stdout, as_json=options.json, hint="Ctrl-C stops safely"))
+    with stopping(execution), silenced():
+        try:
+            result = await execution.run(progress)
+        except asyncio.CancelledError:  # the second Ctrl-C
+            say(f"Stopped at once. Go on with: pilotage delete --resume {quote(str(execution.path))}", err=True)
+            return INTERRUPTED
+        progress.close()
+        print_result(result, as_json=options.json)
+    if result.receipt.result == "complete":
+        return 1 if result.unsaved else 0
+    return INTERRUPTED if result.stopped else 1
 
 
 def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int | None:
@@ -160,8 +195,6 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
 
 
 def _plan_to_json(prepared: Prepared, resumed: Resumed | None) -> dict[str, Any]:
-    from pilotage.cli.resuming import resumed_to_json
-
     return plan_to_json(prepared) | (resumed_to_json(resumed) if resumed is not None else {})
 
 
@@ -169,10 +202,8 @@ def _plan_lines(prepared: Prepared, resumed: Resumed | None, *, brief: bool) -> 
     """The plan; `brief`: as much of it as somebody wants to see who has said yes already."""
     lines = []
     if resumed is not None:
-        from pilotage.cli.resuming import left_of, resumed_lines
-
         lines = resumed_lines(resumed)
-        prepared = left_of(resumed)
+        prepared = resumed.left
     if not brief:
         return lines + plan_lines(prepared)
     if resumed is not None:  # what goes was chosen by a file, and not by what was typed

@@ -82,8 +82,8 @@ async def _deploy(
     from pilotage.cli.manifests import Manifests, read_manifests
     from pilotage.cli.rollout import follow_rollout
 
-    async with connected(kubeconfig, context) as connection:
-        client = connection.client
+    async with connected(kubeconfig, context) as session:
+        client = session.client
         if name:
             meta = {"name": name, "namespace": namespace or client.namespace}
             wanted = Manifests([], [{"metadata": meta, "spec": with_flags({}, flags)}])
@@ -95,7 +95,7 @@ async def _deploy(
             return 0
         made = await _send(client, wanted, dry_run=False)
         _say([f"{obj.ref} is made" for obj in made], patience)
-        codes = [await follow_rollout(connection, obj, "", patience) for obj in made]
+        codes = [await follow_rollout(session, obj, "", patience) for obj in made]
         return max(codes)
 
 

@@ -51,8 +51,8 @@ async def _get(name: str, namespace: str, kubeconfig: str | None, context: str |
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import ObjectKey
 
-    async with connected(kubeconfig, context) as connection:
-        return await get(connection.client, ENDPOINTS, ObjectKey(namespace or connection.client.namespace, name))
+    async with connected(kubeconfig, context) as session:
+        return await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
 
 
 def lines(endpoint: Endpoint, now: dt.datetime) -> list[str]:

@@ -12,16 +12,15 @@ import click
 
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.looking import look_around, place
 from pilotage.cli.options import cluster_options, files_option, namespace_options, output_option
 from pilotage.cli.output.text import note, paint, say
-from pilotage.cli.preparing import check_namespace
-from pilotage.cli.relating import related_graph
+from pilotage.teardown.session.reading import check_namespace, namespace_of, read_world
+from pilotage.teardown.session.relation_files import related_graph
 
 if TYPE_CHECKING:
-    from pilotage.cli.connection import Connection
     from pilotage.teardown.diagnosis.leaks import Leak
     from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.session import Session
     from pilotage.teardown.snapshot.world import World
 
 SECOND_LOOK_SECONDS = 2.0
@@ -97,7 +96,7 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: 
     from pilotage.teardown.snapshot.dump import load_dump
 
     world = load_dump(files)
-    if namespace and not any(namespace in (item.meta.namespace, place(item)) for item in world):
+    if namespace and not any(namespace in (item.meta.namespace, namespace_of(item)) for item in world):
         raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to look at all of it.")
     return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
 
@@ -105,29 +104,29 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: 
 async def _live(
     namespace: str, all_namespaces: bool, receipt: Receipt | None, kubeconfig: str | None, context: str | None
 ) -> _Found:
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context) as session:
         if receipt is not None:
-            return await _receipt_live(connection, receipt)
-        here = "" if all_namespaces else namespace or connection.client.namespace
-        found = await _look(connection, here)
+            return await _receipt_live(session, receipt)
+        here = "" if all_namespaces else namespace or session.client.namespace
+        found = await _look(session, here)
         if not found.leaks:
             return found
         note(f"{_count(found.leaks)} at first sight; looking again in {SECOND_LOOK_SECONDS:.0f} s.")
         await asyncio.sleep(SECOND_LOOK_SECONDS)
-        again = await _look(connection, here)
+        again = await _look(session, here)
         known = {leak.key for leak in found.leaks}
         return again._replace(leaks=[leak for leak in again.leaks if leak.key in known])
 
 
-async def _look(connection: Connection, namespace: str) -> _Found:
+async def _look(session: Session, namespace: str) -> _Found:
     from pilotage.teardown.diagnosis.leaks import FULL
     from pilotage.teardown.snapshot.resolve import settle
 
     places = [namespace] if namespace else []
-    world = await look_around(connection, places, FULL, everywhere=not namespace)
+    world = await read_world(session, places, FULL, everywhere=not namespace)
     if namespace:
         check_namespace(world, namespace)
-    return await settle(connection.client, world, lambda world: _of_world(world, namespace))
+    return await settle(session.client, world, lambda world: _of_world(world, namespace))
 
 
 def _of_world(world: World, namespace: str) -> _Found:
@@ -142,14 +141,14 @@ def _of_world(world: World, namespace: str) -> _Found:
     )
 
 
-async def _receipt_live(connection: Connection, receipt: Receipt) -> _Found:
+async def _receipt_live(session: Session, receipt: Receipt) -> _Found:
     namespaces = {entry.namespace for entry in receipt.ledger.entries} - {""}
-    world = await look_around(connection, sorted(namespaces), everywhere=not namespaces)
+    world = await read_world(session, sorted(namespaces), everywhere=not namespaces)
     found = _of_receipt(world, receipt)
-    elsewhere = receipt.server and receipt.server != connection.server
+    elsewhere = receipt.server and receipt.server != session.server
     if elsewhere and not any(world.get(entry.uid) for entry in receipt.ledger.entries):
         raise NoAnswer(
-            f"The receipt was made at {receipt.server}, and this is {connection.server}: nothing of it is here to tell "
+            f"The receipt was made at {receipt.server}, and this is {session.server}: nothing of it is here to tell "
             "whether that is the same cluster. Choose its cluster with --context."
         )
     return found

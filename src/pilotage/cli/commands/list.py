@@ -67,9 +67,9 @@ async def list_objects(
     from pilotage.teardown.planning.arguments import parse_selector
 
     labels = str(parse_selector(selector)) if selector else ""
-    async with connected(kubeconfig, context) as connection:
-        place = "" if all_namespaces else namespace or connection.client.namespace
-        found = (await connection.client.list(resource, place, labels=labels)).items
+    async with connected(kubeconfig, context) as session:
+        place = "" if all_namespaces else namespace or session.client.namespace
+        found = (await session.client.list(resource, place, labels=labels)).items
     return sorted(found, key=lambda obj: (obj.meta.namespace, obj.meta.name))
 
 

@@ -73,8 +73,8 @@ async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None
     from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
     from pilotage.kube import PODS, ObjectKey
 
-    async with connected(kubeconfig, context) as connection:
-        client = connection.client
+    async with connected(kubeconfig, context) as session:
+        client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
         number = asked.revision if asked.revision is not None else serving_revision(endpoint)
         if number is None:

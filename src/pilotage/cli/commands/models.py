@@ -75,10 +75,10 @@ async def _read(name: str, namespace: str, kubeconfig: str | None, context: str 
     from pilotage.api.names import ENDPOINTS, MODELS
     from pilotage.kube import ObjectKey
 
-    async with connected(kubeconfig, context) as connection:
-        key = ObjectKey(namespace or connection.client.namespace, name)
-        obj = await get(connection.client, MODELS, key)
-        endpoints = await connection.client.list(ENDPOINTS, key.namespace)
+    async with connected(kubeconfig, context) as session:
+        key = ObjectKey(namespace or session.client.namespace, name)
+        obj = await get(session.client, MODELS, key)
+        endpoints = await session.client.list(ENDPOINTS, key.namespace)
         return obj, [each for each in endpoints.items if each.get("spec", "model", "name") == name]
 
 

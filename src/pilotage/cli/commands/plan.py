@@ -12,11 +12,14 @@ from pilotage.cli.errors import NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, output_option, target_options
 from pilotage.cli.output.plan import exit_code, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.output.text import say
-from pilotage.cli.preparing import Asked, Prepared, can_look_twice, check, prepare
+from pilotage.cli.preload import TEARDOWN, import_meanwhile
+from pilotage.teardown.session.request import TeardownRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
+
+    from pilotage.teardown.session import Prepared
 
 
 @click.command()
@@ -48,9 +51,9 @@ def plan(
     """
     if namespace and not (words or everything or files or selector):
         everything = True  # a namespace alone means all that is in it: nothing is changed by looking
-    asked = Asked(words, namespace, everything, files, selector, keep, adopt)
-    check(asked)
-    prepared = run_briefly(_prepare(asked, kubeconfig, context))
+    request = TeardownRequest(words, namespace, everything, files, selector, keep, adopt)
+    request.check()
+    prepared = run_briefly(_plan(request, kubeconfig, context))
     unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
     if output == "json":
         import json
@@ -63,6 +66,9 @@ def plan(
     sys.exit(exit_code(prepared))
 
 
-async def _prepare(asked: Asked, kubeconfig: str | None, context: str | None) -> Prepared:
-    async with connected(kubeconfig, context, remembering=can_look_twice(asked)) as connection:
-        return await prepare(connection, asked)
+async def _plan(request: TeardownRequest, kubeconfig: str | None, context: str | None) -> Prepared:
+    from pilotage.teardown import session as teardown
+
+    async with connected(kubeconfig, context, remembering=request.repeatable) as session:
+        import_meanwhile(TEARDOWN)
+        return await teardown.plan(session, request)

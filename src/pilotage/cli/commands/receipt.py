@@ -62,8 +62,8 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
 async def _verify(loaded: Receipt, kubeconfig: str | None, context: str | None) -> Verification:
     from pilotage.teardown.engine.verify import verify as verify_receipt
 
-    async with connected(kubeconfig, context) as connection:
-        return await verify_receipt(connection.client, loaded, server=connection.server)
+    async with connected(kubeconfig, context) as session:
+        return await verify_receipt(session.client, loaded, server=session.server)
 
 
 def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:

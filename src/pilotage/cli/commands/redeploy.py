@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pilotage.cli.connection import Connection
     from pilotage.cli.rollout import Patience
     from pilotage.kube import Json, Object, ObjectKey
+    from pilotage.teardown.session import Session
 
 
 @click.command()
@@ -79,29 +79,29 @@ async def _redeploy(
     from pilotage.cli.manifests import read_manifests
     from pilotage.kube import ObjectKey
 
-    async with connected(kubeconfig, context) as connection:
+    async with connected(kubeconfig, context) as session:
         if name:
-            key = ObjectKey(namespace or connection.client.namespace, name)
-            return await carry_out(connection, key, lambda old: _with_spec(old, flags), patience)
-        wanted = await read_manifests(files, namespace, connection.client.namespace)
+            key = ObjectKey(namespace or session.client.namespace, name)
+            return await carry_out(session, key, lambda old: _with_spec(old, flags), patience)
+        wanted = await read_manifests(files, namespace, session.client.namespace)
         if wanted.models or len(wanted.endpoints) != 1:
             raise BadTarget("One endpoint is redeployed at a time: give a file with one ServingEndpoint and no more.")
         body = wanted.endpoints[0]
         key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        return await carry_out(connection, key, lambda old: _as_written(old, body), patience)
+        return await carry_out(session, key, lambda old: _as_written(old, body), patience)
 
 
-async def carry_out(connection: Connection, key: ObjectKey, alter: Callable[[Object], Json], patience: Patience) -> int:
+async def carry_out(session: Session, key: ObjectKey, alter: Callable[[Object], Json], patience: Patience) -> int:
     """Change an endpoint and follow it; returns the exit code. `rollback` does the same."""
     from pilotage.cli.rollout import follow_rollout
 
-    changed = await change(connection.client, key, alter)
+    changed = await change(session.client, key, alter)
     if not changed.anything:
         say(f"{changed.after.ref} is so already: nothing to change", err=patience.json)
         return 0
     say(f"{changed.after.ref} is changed", err=patience.json)
     before = changed.before.get("status", "revision", default="")
-    return await follow_rollout(connection, changed.after, before, patience)
+    return await follow_rollout(session, changed.after, before, patience)
 
 
 def _with_spec(old: Object, flags: Flags) -> Json:

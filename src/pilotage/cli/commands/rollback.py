@@ -73,9 +73,9 @@ async def _rollback(
         body = old.to_dict()
         return body | {"spec": restored(body["spec"], target.spec)}
 
-    async with connected(kubeconfig, context) as connection:
-        key = ObjectKey(namespace or connection.client.namespace, name)
-        return await carry_out(connection, key, alter, patience)
+    async with connected(kubeconfig, context) as session:
+        key = ObjectKey(namespace or session.client.namespace, name)
+        return await carry_out(session, key, alter, patience)
 
 
 def choose(endpoint: Endpoint, number: int | None) -> PastRevision:

@@ -35,8 +35,8 @@ async def _scale(name: str, replicas: int, namespace: str, kubeconfig: str | Non
     from pilotage.cli.spec_flags import scales_itself
     from pilotage.kube import ObjectKey, merge_patch
 
-    async with connected(kubeconfig, context) as connection:
-        client = connection.client
+    async with connected(kubeconfig, context) as session:
+        client = session.client
         key = ObjectKey(namespace or client.namespace, name)
         endpoint = await get(client, ENDPOINTS, key)
         if endpoint.meta.terminating:

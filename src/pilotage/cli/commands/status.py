@@ -66,11 +66,11 @@ async def _read(
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import Forbidden, ObjectKey
 
-    async with connected(kubeconfig, context) as connection:
-        key = ObjectKey(namespace or connection.client.namespace, name)
-        obj = await get(connection.client, ENDPOINTS, key)
+    async with connected(kubeconfig, context) as session:
+        key = ObjectKey(namespace or session.client.namespace, name)
+        obj = await get(session.client, ENDPOINTS, key)
         try:
-            return obj, await _notes(connection.client, obj)
+            return obj, await _notes(session.client, obj)
         except Forbidden:
             return obj, None
 

@@ -8,11 +8,11 @@ import click
 
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.looking import look, look_into
 from pilotage.cli.options import cluster_options, files_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
-from pilotage.cli.relating import edges_nearby, related_graph
+from pilotage.teardown.session.reading import read_named, read_named_in_dump
+from pilotage.teardown.session.relation_files import edges_nearby, related_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,15 +67,15 @@ def tree(
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:
     from pilotage.teardown.diagnosis.tree import tree as make_tree
 
-    seen = look_into(files, words, namespace)
+    seen = read_named_in_dump(files, words, namespace)
     graph = related_graph(seen.world)
     return [make_tree(seen.world, graph, item) for item in seen.items]
 
 
 async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> list[Tree]:
-    async with connected(kubeconfig, context, remembering=True) as connection:
+    async with connected(kubeconfig, context, remembering=True) as session:
         import_meanwhile(_MODULES)
-        seen = await look(connection, words, namespace)
+        seen = await read_named(session, words, namespace)
         from pilotage.teardown.diagnosis.tree import tree as make_tree
         from pilotage.teardown.snapshot.resolve import settle
 
@@ -83,7 +83,7 @@ async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, 
             graph = edges_nearby(world)
             return [make_tree(world, graph, world.get(item.uid) or item) for item in seen.items]
 
-        return await settle(connection.client, seen.world, think)
+        return await settle(session.client, seen.world, think)
 
 
 def _coloured(line: str) -> str:

@@ -11,15 +11,15 @@ import click
 
 from pilotage.cli.connection import connected
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.looking import look_around, place
 from pilotage.cli.options import cluster_options, need_words
 from pilotage.cli.output.text import note, say
-from pilotage.cli.relating import related_graph
+from pilotage.teardown.session.reading import namespace_of, read_world
+from pilotage.teardown.session.relation_files import related_graph
 
 if TYPE_CHECKING:
-    from pilotage.cli.connection import Connection
     from pilotage.teardown.diagnosis.why.model import Explanation
     from pilotage.teardown.engine.waiting import Gone
+    from pilotage.teardown.session import Session
     from pilotage.teardown.snapshot.world import Item, World
 
 TELL_FIRST_SECONDS = 2.0
@@ -63,8 +63,8 @@ async def _wait(
     from pilotage.teardown.engine.waiting import wait_gone
     from pilotage.teardown.planning.targets import resolve
 
-    async with connected(kubeconfig, context) as connection:
-        targets = await resolve(connection.client, connection.discovery, words, namespace=namespace, absent_ok=True)
+    async with connected(kubeconfig, context) as session:
+        targets = await resolve(session.client, session.discovery, words, namespace=namespace, absent_ok=True)
         for name in targets.absent:
             say(f"{name} is not there")
         pending = {item.uid: item for item in targets.found}
@@ -74,12 +74,12 @@ async def _wait(
             other = f"; another one has its name by now (uid {gone.successor})" if gone.successor else ""
             say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")
 
-        teller = asyncio.create_task(_tell(connection, pending))
+        teller = asyncio.create_task(_tell(session, pending))
         try:
             async with asyncio.timeout(timeout):
-                await wait_gone(connection.client, list(pending.values()), on_gone)
+                await wait_gone(session.client, list(pending.values()), on_gone)
         except TimeoutError:
-            return await _give_up(connection, list(pending.values()), timeout)
+            return await _give_up(session, list(pending.values()), timeout)
         finally:
             teller.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -87,7 +87,7 @@ async def _wait(
     return 0
 
 
-async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
+async def _tell(session: Session, pending: dict[str, Item]) -> None:
     """Say what is waited for. Whatever goes wrong here is not what was asked for, and is told at the end."""
     from pilotage.kube import ApiError
 
@@ -100,7 +100,7 @@ async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
         if item is None:
             return
         with contextlib.suppress(ApiError):
-            (explanation,) = await _explain(connection, [item])
+            (explanation,) = await _explain(session, [item])
             more = f" (and {len(pending) - 1} more)" if len(pending) > 1 else ""
             causes = "; ".join(dict.fromkeys(each.text for each in (*explanation.causes, *explanation.roots)))
             if causes != told or not told:
@@ -108,21 +108,21 @@ async def _tell(connection: Connection, pending: dict[str, Item]) -> None:
             told = causes
 
 
-async def _explain(connection: Connection, items: list[Item]) -> list[Explanation]:
+async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
     from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.why.explain import explain
     from pilotage.teardown.snapshot.resolve import settle
 
-    world = await look_around(connection, [place(item) for item in items], FOR_FINALIZERS)
+    world = await read_world(session, [namespace_of(item) for item in items], FOR_FINALIZERS)
 
     def think(world: World) -> list[Explanation]:
         graph = related_graph(world)
         return [explain(world, graph, item) for item in items]
 
-    return await settle(connection.client, world, think)
+    return await settle(session.client, world, think)
 
 
-async def _give_up(connection: Connection, left: list[Item], timeout: float) -> int:
+async def _give_up(session: Session, left: list[Item], timeout: float) -> int:
     """The time is over: say what is left and why."""
     from pilotage.kube import ApiError
     from pilotage.teardown.diagnosis.why.render import render
@@ -130,7 +130,7 @@ async def _give_up(connection: Connection, left: list[Item], timeout: float) -> 
     say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
     shown = left[:5]
     try:
-        for explanation in await _explain(connection, shown):
+        for explanation in await _explain(session, shown):
             say("", *render(explanation))
     except ApiError as error:
         say(f"{', '.join(map(str, shown))}: why could not be read: {error}")

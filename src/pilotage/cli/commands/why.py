@@ -9,11 +9,11 @@ import click
 
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import BadTarget, plain_errors
-from pilotage.cli.looking import look, look_into
 from pilotage.cli.options import cluster_options, files_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
-from pilotage.cli.relating import edges_nearby, related_graph
+from pilotage.teardown.session.reading import read_named, read_named_in_dump
+from pilotage.teardown.session.relation_files import edges_nearby, related_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def why(
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Explanation]:
     from pilotage.teardown.diagnosis.why.explain import explain
 
-    seen = look_into(files, words, namespace)
+    seen = read_named_in_dump(files, words, namespace)
     graph = related_graph(seen.world)
     return [explain(seen.world, graph, item) for item in seen.items]
 
@@ -105,11 +105,11 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
 async def _live(
     words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None
 ) -> list[Explanation]:
-    async with connected(kubeconfig, context, remembering=True) as connection:
+    async with connected(kubeconfig, context, remembering=True) as session:
         import_meanwhile(_MODULES)
         from pilotage.catalogue.reading import FOR_FINALIZERS
 
-        seen = await look(connection, words, namespace, FOR_FINALIZERS)
+        seen = await read_named(session, words, namespace, FOR_FINALIZERS)
         from pilotage.teardown.diagnosis.why.explain import explain
         from pilotage.teardown.snapshot.resolve import settle
 
@@ -117,7 +117,7 @@ async def _live(
             graph = edges_nearby(world)
             return [explain(world, graph, item) for item in seen.items]
 
-        return await settle(connection.client, seen.world, think)
+        return await settle(session.client, seen.world, think)
 
 
 def _lines(explanation: Explanation) -> list[str]:
@@ -149,20 +149,18 @@ async def _fix(
     from pilotage.teardown.diagnosis.why.explain import explain
     from pilotage.teardown.snapshot.resolve import settle
 
-    async with connected(kubeconfig, context, remembering=True) as connection:
-        seen = await look(connection, words, namespace, FOR_FINALIZERS)
+    async with connected(kubeconfig, context, remembering=True) as session:
+        seen = await read_named(session, words, namespace, FOR_FINALIZERS)
         if len(seen.items) != 1:
             raise BadTarget("One object is mended at a time. Name one.")
         (item,) = seen.items
-        explanation = await settle(
-            connection.client, seen.world, lambda world: explain(world, related_graph(world), item)
-        )
+        explanation = await settle(session.client, seen.world, lambda world: explain(world, related_graph(world), item))
         try:
             proposal = propose(seen.world, explanation, code, finalizer=finalizer)
             if not _agreed(proposal, yes):
                 say("Nothing was done.", err=True)
                 return 1
-            result = await fix(connection.client, seen.world, explanation, code, finalizer=finalizer)
+            result = await fix(session.client, seen.world, explanation, code, finalizer=finalizer)
         except FixRefused as error:
             raise BadTarget(str(error)) from error
     _tell(result, as_json)

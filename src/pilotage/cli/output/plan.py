@@ -1,4 +1,4 @@
-"""A plan as text and as JSON, for `plan` and `delete`."""
+"""A plan as text and as JSON, for `plan` and `delete`; and what one that resumes a receipt says besides."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pilotage.cli.preparing import Prepared
     from pilotage.teardown.planning.ledger import Entry, Ledger
+    from pilotage.teardown.session import Prepared, Resumed
 
-STEP_ROWS_MAX = 20
+ROWS_MAX = 20
 
 
 def exit_code(prepared: Prepared) -> int:
@@ -44,9 +44,9 @@ def plan_lines(prepared: Prepared) -> list[str]:
             lines += ["", str(phase), *rows(entries)]
     if ledger.kept:
         lines += ["", "kept"]
-        lines += (f"  {entry}  ({entry.reason})" for entry in ledger.kept[:STEP_ROWS_MAX])
-        if len(ledger.kept) > STEP_ROWS_MAX:
-            lines.append(f"  … and {len(ledger.kept) - STEP_ROWS_MAX} more")
+        lines += (f"  {entry}  ({entry.reason})" for entry in ledger.kept[:ROWS_MAX])
+        if len(ledger.kept) > ROWS_MAX:
+            lines.append(f"  … and {len(ledger.kept) - ROWS_MAX} more")
     by_uid = ledger.by_uid()
     for circle in ledger.cycles:
         names = ", ".join(str(by_uid[uid]) for uid in circle if uid in by_uid)
@@ -76,7 +76,7 @@ def headline(prepared: Prepared) -> str:
 
 def plan_to_json(prepared: Prepared) -> dict[str, Any]:
     """The plan, as scripts want it."""
-    from pilotage.cli.output.progress import identify
+    from pilotage.cli.output.teardown import identify
 
     ledger = prepared.ledger
     return {
@@ -102,8 +102,8 @@ def plan_to_json(prepared: Prepared) -> dict[str, Any]:
 
 def rows(entries: Sequence[Entry]) -> list[str]:
     """A line for each, and how many more there are."""
-    more = len(entries) - STEP_ROWS_MAX
-    return [f"  {_row(entry)}" for entry in entries[:STEP_ROWS_MAX]] + ([f"  … and {more} more"] if more > 0 else [])
+    more = len(entries) - ROWS_MAX
+    return [f"  {_row(entry)}" for entry in entries[:ROWS_MAX]] + ([f"  … and {more} more"] if more > 0 else [])
 
 
 def _row(entry: Entry) -> str:
@@ -116,3 +116,35 @@ def _row(entry: Entry) -> str:
     else:
         how = entry.reason
     return f"{entry}  ({how})"
+
+
+def resumed_lines(resumed: Resumed) -> list[str]:
+    """Where it goes on, what is gone, what was added, and what only has the name of something that is gone."""
+    total = len(resumed.prepared.ledger.going) - len(resumed.added)
+    number = len(resumed.added)
+    count = "nothing was" if not number else f"{number} {'was' if number == 1 else 'were'}"
+    lines = [f"Resumes {resumed.origin}: {_where(resumed.left.ledger)}."]
+    lines += [f"Of {total} objects {len(resumed.gone)} are gone already; {count} added since."]
+    lines += (f"added    {entry}  ({entry.reason})" for entry in resumed.added[:ROWS_MAX])
+    lines += [f"added    … and {number - ROWS_MAX} more"] if number > ROWS_MAX else []
+    lines += (f"note     {name} is another object by now, and stays" for name in resumed.replaced[:ROWS_MAX])
+    return lines
+
+
+def resumed_to_json(resumed: Resumed) -> dict[str, Any]:
+    """What scripts want to know besides the plan."""
+    return {
+        "resumes": resumed.origin,
+        "added": [entry.uid for entry in resumed.added],
+        "gone": [entry.uid for entry in resumed.gone],
+        "replaced": list(resumed.replaced),
+    }
+
+
+def _where(left: Ledger) -> str:
+    """How much is left to delete, and in which namespaces: all of them, however long the plan is."""
+    places = sorted({entry.namespace for entry in left.going} - {""})
+    without = sum(not entry.namespace for entry in left.going)
+    words = [f"namespace {place}" for place in places] + ([f"{without} without a namespace"] if without else [])
+    number = len(left.going)
+    return f"deletes {number} object{'s' * (number != 1)}" + (f" ({', '.join(words)})" if words else "")

@@ -1,113 +1,142 @@
-"""How a teardown is shown while it goes on: lines, a block that redraws itself on a terminal, or JSON events.
+"""Live progress of what takes a while, a teardown or a rollout: lines, a block that redraws itself, or JSON events.
 
-Each of them is told of steps and decisions as they come. What is shown of a wait is always its cause, on whom, since
-when and until when.
+A command makes a `ProgressView` of each state that it sees, and shows it; the renderer decides what of it is news.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+import enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
-from pilotage.catalogue import Phase
-from pilotage.cli.output.text import redraw
-from pilotage.kube.wire import format_time
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.cli.output.text import paint, redraw
 from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Iterable
 
-    from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
-    from pilotage.teardown.engine.progress import Step
-    from pilotage.teardown.planning.ledger import Entry, Ledger
-
-ROWS_MAX = 12
-"""So many unfinished objects are shown at once; the others are counted."""
 QUIET_SECONDS = 5.0
-"""Where there is no terminal, what is waited for is said after so long without news, and then as often again."""
+"""Without a terminal, the waits are printed after this long without news, and then as often again."""
+DRAW_SECONDS = 0.1
+"""A block is not drawn more often: nobody reads faster."""
+TEXT_WIDTH = 60
+"""With the name before it and the time behind it, a line of this much text fits 80 columns."""
 
 
-class Seen(Protocol):
-    """What was last seen of each object."""
+class RowState(enum.StrEnum):
+    """The state of a row."""
 
-    def get(self, uid: str) -> Observation:
-        """Of one of them."""
+    DONE = "done"
+    ACTIVE = "active"
+    LATER = "later"
+    FAILED = "failed"
 
 
-class Followed(Protocol):
-    """The teardown that is shown: one that is driven here, or one that the operator drives."""
+_MARKS = {RowState.DONE: "✓", RowState.ACTIVE: "▸", RowState.LATER: "·", RowState.FAILED: "✗"}
+_COLOURS = {RowState.DONE: "green", RowState.ACTIVE: "yellow", RowState.FAILED: "red"}
+
+
+class Row(NamedTuple):
+    """A phase of a teardown, or a step of a rollout."""
+
+    name: str
+    """One word."""
+    state: RowState
+    text: str
+    details: tuple[str, ...] = ()
+    """Lines below it, in a block only."""
+
+
+class ProgressView(Protocol):
+    """A state to show. Each renderer asks for its own part of it: of a large teardown, each part is much work."""
 
     @property
-    def ledger(self) -> Ledger:
-        """What goes."""
+    def finished(self) -> bool:
+        """Whether it is the last one: it is shown in any case."""
 
-    @property
-    def observations(self) -> Seen:
-        """What is known of it."""
+    def news(self) -> Iterable[Row]:
+        """The rows that a line is printed for, once for each state and text."""
 
-    @property
-    def problem(self) -> str:
-        """Why the API server does not answer at the moment."""
+    def waits(self, now: dt.datetime) -> Iterable[str | Row]:
+        """What is printed after some quiet; of a row, with the time."""
+
+    def block(self, now: dt.datetime) -> Iterable[Row]:
+        """All rows."""
+
+    def events(self, now: dt.datetime) -> Iterable[tuple[str, object, dict[str, Any]]]:
+        """JSON events: a key, what makes a new event of it if it differs from before, and the event."""
 
 
-class Progress(Protocol):
-    """Who shows it."""
+class Renderer(Protocol):
+    """One way to show progress."""
 
-    def step(self, step: Step) -> None:
-        """Something happened."""
+    def show(self, view: ProgressView, now: dt.datetime) -> None:
+        """The state by now."""
 
-    def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """What is done and waited for now."""
+    def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:
+        """Something happened: `event` for scripts, and `line` for people, if they want to know of each."""
 
     def close(self) -> None:
         """Nothing more comes."""
 
 
+def renderer(out: TextIO, *, as_json: bool, hint: str) -> Renderer:
+    """The renderer for a stream. `hint`: what Ctrl-C means."""
+    if as_json:
+        return Events(out)
+    if _can_redraw(out):
+        import shutil
+
+        return Block(out, width=shutil.get_terminal_size().columns, hint=hint)
+    return Lines(out)
+
+
 class Lines:
-    """One line for each phase that ends, and for each thing that is waited for longer than a moment."""
+    """A line for each row that has changed, and after some quiet the waits."""
 
-    def __init__(self, drive: Followed, out: TextIO) -> None:
-        self._drive = drive
+    def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._last_news: dt.datetime | None = None
-        self._said: set[Phase] = set()
+        self._shown: dict[str, tuple[RowState, str]] = {}
         self._started: dt.datetime | None = None
+        self._last_news: dt.datetime | None = None
 
-    def step(self, step: Step) -> None:
-        """See `Progress`."""
-        self._last_news = step.at
-        if step.what in ("refused", "found"):
-            self._say(f"{step.entry}  {step.text}")
-
-    def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """See `Progress`."""
+    def show(self, view: ProgressView, now: dt.datetime) -> None:
+        """The rows that are new, or else what has been waited for quietly."""
         self._started = self._started or now
-        for phase in _finished_phases(self._drive, decision):
-            if phase not in self._said:
-                self._said.add(phase)
-                seconds = (now - self._started).total_seconds()
-                self._say(f"{phase!s:<9}{_summary(self._drive, phase):<60} {seconds:>6.1f} s")
         self._last_news = self._last_news or now
-        if (now - self._last_news).total_seconds() >= QUIET_SECONDS:
+        news = [row for row in view.news() if self._shown.get(row.name) != (row.state, row.text)]
+        for row in news:
+            self._shown[row.name] = (row.state, row.text)
+            self._print(row, now)
+        if not news and (now - self._last_news).total_seconds() >= QUIET_SECONDS:
             self._last_news = now
-            if self._drive.problem:
-                self._say(f"waiting  the API server does not answer: {self._drive.problem}")
-            for wait in decision.blockers[:ROWS_MAX]:
-                self._say(f"waiting  {describe(wait, now)}")
+            for wait in view.waits(now):
+                self._print(wait, now)
+
+    def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:  # noqa: ARG002
+        """The line, if there is one."""
+        self._last_news = at
+        if line:
+            self._print(line, at)
 
     def close(self) -> None:
         """Nothing to put back."""
 
-    def _say(self, line: str) -> None:
-        self._out.write(one_line(line.rstrip()) + "\n")
+    def _print(self, what: str | Row, now: dt.datetime) -> None:
+        self._last_news = now
+        if isinstance(what, Row):
+            assert self._started is not None
+            seconds = (now - self._started).total_seconds()
+            text = f"FAILED  {what.text}" if what.state is RowState.FAILED else what.text
+            what = f"{what.name:<9}{text:<{TEXT_WIDTH}} {seconds:>6.1f} s"
+        self._out.write(one_line(what.rstrip()) + "\n")
         self._out.flush()
 
 
 class Block:
-    """A block of lines on a terminal: a line for each phase, below it what is not finished. It redraws itself."""
+    """A block of lines on a terminal: a line for each row, and its details below it. It redraws itself."""
 
-    def __init__(self, drive: Followed, out: TextIO, *, width: int, hint: str = "Ctrl-C stops safely") -> None:
-        self._drive = drive
+    def __init__(self, out: TextIO, *, width: int, hint: str) -> None:
         self._out = out
         self._width = width
         self._hint = hint
@@ -115,46 +144,32 @@ class Block:
         self._drawn: dt.datetime | None = None
         self._started: dt.datetime | None = None
 
-    def step(self, step: Step) -> None:
-        """It is seen in the next decision."""
-
-    def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """See `Progress`."""
+    def show(self, view: ProgressView, now: dt.datetime) -> None:
+        """Draw it over what was drawn before."""
         self._started = self._started or now
-        if self._drawn is None or (now - self._drawn).total_seconds() > 0.1 or decision.finished:
-            self._drawn = now
-            self._draw(self._lines(decision, now))
-
-    def close(self) -> None:
-        """See `Progress`."""
-        self._height = 0
-
-    def _lines(self, decision: Decision, now: dt.datetime) -> list[str]:
-        waits = {wait.entry.uid: wait for wait in decision.waits}
+        if self._drawn is not None and (now - self._drawn).total_seconds() <= DRAW_SECONDS and not view.finished:
+            return
+        self._drawn = now
         lines: list[str] = []
-        rows = 0
-        for phase in Phase:
-            entries = _of_phase(self._drive, phase)
-            if not entries:
-                continue
-            left = [entry for entry in entries if not _is_over(self._drive, entry)]
-            mark = "✓" if not left else "·" if phase > decision.phase else "▸"
-            lines.append(f"{mark} {phase!s:<8} {len(entries) - len(left)} of {len(entries)} gone")
-            for entry in left if phase <= decision.phase or len(left) <= 3 else ():
-                if rows < ROWS_MAX:
-                    wait = waits.get(entry.uid)
-                    text = describe(wait, now, short=True) if wait else "asked to go"
-                    lines.append(f"    {entry.resource.kind.lower()}/{entry.name}  {text}")
-                rows += 1
-        if rows > ROWS_MAX:
-            lines.append(f"    … and {rows - ROWS_MAX} more")
-        assert self._started is not None
-        lines.append(f"  {(now - self._started).total_seconds():.1f} s; {self._hint}")
-        return [one_line(line)[: self._width - 1] for line in lines]
-
-    def _draw(self, lines: list[str]) -> None:
+        for row in view.block(now):
+            mark, colour = _MARKS[row.state], _COLOURS.get(row.state)
+            text = self._cut(f"{row.name:<9}{row.text}", 2)
+            lines.append(f"{paint(mark, fg=colour) if colour else mark} {text}")
+            lines += (self._cut(f"    {detail}") for detail in row.details)
+        lines.append(self._cut(f"  {(now - self._started).total_seconds():.1f} s; {self._hint}"))
         redraw(self._out, self._height, lines)
         self._height = len(lines)
+
+    def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:
+        """It is seen in the next state."""
+
+    def close(self) -> None:
+        """Leave the block as it is."""
+        self._height = 0
+
+    def _cut(self, line: str, before: int = 0) -> str:
+        """One line that is not wrapped: a wrapped one would not be drawn over."""
+        return one_line(line)[: self._width - 1 - before]
 
 
 class Events:
@@ -162,107 +177,38 @@ class Events:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._waits: dict[str, tuple[Cause, str]] = {}
+        self._last: dict[str, object] = {}
 
-    def step(self, step: Step) -> None:
-        """See `Progress`."""
-        event: dict[str, Any] = {"event": step.what, "at": format_time(step.at)}
-        if step.entry is not None:
-            event["object"] = identify(step.entry)
-        if step.text:
-            event["text"] = step.text
-        self.say(event)
+    def show(self, view: ProgressView, now: dt.datetime) -> None:
+        """The events that differ from the last ones."""
+        from pilotage.kube.wire import format_time
 
-    def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """See `Progress`."""
-        waits = {wait.entry.uid: (wait.cause, wait.text) for wait in decision.blockers}
-        for wait in decision.blockers:
-            if self._waits.get(wait.entry.uid) != waits[wait.entry.uid]:
-                self.say({"event": "waits", "at": format_time(now)} | wait_to_json(wait))
-        self._waits = waits
+        last: dict[str, object] = {}
+        for key, content, event in view.events(now):
+            last[key] = content
+            if self._last.get(key) != content:
+                print_event(self._out, {"event": event["event"], "at": format_time(now)} | event)
+        self._last = last
+
+    def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:  # noqa: ARG002
+        """The event."""
+        from pilotage.kube.wire import format_time
+
+        print_event(self._out, {"event": event["event"], "at": format_time(at)} | event)
 
     def close(self) -> None:
         """Every line is complete."""
 
-    def say(self, event: dict[str, Any]) -> None:
-        """Any other event."""
-        import json
 
-        self._out.write(json.dumps(event) + "\n")
-        self._out.flush()
+def print_event(out: TextIO, event: dict[str, Any]) -> None:
+    """One event as a line of JSON."""
+    import json
 
-
-def identify(entry: Entry) -> dict[str, str]:
-    """An object as scripts want it."""
-    return {
-        "apiVersion": entry.resource.api_version,
-        "kind": entry.resource.kind,
-        "namespace": entry.namespace,
-        "name": entry.name,
-        "uid": entry.uid,
-    }
+    out.write(json.dumps(event) + "\n")
+    out.flush()
 
 
-def wait_to_json(wait: Wait) -> dict[str, Any]:
-    """A wait as scripts want it."""
-    return {
-        "object": identify(wait.entry),
-        "cause": wait.cause.value,
-        "actor": wait.actor,
-        "text": wait.text,
-        "since": format_time(wait.since),
-        "until": format_time(wait.until),
-    }
-
-
-def describe(wait: Wait, now: dt.datetime, *, short: bool = False) -> str:
-    """For what, on whom, since when, until when."""
-    since, left = _seconds((now - wait.since).total_seconds()), _seconds((wait.until - now).total_seconds())
-    times = f"for {since}, {left} left"
-    if short:
-        return f"{wait.text} ({wait.cause}, {times})"
-    return f"{wait.entry}  {wait.text}  ({wait.cause}: {wait.actor}, {times})"
-
-
-def use_block(out: TextIO) -> bool:
-    """Whether there is a terminal that can be redrawn."""
+def _can_redraw(out: TextIO) -> bool:
     import os
 
     return out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def _seconds(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds // 60:.0f} min" if seconds < 6000 else f"{seconds // 3600:.0f} h"
-
-
-def _of_phase(drive: Followed, phase: Phase) -> list[Entry]:
-    entries = drive.ledger.entries
-    return [entry for entry in entries if entry.phase is phase and entry.disposition is not Disposition.KEEP]
-
-
-def _is_over(drive: Followed, entry: Entry) -> bool:
-    return drive.observations.get(entry.uid).state in ("gone", "foreign")
-
-
-def _finished_phases(drive: Followed, decision: Decision) -> list[Phase]:
-    """Those that are over. Asked often, and of many entries: each phase is looked through up to what is left of it."""
-    there: set[Phase] = set()
-    left: set[Phase] = set()
-    for entry in drive.ledger.entries:
-        phase = entry.phase
-        if phase < decision.phase and phase not in left and entry.disposition is not Disposition.KEEP:
-            there.add(phase)
-            if not _is_over(drive, entry):
-                left.add(phase)
-    return sorted(there - left)
-
-
-def _summary(drive: Followed, phase: Phase) -> str:
-    """What went in a phase, in one line."""
-    names = [f"{entry.resource.kind.lower()}/{entry.name}" for entry in _of_phase(drive, phase)]
-    shown = ", ".join(names[:2])
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return f"{shown}{more} gone"

@@ -1,6 +1,7 @@
-"""Which relations a command goes by: the built-in rows, and those of files that `PILOTAGE_RELATIONS` names.
+"""The relations in force: the built-in rows, and those of the files that `PILOTAGE_RELATIONS` names.
 
-A variable, and no option: who has such a file means it for every command.
+A variable and not an option: such a file is meant for every command. A file that cannot be understood raises
+TargetError.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ VARIABLE = "PILOTAGE_RELATIONS"
 
 
 def related_graph(world: World) -> Graph:
-    """All edges of a world. Raises BadTarget for a file that cannot be understood, as all here do."""
+    """All edges of a world."""
     from pilotage.teardown.relations import relate
 
     return relate(world, _rows())
@@ -70,10 +71,10 @@ def _own_rows() -> tuple[RelationRow, ...]:
         return ()
     from pathlib import Path
 
-    from pilotage.cli.errors import BadTarget
+    from pilotage.teardown.planning.arguments import TargetError
     from pilotage.teardown.relations import RelationsError, load_rows
 
     try:
         return tuple(row for file in files for row in load_rows(Path(file)))
     except RelationsError as error:
-        raise BadTarget(f"{VARIABLE}: {error}") from error
+        raise TargetError(f"{VARIABLE}: {error}") from error

@@ -1,43 +1,40 @@
-"""What was typed, and what it means: names first, then the objects of a world, and what of them is to stay."""
+"""The objects that a request means: names first, then the objects of a world, and those of them that stay."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.cli.connection import Connection
-    from pilotage.cli.preparing import Asked
     from pilotage.kube import GroupKind, Resource
     from pilotage.teardown.planning.policy import Policy
+    from pilotage.teardown.session import Session, TeardownRequest
     from pilotage.teardown.snapshot.world import Item, Name, World
 
 
-async def names_in(connection: Connection, asked: Asked) -> tuple[list[Name], list[Name]]:
-    """What was named, and of that what cannot be there, because its kind is not served."""
+async def names_in(session: Session, request: TeardownRequest) -> tuple[list[Name], list[Name]]:
+    """The names in a request; and those of manifests that cannot be there, because their kind is not served."""
     from pilotage.teardown.planning.arguments import TargetError, parse
     from pilotage.teardown.snapshot.world import Name
 
-    here = asked.namespace or connection.client.namespace
+    here = request.namespace or session.client.namespace
     names: list[Name] = []
     absent: list[Name] = []
-    parsed = parse(asked.words)
-    if parsed.kinds and not asked.selector:
+    parsed = parse(request.words)
+    if parsed.kinds and not request.selector:
         raise TargetError(f"Which {parsed.kinds[0]}? Write KIND/NAME, or choose with -l SELECTOR.")
     for word, name in parsed.named:
-        resource = await _resource(connection, word)
+        resource = await _resource(session, word)
         names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
-    if asked.files:
-        written, absent = await _written(connection, asked, here)
+    if request.files:
+        written, absent = await _written(session, request, here)
         names += written
     return list(dict.fromkeys(names)), absent
 
 
-async def _written(connection: Connection, asked: Asked, here: str) -> tuple[list[Name], list[Name]]:
-    """The same of what stands in manifests."""
+async def _written(session: Session, request: TeardownRequest, here: str) -> tuple[list[Name], list[Name]]:
+    """The names in manifests: those that may be there, and those whose kind is not served."""
     import asyncio
 
     from pilotage.teardown.planning.arguments import TargetError
@@ -47,17 +44,19 @@ async def _written(connection: Connection, asked: Asked, here: str) -> tuple[lis
 
     names: list[Name] = []
     absent: list[Name] = []
-    for document in await asyncio.to_thread(manifests, asked.files):
+    for document in await asyncio.to_thread(manifests, request.files):
         group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
         if not meta.get("name"):
             raise TargetError(
                 f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
                 "Use its name, or a selector (-l)."
             )
-        served = await served_kind(connection.discovery, group, kind)
+        served = await served_kind(session.discovery, group, kind)
         place = meta.get("namespace") or here
-        if asked.namespace and place != asked.namespace and served is not None and served.namespaced:
-            raise TargetError(f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {asked.namespace}.")
+        if request.namespace and place != request.namespace and served is not None and served.namespaced:
+            raise TargetError(
+                f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {request.namespace}."
+            )
         if served is None:
             absent.append(Name(group, kind, meta.get("namespace", ""), meta["name"]))
         else:
@@ -66,16 +65,16 @@ async def _written(connection: Connection, asked: Asked, here: str) -> tuple[lis
 
 
 async def find(
-    connection: Connection, world: World, asked: Asked, names: Iterable[Name]
+    session: Session, world: World, request: TeardownRequest, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
-    """The objects that are meant, out of what was gathered; what that could not show is asked for by name."""
+    """The objects that are meant and the names that are absent, by a world; what it could not show is read by name."""
     from pilotage.teardown.planning.arguments import parse_selector
 
-    client, discovery = connection.client, connection.discovery
-    here = asked.namespace or client.namespace
-    if asked.selector:
-        kinds = await _kinds_named(connection, asked.words)
-        matches = parse_selector(asked.selector).matches
+    client, discovery = session.client, session.discovery
+    here = request.namespace or client.namespace
+    if request.selector:
+        kinds = await _kinds_named(session, request.words)
+        matches = parse_selector(request.selector).matches
         return [
             item
             for item in world
@@ -83,7 +82,7 @@ async def find(
             and (item.meta.namespace == here or (kinds and not item.meta.namespace))
             and (not kinds or item.group_kind in kinds)
         ], []
-    if asked.everything:
+    if request.everything:
         from pilotage.teardown.planning.closure import contents
 
         return contents(world, here), []
@@ -106,22 +105,22 @@ async def find(
     return found, absent
 
 
-async def means_what_has_no_namespace(connection: Connection, asked: Asked) -> bool:
-    """Whether a selector is for kinds without a namespace as well: their parts may be in any."""
+async def selects_cluster_scoped(session: Session, request: TeardownRequest) -> bool:
+    """Whether a selector names cluster-scoped kinds as well: their parts may be in any namespace."""
     from pilotage.kube import GroupKind
 
-    if not asked.selector:
+    if not request.selector:
         return False
-    kinds = await _kinds_named(connection, asked.words)
-    served = [each.resource for each in (await connection.discovery.surface()).resources]
+    kinds = await _kinds_named(session, request.words)
+    served = [each.resource for each in (await session.discovery.surface()).resources]
     return any(not each.namespaced and GroupKind(each.group, each.kind) in kinds for each in served)
 
 
-async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[GroupKind]:
+async def _kinds_named(session: Session, words: Iterable[str]) -> set[GroupKind]:
     """The kinds that words mean: ``deploy,svc``, ``all``."""
     from pilotage.kube import GroupKind
 
-    surface = await connection.discovery.surface()
+    surface = await session.discovery.surface()
     kinds: set[GroupKind] = set()
     for word in (each for joined in words for each in joined.split(",") if each):
         members = {
@@ -129,46 +128,47 @@ async def _kinds_named(connection: Connection, words: Iterable[str]) -> set[Grou
             for each in surface.resources
             if word.lower() in each.categories
         }
-        resource = None if members else await _resource(connection, word)
+        resource = None if members else await _resource(session, word)
         kinds |= members or ({GroupKind(resource.group, resource.kind)} if resource else set())
     return kinds
 
 
-async def policy_of(connection: Connection, world: World, asked: Asked) -> Policy:
-    """What is to stay, and for how long is waited."""
+async def policy_of(session: Session, world: World, request: TeardownRequest) -> Policy:
+    """The policy of a request: what is kept, and how long is waited."""
     from pilotage.catalogue import Keep
     from pilotage.teardown.planning.arguments import TargetError
     from pilotage.teardown.planning.policy import Policy
+    from pilotage.teardown.session.request import RequestError
 
     families = {keep.value: keep for keep in Keep}
     keep, uids = set(), set()
-    here = asked.namespace or connection.client.namespace
-    for word in asked.keep:
+    here = request.namespace or session.client.namespace
+    for word in request.keep:
         if word in families:
             keep.add(families[word])
         elif "/" in word:
             kind, name = word.split("/", 1)
-            resource = await _resource(connection, kind)
+            resource = await _resource(session, kind)
             item = world.find(resource.group, resource.kind, here if resource.namespaced else "", name)
             if item is None:
                 raise TargetError(f"--keep {word}: there is no such object. Nothing was done.")
             uids.add(item.uid)
         else:
-            raise click.UsageError(f"--keep {word}: say {', '.join(families)}, or KIND/NAME.")
+            raise RequestError(f"--keep {word}: say {', '.join(families)}, or KIND/NAME.")
     return Policy(
         keep=frozenset(keep),
         keep_uids=frozenset(uids),
-        timeout_seconds=asked.timeout,
-        drain_seconds=asked.drain,
+        timeout_seconds=request.timeout,
+        drain_seconds=request.drain,
     )
 
 
-async def _resource(connection: Connection, word: str) -> Resource:
+async def _resource(session: Session, word: str) -> Resource:
     """The kind a word means."""
     from pilotage.kube import UnknownKind
     from pilotage.teardown.planning.arguments import TargetError, unknown_kind
 
     try:
-        return (await connection.discovery.find(word)).resource
+        return (await session.discovery.find(word)).resource
     except UnknownKind:
-        raise TargetError(unknown_kind(word, await connection.discovery.surface())) from None
+        raise TargetError(unknown_kind(word, await session.discovery.surface())) from None

@@ -1,0 +1,225 @@
+"""A teardown in words: its progress, and how it ended. Of a wait, always the cause, on whom, since and until when."""
+
+from __future__ import annotations
+
+import sys
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from pilotage.catalogue import Phase
+from pilotage.cli.output.progress import Row, RowState, print_event
+from pilotage.cli.output.text import say
+from pilotage.kube.wire import format_time
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.planning.ledger import Disposition
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+
+    from pilotage.cli.output.progress import Renderer
+    from pilotage.teardown.engine.decision import Decision, Wait
+    from pilotage.teardown.engine.progress import Step
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Entry
+    from pilotage.teardown.session.execution import ObservedTeardown, TeardownResult
+
+ROWS_MAX = 12
+"""Unfinished objects that are shown at once; the others are counted."""
+BLOCKERS_MAX = 20
+_PHASE_DETAILS_MAX = 3
+"""A phase that has not begun shows its objects only if they are no more than this."""
+
+
+class TeardownProgress:
+    """The observer of a teardown, which shows it."""
+
+    def __init__(self, teardown: ObservedTeardown, renderer: Renderer) -> None:
+        self._teardown = teardown
+        self._renderer = renderer
+
+    def step(self, step: Step) -> None:
+        """Something happened. A person wants to know of refusals and of new objects."""
+        event: dict[str, Any] = {"event": step.what}
+        if step.entry is not None:
+            event["object"] = identify(step.entry)
+        if step.text:
+            event["text"] = step.text
+        line = f"{step.entry}  {step.text}" if step.what in ("refused", "found") else ""
+        self._renderer.tell(event, step.at, line)
+
+    def decision(self, decision: Decision, now: dt.datetime) -> None:
+        """What is done and waited for now."""
+        self._renderer.show(_View(self._teardown, decision), now)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._renderer.close()
+
+
+class _View:
+    """One decision about a teardown."""
+
+    def __init__(self, teardown: ObservedTeardown, decision: Decision) -> None:
+        self._teardown = teardown
+        self._decision = decision
+
+    @property
+    def finished(self) -> bool:
+        return self._decision.finished
+
+    def news(self) -> Iterator[Row]:
+        for phase in self._finished_phases():
+            names = [_short(entry) for entry in self._of_phase(phase)]
+            more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+            yield Row(str(phase), RowState.DONE, f"{', '.join(names[:2])}{more} gone")
+
+    def waits(self, now: dt.datetime) -> Iterator[str]:
+        if self._teardown.problem:
+            yield f"waiting  the API server does not answer: {self._teardown.problem}"
+        for wait in self._decision.blockers[:ROWS_MAX]:
+            yield f"waiting  {describe(wait, now)}"
+
+    def block(self, now: dt.datetime) -> list[Row]:
+        waits = {wait.entry.uid: wait for wait in self._decision.waits}
+        current = self._decision.phase
+        rows: list[Row] = []
+        shown = hidden = 0
+        for phase in Phase:
+            entries = self._of_phase(phase)
+            if not entries:
+                continue
+            left = [entry for entry in entries if not self._is_over(entry)]
+            state = RowState.DONE if not left else RowState.LATER if phase > current else RowState.ACTIVE
+            listed = left if phase <= current or len(left) <= _PHASE_DETAILS_MAX else []
+            details = [_detail(entry, waits.get(entry.uid), now) for entry in listed[: max(0, ROWS_MAX - shown)]]
+            shown, hidden = shown + len(details), hidden + len(listed) - len(details)
+            rows.append(Row(str(phase), state, f"{len(entries) - len(left)} of {len(entries)} gone", tuple(details)))
+        if hidden:
+            rows[-1] = rows[-1]._replace(details=(*rows[-1].details, f"… and {hidden} more"))
+        return rows
+
+    def events(self, now: dt.datetime) -> Iterator[tuple[str, object, dict[str, Any]]]:  # noqa: ARG002
+        for wait in self._decision.blockers:
+            yield wait.entry.uid, (wait.cause, wait.text), {"event": "waits"} | wait_to_json(wait)
+
+    def _of_phase(self, phase: Phase) -> list[Entry]:
+        entries = self._teardown.ledger.entries
+        return [entry for entry in entries if entry.phase is phase and entry.disposition is not Disposition.KEEP]
+
+    def _is_over(self, entry: Entry) -> bool:
+        return self._teardown.last_seen(entry).state in ("gone", "foreign")
+
+    def _finished_phases(self) -> list[Phase]:
+        """Asked often, and of many entries: each phase is searched up to the first entry that is left of it."""
+        there: set[Phase] = set()
+        left: set[Phase] = set()
+        for entry in self._teardown.ledger.entries:
+            phase = entry.phase
+            if phase < self._decision.phase and phase not in left and entry.disposition is not Disposition.KEEP:
+                there.add(phase)
+                if not self._is_over(entry):
+                    left.add(phase)
+        return sorted(there - left)
+
+
+def print_result(result: TeardownResult, *, as_json: bool) -> None:
+    """The end: what is gone, what is left and why, and how to go on."""
+    receipt = result.receipt
+    if as_json:
+        print_event(
+            sys.stdout,
+            {
+                "event": "end",
+                "result": receipt.result,
+                "gone": receipt.count("gone"),
+                "kept": receipt.count("kept"),
+                "blockers": [wait_to_json(wait) for wait in result.blockers],
+                "notes": list(receipt.notes),
+                "advice": list(result.advice),
+                "receipt": str(result.path),
+            },
+        )
+    elif result.complete:
+        version = result.resource_version
+        say(*receipt_lines(receipt, str(result.path), f", read at resourceVersion {version}" if version else ""))
+    else:
+        say(*_left_lines(result), err=True)
+    if result.unsaved:
+        say(f"Error: {result.unsaved}. What is said above is true; the file is as it was at the start.", err=True)
+
+
+def receipt_lines(receipt: Receipt, path: str, read_at: str = "") -> list[str]:
+    """The end of a complete teardown: the proof, what is left of references, and the receipt."""
+    gone, kept, references = receipt.count("gone"), receipt.count("kept"), len(receipt.references)
+    lines = [f"prove    {gone} gone by uid, {references} reference{'s' * (references != 1)} left{read_at}"]
+    lines += (f"left     {text}" for text in receipt.references[:BLOCKERS_MAX])
+    lines += (f"note     {note}" for note in receipt.notes)
+    return [*lines, f"Receipt: {path} ({gone} gone, {kept} kept)"]
+
+
+def _left_lines(result: TeardownResult) -> list[str]:
+    going, now = len(result.receipt.ledger.going), utc_now()
+    lines = [f"{'Stopped.' if result.stopped else 'Not finished.'} {result.gone} of {going} {_are(result.gone)} gone."]
+    if result.held:
+        names, alone = ", ".join(map(str, result.held[:3])), len(result.held) == 1
+        lines.append(
+            f"{names} waits for its parts, and stays until they are gone."
+            if alone
+            else f"{names} wait for their parts, and stay until they are gone."
+        )
+    lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
+    lines += (f"  {note}" for note in result.receipt.notes)
+    lines += result.advice
+    return [*lines, f"Go on with: pilotage delete --resume {quote(str(result.path))}"]
+
+
+def identify(entry: Entry) -> dict[str, str]:
+    """An object as scripts want it."""
+    return {
+        "apiVersion": entry.resource.api_version,
+        "kind": entry.resource.kind,
+        "namespace": entry.namespace,
+        "name": entry.name,
+        "uid": entry.uid,
+    }
+
+
+def wait_to_json(wait: Wait) -> dict[str, Any]:
+    """A wait as scripts want it."""
+    return {
+        "object": identify(wait.entry),
+        "cause": wait.cause.value,
+        "actor": wait.actor,
+        "text": wait.text,
+        "since": format_time(wait.since),
+        "until": format_time(wait.until),
+    }
+
+
+def describe(wait: Wait, now: dt.datetime, *, short: bool = False) -> str:
+    """For what, on whom, since when, until when."""
+    since, left = _seconds((now - wait.since).total_seconds()), _seconds((wait.until - now).total_seconds())
+    times = f"for {since}, {left} left"
+    if short:
+        return f"{wait.text} ({wait.cause}, {times})"
+    return f"{wait.entry}  {wait.text}  ({wait.cause}: {wait.actor}, {times})"
+
+
+def _detail(entry: Entry, wait: Wait | None, now: dt.datetime) -> str:
+    return f"{_short(entry)}  {describe(wait, now, short=True) if wait else 'asked to go'}"
+
+
+def _short(entry: Entry) -> str:
+    return f"{entry.resource.kind.lower()}/{entry.name}"
+
+
+def _seconds(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds // 60:.0f} min" if seconds < 6000 else f"{seconds // 3600:.0f} h"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -1,0 +1,191 @@
+"""A prepared teardown, executed by this process: a receipt before the first act, progress, a receipt at the end."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from pilotage.kube.wire import format_time, parse_time
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.diagnosis.remedies import spelled, strip_command
+from pilotage.teardown.engine.decision import Cause
+from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.receipt import ReceiptError, begin, conclude, save
+from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.session.reading import cluster_uid
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pilotage.teardown.engine.decision import Decision, Observation, Wait
+    from pilotage.teardown.engine.progress import Outcome, Step
+    from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Entry, Ledger
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.preparation import Prepared
+
+ADVICE_MAX = 20
+
+
+class TeardownObserver(Protocol):
+    """A front end, as told of the progress of a teardown."""
+
+    def step(self, step: Step) -> None:
+        """Something happened."""
+
+    def decision(self, decision: Decision, now: dt.datetime) -> None:
+        """What is done and waited for now."""
+
+
+class ObservedTeardown(Protocol):
+    """A teardown to show: one that this process executes, or one that the operator does."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The objects that go and stay, with those found on the way."""
+
+    @property
+    def problem(self) -> str:
+        """Why the API server does not answer at the moment; empty if it does."""
+
+    def last_seen(self, entry: Entry) -> Observation:
+        """The last observation of an object."""
+
+
+class TeardownResult(NamedTuple):
+    """The end of an execution."""
+
+    receipt: Receipt
+    path: Path
+    """The file of the receipt."""
+    complete: bool
+    """Whether everything in the ledger is proven gone. A kind that could not be searched makes a receipt incomplete."""
+    stopped: bool
+    """Whether it ended because it was told to."""
+    resource_version: str
+    """The version that the proof was read at, if it was one for all."""
+    gone: int
+    """Objects that were last seen to be gone, proven or not."""
+    held: tuple[Entry, ...]
+    """Owners that still have our finalizer, because parts of them are left."""
+    blockers: tuple[Wait, ...]
+    advice: tuple[str, ...]
+    """Commands for finalizers that nobody removes."""
+    unsaved: str
+    """Why the receipt could not be written in the end; the file is then as it was at the start."""
+
+
+class Execution:
+    """One run of a teardown. `run` it once; `stop` it at any time: requests under way are finished, none is begun."""
+
+    def __init__(self, session: Session, prepared: Prepared, *, receipt: Path | None = None) -> None:
+        """`receipt`: its file; by default one in the working directory, named after the first target."""
+        started = format_time(utc_now())  # the plan may have been read for long
+        ledger = msgspec.structs.replace(prepared.ledger, started=started)
+        self.path = receipt or default_receipt(ledger)
+        self._session = session
+        self._world = prepared.world
+        self._cluster = ""
+        self._observer: TeardownObserver | None = None
+        self._drive = Drive(
+            session.client,
+            ledger,
+            rng=random.Random(),  # noqa: S311 - it spreads retries
+            world=prepared.world,
+            on_step=self._tell_step,
+            on_decision=self._tell_decision,
+            on_ledger=self._save_grown,
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """With what was found on the way."""
+        return self._drive.ledger
+
+    @property
+    def problem(self) -> str:
+        """Why the API server does not answer at the moment; empty if it does."""
+        return self._drive.problem
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is sent."""
+        return self._drive.ended
+
+    def last_seen(self, entry: Entry) -> Observation:
+        """The last observation of an object."""
+        return self._drive.observations.get(entry.uid)
+
+    def stop(self) -> None:
+        """End soon: no new action is begun."""
+        self._drive.stop()
+
+    async def run(self, observer: TeardownObserver | None = None) -> TeardownResult:
+        """Until all is proven gone, the time is up, or `stop`. TargetError if no receipt can be written: nothing was
+        done then. Cancelled, it leaves a receipt to resume from.
+        """
+        self._observer = observer
+        self._cluster = await cluster_uid(self._session, self._world)
+        try:
+            self._save_grown(self.ledger)
+        except ReceiptError as error:
+            raise TargetError(f"{error}. Nothing was done; say where it goes with --receipt.") from error
+        return self._result(await self._drive.run())
+
+    def _result(self, outcome: Outcome) -> TeardownResult:
+        receipt = conclude(outcome, self._session.server, utc_now(), self._cluster)
+        unsaved = ""
+        try:
+            save(receipt, self.path)
+        except ReceiptError as error:
+            unsaved = str(error)
+        going = outcome.ledger.going
+        return TeardownResult(
+            receipt=receipt,
+            path=self.path,
+            complete=outcome.complete,
+            stopped=self._drive.stopped,
+            resource_version=outcome.proof.resource_version if outcome.proof is not None else "",
+            gone=sum(self.last_seen(entry).state in ("gone", "foreign") for entry in going),
+            held=tuple(entry for entry in going if self._drive.is_held(entry)),
+            blockers=outcome.decision.blockers,
+            advice=tuple(self._advice(outcome.decision)[:ADVICE_MAX]),
+            unsaved=unsaved,
+        )
+
+    def _advice(self, decision: Decision) -> list[str]:
+        """What a person can do about finalizers that nobody removes: we remove none but our own."""
+        lines = []
+        for wait in decision.blockers:
+            entry = wait.entry
+            for finalizer in self.last_seen(entry).finalizers if wait.cause is Cause.FINALIZER else ():
+                if finalizer in entry.abandoned:
+                    who = entry.keeper or "its controller"
+                    command = strip_command(spelled(entry.resource, entry.full_name), finalizer)
+                    lines.append(f"Bring {who} back, or let go of {entry} without it: {command}")
+        return lines
+
+    def _tell_step(self, step: Step) -> None:
+        if self._observer is not None:
+            self._observer.step(step)
+
+    def _tell_decision(self, decision: Decision) -> None:
+        if self._observer is not None:
+            self._observer.decision(decision, utc_now())
+
+    def _save_grown(self, ledger: Ledger) -> None:
+        save(begin(ledger, self._session.server, self._cluster), self.path)
+
+
+def default_receipt(ledger: Ledger) -> Path:
+    """``NAME-DATE-TIME.json`` in the working directory, after the first target; never a file that exists."""
+    name = ledger.targets[0].partition(" ")[0].rpartition("/")[2] if ledger.targets else "teardown"
+    stem = f"{name}-{parse_time(ledger.started):%Y%m%d-%H%M%S}"
+    path, number = Path(f"{stem}.json"), 1
+    while path.exists():
+        number += 1
+        path = Path(f"{stem}-{number}.json")
+    return path

@@ -1,0 +1,146 @@
+"""Any front end plans, executes and resumes teardowns through `pilotage.teardown.session`, without the command line."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.kube import Absent, Client, Discovery, ObjectKey, Propagation, Resource, load_config, merge_patch
+from pilotage.teardown import session as teardown
+from pilotage.teardown.engine.receipt import load
+from pilotage.teardown.planning.arguments import TargetError
+from tests.contract.server import Place, harbor
+from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment
+
+HOLD = "acme.example/hold"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Place]:
+    with harbor() as place:
+        yield place
+
+
+@pytest.fixture
+async def session(server: Place) -> AsyncIterator[teardown.Session]:
+    config = load_config(kubeconfig=str(server.kubeconfig))
+    async with Client.connect(config) as client:
+        yield teardown.Session(client, Discovery(client), config.server)
+
+
+async def make(session: teardown.Session, name: str, **metadata: Any) -> None:
+    await session.client.create(CONFIG_MAPS, config_map(name, **metadata), namespace="default")
+    await session.client.create(DEPLOYMENTS, deployment(name), namespace="default")
+
+
+async def is_there(session: teardown.Session, resource: Resource, name: str) -> bool:
+    try:
+        await session.client.get(resource, ObjectKey("default", name))
+    except Absent:
+        return False
+    return True
+
+
+async def let_go(session: teardown.Session, name: str) -> None:
+    patch = merge_patch({"metadata": {"finalizers": None}})
+    await session.client.patch(CONFIG_MAPS, ObjectKey("default", name), patch)
+
+
+async def front_end(place: Place, receipt: Path, *words: str) -> dict[str, Any]:
+    """The front end of another program, as a process of its own."""
+    program = [sys.executable, "-m", "tests.teardown.front_end", str(place.kubeconfig), str(receipt), *words]
+    ran = await asyncio.to_thread(subprocess.run, program, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return dict(json.loads(ran.stdout))
+
+
+async def test_a_second_front_end_executes_and_resumes_without_the_command_line(
+    server: Place, session: teardown.Session, tmp_path: Path
+) -> None:
+    await make(session, "web", finalizers=[HOLD])
+    receipt = tmp_path / "r.json"
+    told = await front_end(server, receipt, "deployment/web", "configmap/web")
+    assert told == {
+        "planned": ["deployment/web -n default", "configmap/web -n default"],
+        "result": "incomplete",
+        "complete": False,
+        "gone": 1,
+        "blockers": ["configmap/web -n default: finalizer"],
+        "heard": ["asked", "gone"],
+        "decisions": True,
+        "command_line": [],
+    }
+    await let_go(session, "web")
+    told = await front_end(server, receipt)
+    assert (told["result"], told["complete"], told["blockers"]) == ("complete", True, [])
+    assert told["command_line"] == []
+    assert load(receipt).result == "complete"
+    assert not await is_there(session, CONFIG_MAPS, "web")
+
+
+async def test_a_plan_changes_nothing_and_says_what_is_absent(session: teardown.Session) -> None:
+    await make(session, "planned")
+    request = teardown.TeardownRequest(("deploy/planned", "cm/missing"), namespace="default")
+    prepared = await teardown.plan(session, request)
+    assert [str(entry) for entry in prepared.ledger.going] == ["deployment/planned -n default"]
+    assert [str(name) for name in prepared.absent] == ["configmap/missing -n default"]
+    assert await is_there(session, DEPLOYMENTS, "planned")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        teardown.TeardownRequest(),
+        teardown.TeardownRequest(everything=True),
+        teardown.TeardownRequest(("cm/a",), namespace="default", everything=True),
+        teardown.TeardownRequest(("cm/a",), selector="app=web"),
+        teardown.TeardownRequest(("cm/a",), namespace="default", keep=("everything",)),
+    ],
+)
+async def test_a_request_that_could_mean_too_much_is_refused(
+    session: teardown.Session, request_: teardown.TeardownRequest
+) -> None:
+    with pytest.raises(teardown.RequestError):
+        await teardown.plan(session, request_)
+
+
+async def test_nothing_is_done_where_no_receipt_can_be_written(session: teardown.Session, tmp_path: Path) -> None:
+    await make(session, "unwritten")
+    prepared = await teardown.plan(session, teardown.TeardownRequest(("cm/unwritten",), namespace="default"))
+    execution = teardown.Execution(session, prepared, receipt=tmp_path / "no" / "folder.json")
+    with pytest.raises(TargetError, match="Nothing was done"):
+        await execution.run()
+    assert await is_there(session, CONFIG_MAPS, "unwritten")
+
+
+async def test_one_that_is_stopped_says_so_and_can_be_resumed(session: teardown.Session, tmp_path: Path) -> None:
+    await make(session, "stopped")
+    request = teardown.TeardownRequest(("deploy/stopped", "cm/stopped"), namespace="default")
+    execution = teardown.Execution(session, await teardown.plan(session, request), receipt=tmp_path / "r.json")
+    execution.stop()
+    result = await execution.run()
+    assert (result.stopped, result.complete, result.gone) == (True, False, 0)
+    assert await is_there(session, DEPLOYMENTS, "stopped")
+    resumed = await teardown.resume(session, tmp_path / "r.json", 60)
+    assert (resumed.added, resumed.gone) == ((), ())
+    result = await teardown.Execution(session, resumed.prepared, receipt=tmp_path / "r.json").run()
+    assert (result.stopped, result.receipt.result) == (False, "complete")
+
+
+async def test_what_is_gone_by_now_is_not_in_the_plan_that_is_shown(session: teardown.Session, tmp_path: Path) -> None:
+    await make(session, "half")
+    request = teardown.TeardownRequest(("deploy/half", "cm/half"), namespace="default")
+    execution = teardown.Execution(session, await teardown.plan(session, request), receipt=tmp_path / "r.json")
+    execution.stop()
+    await execution.run()
+    found = await session.client.get(CONFIG_MAPS, ObjectKey("default", "half"))
+    await session.client.delete(CONFIG_MAPS, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+    resumed = await teardown.resume(session, tmp_path / "r.json", 60)
+    assert [str(entry) for entry in resumed.gone] == ["configmap/half -n default"]
+    assert [str(entry) for entry in resumed.left.ledger.going] == ["deployment/half -n default"]
+    assert len(resumed.prepared.ledger.going) == 2
