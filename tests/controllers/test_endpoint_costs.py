@@ -8,6 +8,7 @@ from tests.controllers.harbour_town import town
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 STATUS = "patch servingendpoints.pilotage.dev/status default/chat"
+FINALIZER = "patch servingendpoints.pilotage.dev default/chat"
 RECORD_STATUS = "patch teardowns.pilotage.dev/status default/chat-"
 
 
@@ -22,6 +23,7 @@ async def test_a_deploy_writes_the_status_when_it_begins_is_made_is_routed_and_s
         await place.serving()
         await asyncio.sleep(30)
         assert counted(place.writes(), STATUS) == 4, place.writes()
+        assert counted(place.writes(), FINALIZER) == 1, place.writes()
 
 
 @virtual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.controllers.endpoint.apply_parts import EndpointProblem
+from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube import Absent, ApiError, ObjectKey
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.drift import same
@@ -145,12 +145,12 @@ class Routing:
     async def _write(self, subject: EndpointRef, backends: Collection[Backend], models: Sequence[str]) -> Object:
         """Make the route so, without what an old version of its kind does not know."""
         try:
-            return await self._maker.make(subject, self.part(subject, backends, models))
+            return await self._maker.apply(subject, self.part(subject, backends, models))
         except ApiError as error:
             if UNDECLARED not in error.message or subject.spec.route.kind in self._old_kinds:
                 raise
         self._old_kinds.add(subject.spec.route.kind)
-        return await self._maker.make(subject, self.part(subject, backends, models))
+        return await self._maker.apply(subject, self.part(subject, backends, models))
 
     async def _status(
         self,

@@ -78,7 +78,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
             kserve=caches.serves(INFERENCE_SERVICES),
         )
 
-    around = endpoint.Surroundings(
+    around = endpoint.EndpointOptions(
         caches,
         options.observer,
         models.store,

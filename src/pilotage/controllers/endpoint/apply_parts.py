@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
+from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.seals import kept_for
 from pilotage.kube import (
     AlreadyExists,
@@ -26,23 +27,10 @@ from pilotage.serving.resources import CLAIMS
 
 if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches
-    from pilotage.kube import Client, Json, Object
+    from pilotage.kube import Client, Object
     from pilotage.serving.parts import DesiredObject, EndpointRef
 
-RECHECK_SECONDS = 300.0
 SOON_SECONDS = 2.0
-
-
-class EndpointProblem(Exception):
-    """Why an endpoint does not come further; for its condition. Trying again at once does not help."""
-
-    def __init__(self, reason: str, message: str, *, again: float = RECHECK_SECONDS, waits: bool = False) -> None:
-        """`waits`: nothing is wrong, it just takes its time."""
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-        self.again = again
-        self.waits = waits
 
 
 class PartApplier:
@@ -64,9 +52,9 @@ class PartApplier:
         except AlreadyExists:
             await self._ours(subject, wanted)
         except ApiError as error:
-            raise trouble(wanted, error) from error
+            raise problem_of(wanted, error) from error
 
-    async def make(self, subject: EndpointRef, wanted: DesiredObject) -> Object:
+    async def apply(self, subject: EndpointRef, wanted: DesiredObject) -> Object:
         """Create a part or bring it to what it should be; returns it. EndpointProblem if that is impossible now."""
         wanted = self.sealed(subject, wanted)
         found = self._caches.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
@@ -82,7 +70,7 @@ class PartApplier:
                 raise EndpointProblem(
                     "PartTerminating",
                     f"{name(wanted)} is being deleted; it is made anew then.",
-                    again=SOON_SECONDS,
+                    retry_after=SOON_SECONDS,
                     waits=True,
                 )
             if same(wanted, found):
@@ -91,7 +79,7 @@ class PartApplier:
             body["metadata"]["namespace"] = subject.namespace
             return await self._client.apply(wanted.resource, body, force=True)
         except ApiError as error:
-            raise trouble(wanted, error) from error
+            raise problem_of(wanted, error) from error
 
     async def _ours(self, subject: EndpointRef, wanted: DesiredObject) -> Object:
         """The object that has the name, if it is this endpoint's or was kept for it. EndpointProblem if it is not."""
@@ -121,29 +109,19 @@ def name(wanted: DesiredObject) -> str:
     return f"{wanted.resource.kind.lower()}/{wanted.name}"
 
 
-def trouble(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointProblem:
+def problem_of(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointProblem:
     """What an error means for the endpoint: one that time may mend is raised as it is."""
     if isinstance(error, Terminating):
-        return EndpointProblem("NameTerminating", f"{name(wanted)}: {error.message}", again=SOON_SECONDS, waits=True)
+        return EndpointProblem(
+            "NameTerminating", f"{name(wanted)}: {error.message}", retry_after=SOON_SECONDS, waits=True
+        )
     if isinstance(error, KindNotServed):
         kind = f"{wanted.resource.kind}.{wanted.resource.group}"
         return EndpointProblem(
-            "KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", again=30.0
+            "KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", retry_after=30.0
         )
     if isinstance(error, Forbidden):
-        return EndpointProblem("Forbidden", f"{name(wanted)} could not be made: {error.message}", again=60.0)
+        return EndpointProblem("Forbidden", f"{name(wanted)} could not be made: {error.message}", retry_after=60.0)
     if isinstance(error, Invalid):
         return EndpointProblem("Rejected", f"the API server rejects {name(wanted)}: {error.message}")
     return error
-
-
-def ledger_entry(wanted: DesiredObject, uid: str = "") -> Json:
-    """How a part stands in an endpoint's status."""
-    entry: Json = {
-        "apiVersion": wanted.resource.api_version,
-        "kind": wanted.resource.kind,
-        "resource": wanted.resource.plural,
-        "name": wanted.name,
-        "uid": uid,
-    }
-    return entry if wanted.revision is None else entry | {"revision": wanted.revision}

@@ -1,7 +1,7 @@
 """The controller of `ServingEndpoint`: from its spec to a revision that serves, and away from it again.
 
-Deletion comes before any look-up. What is made is written into the status first. What goes, for whatever reason, goes
-through a `Teardown`. One pass (`endpoint_pass`) looks at everything and does what may be done now.
+An endpoint that is being deleted is finalized, whatever else is wrong with it. Any other one is reconciled (`reconcile`
+executes what `decide` says). Whatever goes, for whatever reason, goes through a `Teardown` (`teardown_records`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pilotage.api.base import InvalidField
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
 from pilotage.controllers.caches import endpoint_of
-from pilotage.controllers.endpoint.apply_parts import EndpointProblem, PartApplier
-from pilotage.controllers.endpoint.reconcile import Pass, Tools
+from pilotage.controllers.endpoint.apply_parts import PartApplier
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.reconcile import Dependencies, EndpointReconcile
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.routing import Routing
 from pilotage.controllers.teardown_targets import target_of
@@ -34,42 +35,42 @@ BY_MODEL = "model"
 ERROR_CHARS_MAX = 1000
 
 
-class Surroundings(NamedTuple):
-    """The inputs of the controller."""
+class EndpointOptions(NamedTuple):
+    """Inputs of the controller."""
 
     caches: Caches
     observer: ProxyObserver
     models: Store
     teardowns: Store
     namespace: str
-    """The operator's own: records of endpoints whose namespace goes are kept there."""
+    """The operator's own: it takes the Teardowns of endpoints whose namespace is being deleted."""
     watched: str
-    """Where endpoints are; empty: in all namespaces."""
+    """Namespace of the endpoints; empty: all."""
     capabilities: Callable[[], Capabilities]
     ttl_seconds: int
-    """For how long the record of a teardown stays."""
+    """Lifetime of a finished Teardown."""
     gateway_url: str = ""
 
 
-def endpoints(around: Surroundings) -> Callable[[Context], Reconcile]:
-    """What `Manager.add` makes the controller from."""
+def endpoints(options: EndpointOptions) -> Callable[[Context], Reconcile]:
+    """The factory of the controller, for `Manager.add`."""
 
     def make(context: Context) -> Reconcile:
-        return EndpointController(context, around).reconcile
+        return EndpointController(context, options).reconcile
 
     return make
 
 
 def by_model(obj: Object) -> Iterable[str]:
-    """An indexer: the Model that an endpoint serves."""
+    """Index endpoints by the Model that they serve."""
     name = obj.get("spec", "model", "name")
     return (f"{obj.meta.namespace}/{name}",) if name else ()
 
 
 def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
-    """A mapper: the endpoint that a part was made for, whether it is still there or not.
+    """Map a part to the endpoint that it was made for, whether that still exists or not.
 
-    One that is being deleted has to know its Teardown alone, which says how far it is.
+    An endpoint that is being deleted needs to see its Teardown alone.
     """
     if LABEL_ENDPOINT not in obj.meta.labels:
         return []
@@ -80,7 +81,7 @@ def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
 
 
 def keys_for_teardown(home: str, obj: Object) -> list[ObjectKey]:
-    """A mapper: the endpoint whose parts go. `home`: the operator's own namespace."""
+    """Map a Teardown to the endpoint whose parts it removes. `home`: the operator's own namespace."""
     target = target_of(obj, home)
     return [ObjectKey(target.namespace, target.name)] if target is not None else []
 
@@ -88,53 +89,53 @@ def keys_for_teardown(home: str, obj: Object) -> list[ObjectKey]:
 class EndpointController:
     """See the module."""
 
-    def __init__(self, context: Context, around: Surroundings) -> None:
+    def __init__(self, context: Context, options: EndpointOptions) -> None:
         self._store = context.store
         self._client = context.client
-        self._seals = around.caches.seals
-        maker = PartApplier(context.client.named(MANAGED_BY), around.caches)
-        self._tools = Tools(
+        self._seals = options.caches.seals
+        applier = PartApplier(context.client.named(MANAGED_BY), options.caches)
+        self._with = Dependencies(
             context.client,
             context.events,
-            around.caches,
-            around.models,
-            maker,
-            Routing(context.client, maker, around.caches, around.observer),
+            options.caches,
+            options.models,
+            applier,
+            Routing(context.client, applier, options.caches, options.observer),
             TeardownRecords(
                 context.client,
                 context.events,
-                around.caches,
-                around.teardowns,
-                around.namespace,
-                around.watched,
-                around.ttl_seconds,
+                options.caches,
+                options.teardowns,
+                options.namespace,
+                options.watched,
+                options.ttl_seconds,
             ),
-            around.capabilities,
-            around.gateway_url,
+            options.capabilities,
+            options.gateway_url,
         )
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
         await self._seals.unlock(self._client)
         obj = self._store.get(key)
-        await self._tools.departures.sweep(key, obj.meta.uid if obj is not None else "")
+        await self._with.records.sweep(key, obj.meta.uid if obj is not None else "")
         if obj is None:
             return None
         if obj.meta.terminating:
-            return await self._tools.departures.depart(obj)
+            return await self._with.records.finalize(obj)
         body = obj.to_dict()
         status = body.get("status", {})
         try:
             spec = EndpointSpec.read(body.get("spec"))
         except InvalidField as error:
             nothing = EndpointSpec.read({"model": {}})
-            trouble = EndpointProblem("InvalidSpec", f"{error.below('spec')}: {error.reason}")
-            return await self._pass(obj, nothing, status).refuse(trouble)
-        return await self._pass(obj, spec, status).run()
+            problem = EndpointProblem("InvalidSpec", f"{error.below('spec')}: {error.reason}")
+            return await self._prepare(obj, nothing, status).refuse(problem)
+        return await self._prepare(obj, spec, status).run()
 
-    def _pass(self, obj: Object, spec: EndpointSpec, status: Json) -> Pass:
+    def _prepare(self, obj: Object, spec: EndpointSpec, status: Json) -> EndpointReconcile:
         try:
-            return Pass(self._tools, obj, spec, status)
+            return EndpointReconcile(self._with, obj, spec, status)
         except ValueError as error:  # InvalidField is one
             raise TerminalError(
                 "UnreadableHistory",

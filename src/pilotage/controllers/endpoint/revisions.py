@@ -1,48 +1,156 @@
-"""The revisions of an endpoint: which one is wanted, which one serves, which ones are in the way. Pure.
+"""The revisions of an endpoint: which one is wanted, which one serves, and what each consists of. Pure.
 
-The history in the status is the only memory: the last entry is the one that is wanted, the one in state Current serves.
+The history in the status is the only memory: its last entry is the wanted revision, the entry in state Current serves.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pilotage.api.endpoint import EndpointSpec, PastRevision
+from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import format_time
+from pilotage.serving import backend, fingerprint, problems, wanted_parts
 from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pilotage.kube import Json
+    from pilotage.serving import Backend
+    from pilotage.serving.parts import Capabilities, DesiredObject
 
 KEPT = 10
-"""So many revisions are remembered."""
+"""Length of the history."""
 
 IN_PLACE = ("replicas", "autoscaling", "route", "deletion", "strategy")
-"""What changes without a new revision."""
+"""Fields of a spec that change without a new revision."""
 
 
-class Revision(NamedTuple):
-    """One revision, with what it was made from."""
+@dataclass(frozen=True)
+class Revision:
+    """One revision. Its parts are computed once, when they are asked for: there may be a thousand of them."""
 
     number: int
     subject: EndpointRef
+    """The endpoint, with the spec of this revision."""
     model: ResolvedModel
     fingerprint: str
-    state: str
+    capabilities: Capabilities
+
+    @cached_property
+    def parts(self) -> Sequence[DesiredObject]:
+        """All its objects, and those of all revisions, in the order in which they are made."""
+        return wanted_parts(self.subject, self.number, self.model, self.capabilities)
+
+    @property
+    def backend(self) -> Backend:
+        """Its Service and the port."""
+        return backend(self.subject, self.number)
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+        return f"{self.subject.name}-{self.number}"
 
 
-def of_history(history: Sequence[PastRevision], subject: EndpointRef) -> list[Revision]:
-    """The revisions that are remembered, oldest first; what changes in place is as the endpoint wants it now.
+class RequestedRevision(NamedTuple):
+    """What the spec asks for, with its Model looked up. Equal fingerprints are the same revision."""
 
-    Raises ValueError for a history that no operator has written, or one that allowed more.
-    """
-    return [_revision(past, subject) for past in history]
+    model: ResolvedModel
+    fingerprint: str
 
 
-def _revision(past: PastRevision, subject: EndpointRef) -> Revision:
+def requested(
+    subject: EndpointRef, model: ResolvedModel | EndpointProblem, capabilities: Capabilities
+) -> RequestedRevision | EndpointProblem:
+    """The revision that a spec asks for, or why there can be none."""
+    if isinstance(model, EndpointProblem):
+        return model
+    if wrong := problems(subject, model, capabilities):
+        return EndpointProblem("InvalidSpec", " ".join(wrong))
+    return RequestedRevision(model, fingerprint(subject.spec, model))
+
+
+class RevisionHistory(NamedTuple):
+    """The revisions that are remembered, oldest first."""
+
+    past: tuple[PastRevision, ...] = ()
+    """As the status has them."""
+    revisions: tuple[Revision, ...] = ()
+    """The same revisions; a field that changes in place has the value of the endpoint's spec now."""
+
+    @classmethod
+    def read(cls, written: Iterable[Json], subject: EndpointRef, capabilities: Capabilities) -> RevisionHistory:
+        """Read `status.history`. Raises ValueError for one that no operator has written, or one that allowed more."""
+        past = tuple(PastRevision.read(each) for each in written)
+        return cls(past, tuple(_revision(each, subject, capabilities) for each in past))
+
+    def written(self) -> list[Json]:
+        """`status.history`."""
+        return [each.written() for each in self.past]
+
+    @property
+    def states(self) -> dict[int, str]:
+        """The state of each revision, by its number."""
+        return {each.number: each.state for each in self.past}
+
+    @property
+    def wanted(self) -> Revision | None:
+        """The revision that shall serve."""
+        return self.revisions[-1] if self.revisions else None
+
+    @property
+    def serving(self) -> Revision | None:
+        """The revision that serves."""
+        current = [number for number, state in self.states.items() if state == "Current"]
+        return next((each for each in self.revisions if each.number in current), None)
+
+    def begin(
+        self, subject: EndpointRef, asked: RequestedRevision, capabilities: Capabilities, now: dt.datetime
+    ) -> RevisionHistory:
+        """The history with one more revision, which is the wanted one from now on."""
+        new = PastRevision(
+            number=max((each.number for each in self.past), default=0) + 1,
+            created=format_time(now),
+            state="Starting",
+            fingerprint=asked.fingerprint,
+            spec=subject.spec.written(),
+            model=asked.model._asdict(),
+        )
+        former = self._with_states(lambda past: "Failed" if past.state == "Starting" else past.state)
+        current = [past for past in former.past if past.state == "Current"]
+        others = [past for past in former.past if past.state != "Current"][-(KEPT - 1 - len(current)) :]
+        kept = {past.number for past in (*current, *others)}
+        return RevisionHistory(
+            (*(past for past in former.past if past.number in kept), new),
+            (*(each for each in self.revisions if each.number in kept), _revision(new, subject, capabilities)),
+        )
+
+    def arrive(self, number: int) -> RevisionHistory:
+        """The history once a revision serves."""
+        states = {"Current": "Previous", "Starting": "Failed"}
+        arrived = self._with_states(
+            lambda past: "Current" if past.number == number else states.get(past.state, past.state)
+        )
+        return arrived._replace(
+            past=tuple(replace(past, message="") if past.number == number else past for past in arrived.past)
+        )
+
+    def depart(self) -> RevisionHistory:
+        """The history once the revision that served is gone, before another one serves."""
+        return self._with_states(lambda past: "Previous" if past.state == "Current" else past.state)
+
+    def _with_states(self, state: Callable[[PastRevision], str]) -> RevisionHistory:
+        return self._replace(past=tuple(replace(past, state=state(past)) for past in self.past))
+
+
+def _revision(past: PastRevision, subject: EndpointRef, capabilities: Capabilities) -> Revision:
     now = {name: getattr(subject.spec, name) for name in IN_PLACE}
     pods = {name: value for name, value in past.spec.items() if name not in IN_PLACE}
     spec = replace(EndpointSpec.read(pods), **now)
@@ -51,48 +159,4 @@ def _revision(past: PastRevision, subject: EndpointRef) -> Revision:
         model = ResolvedModel(**known)
     except TypeError as error:
         raise ValueError(f"revision {past.number}: {error}") from error
-    return Revision(past.number, subject._replace(spec=spec), model, past.fingerprint, past.state)
-
-
-def wanted(history: Sequence[Revision]) -> Revision | None:
-    """The one that shall serve."""
-    return history[-1] if history else None
-
-
-def serving(history: Sequence[Revision]) -> Revision | None:
-    """The one that does."""
-    return next((each for each in history if each.state == "Current"), None)
-
-
-def begun(
-    history: list[PastRevision], subject: EndpointRef, model: ResolvedModel, fingerprint: str, now: dt.datetime
-) -> list[PastRevision]:
-    """The history with one more revision."""
-    new = PastRevision(
-        number=max((past.number for past in history), default=0) + 1,
-        created=format_time(now),
-        state="Starting",
-        fingerprint=fingerprint,
-        spec=subject.spec.written(),
-        model=model._asdict(),
-    )
-    older = [replace(past, state="Failed") if past.state == "Starting" else past for past in history]
-    current = [past for past in older if past.state == "Current"]
-    others = [past for past in older if past.state != "Current"][-(KEPT - 1 - len(current)) :]
-    return [*sorted([*current, *others], key=lambda past: past.number), new]
-
-
-def arrived(history: list[PastRevision], number: int) -> list[PastRevision]:
-    """The history once a revision serves."""
-    states = {"Current": "Previous", "Starting": "Failed"}
-    return [
-        replace(past, state="Current", message="")
-        if past.number == number
-        else replace(past, state=states.get(past.state, past.state))
-        for past in history
-    ]
-
-
-def departed(history: list[PastRevision]) -> list[PastRevision]:
-    """The history when the revision that served has gone, before another one serves."""
-    return [replace(past, state="Previous") if past.state == "Current" else past for past in history]
+    return Revision(past.number, subject._replace(spec=spec), model, past.fingerprint, capabilities)

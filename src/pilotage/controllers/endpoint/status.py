@@ -1,4 +1,4 @@
-"""What an endpoint's status says, from what was found out in one pass. Pure."""
+"""The status of an endpoint, from its state at the end of a reconcile. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pilotage.api.endpoint import EndpointSpec, PastRevision, Route
-    from pilotage.controllers.endpoint.apply_parts import EndpointProblem
+    from pilotage.controllers.endpoint.problem import EndpointProblem
     from pilotage.controllers.endpoint.revisions import Revision
     from pilotage.controllers.routing import Routed
     from pilotage.kube import Json, Object
@@ -33,16 +33,16 @@ CONFLICT_ADVICE = (
 )
 
 
-class Findings(NamedTuple):
-    """What one pass has found out."""
+class Situation(NamedTuple):
+    """State of an endpoint at the end of a reconcile."""
 
     wanted: Revision | None = None
     serving: Revision | None = None
-    wanted_is: Readiness | None = None
-    serving_is: Readiness | None = None
+    wanted_ready: Readiness | None = None
+    serving_ready: Readiness | None = None
     routed: Routed | None = None
     """None where there is no route, or it was not looked at."""
-    trouble: EndpointProblem | None = None
+    problem: EndpointProblem | None = None
     waiting_for: str = ""
     replacing: int = 0
     """How many teardowns of former parts are under way."""
@@ -54,17 +54,17 @@ def next_status(
     obj: Object,
     old: Json,
     spec: EndpointSpec,
-    findings: Findings,
+    situation: Situation,
     history: Sequence[PastRevision],
     ledger: Sequence[Json],
     now: dt.datetime,
 ) -> Json:
     """The whole status as it should be; `old` is what it says now."""
-    shown = findings.serving_is or findings.wanted_is
-    serving, wanted = findings.serving, findings.wanted
+    shown = situation.serving_ready or situation.wanted_ready
+    serving, wanted = situation.serving, situation.wanted
     placed = serving or wanted
     conditions: list[Json] = list(old.get("conditions", []))
-    for type_, holds, reason, message in _conditions(obj, findings):
+    for type_, holds, reason, message in _conditions(obj, situation):
         changed = set_condition(
             conditions, type_, status=holds, reason=reason, message=message, generation=obj.meta.generation, now=now
         )
@@ -72,16 +72,16 @@ def next_status(
     if spec.route.kind == "None":
         conditions = [each for each in conditions if each["type"] != "RouteProgrammed"]
     status: Json = {
-        "phase": phase(findings),
+        "phase": phase(situation),
         "observedGeneration": obj.meta.generation,
         "conditions": conditions,
-        "url": url(spec, obj, serving, findings) if serving is not None else None,
+        "url": url(spec, obj, serving, situation) if serving is not None else None,
         "revision": f"{obj.meta.name}-{serving.number}" if serving is not None else None,
         "routeKind": spec.route.kind,
         "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
         "replicas": {"ready": shown.ready if shown else 0, "desired": shown.desired if shown else 0},
         "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
-        "waitingFor": clipped(findings.waiting_for) or None,
+        "waitingFor": clipped(situation.waiting_for) or None,
         "ledger": list(ledger),
         "history": [past.written() for past in history],
         "teardown": None,
@@ -150,79 +150,83 @@ def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[t
     return found
 
 
-def phase(findings: Findings) -> str:
+def phase(situation: Situation) -> str:
     """One word for all of it."""
-    wanted, serving = findings.wanted, findings.serving
+    wanted, serving = situation.wanted, situation.serving
     if serving is None:
-        if findings.trouble is not None and not findings.trouble.waits:
+        if situation.problem is not None and not situation.problem.waits:
             return "Degraded"
         return "Pending" if wanted is None else "Deploying"
-    if findings.serving_is is not None and not findings.serving_is.available and findings.serving_is.desired:
+    if (
+        situation.serving_ready is not None
+        and not situation.serving_ready.available
+        and situation.serving_ready.desired
+    ):
         return "Degraded"
     if wanted is not None and wanted.number != serving.number:
         return "Redeploying"
-    if findings.trouble is not None and not findings.trouble.waits:
+    if situation.problem is not None and not situation.problem.waits:
         return "Degraded"
-    return "Degraded" if _conflict(findings) else "Serving"
+    return "Degraded" if _conflict(situation) else "Serving"
 
 
-def _conditions(obj: Object, findings: Findings) -> list[tuple[str, bool | None, str, str]]:
-    return [_available(findings), _progressing(obj, findings), _degraded(findings), *_route(findings)]
+def _conditions(obj: Object, situation: Situation) -> list[tuple[str, bool | None, str, str]]:
+    return [_available(situation), _progressing(obj, situation), _degraded(situation), *_route(situation)]
 
 
-def _available(findings: Findings) -> tuple[str, bool | None, str, str]:
-    ready = findings.serving_is
-    if findings.serving is None or ready is None:
+def _available(situation: Situation) -> tuple[str, bool | None, str, str]:
+    ready = situation.serving_ready
+    if situation.serving is None or ready is None:
         return "Available", False, "NotServing", "No revision serves yet."
     if not ready.desired:
         return "Available", False, "ScaledToZero", "It has no replicas, as asked."
     return "Available", ready.available, ready.reason, ready.message
 
 
-def _progressing(obj: Object, findings: Findings) -> tuple[str, bool | None, str, str]:
-    wanted, serving = findings.wanted, findings.serving
+def _progressing(obj: Object, situation: Situation) -> tuple[str, bool | None, str, str]:
+    wanted, serving = situation.wanted, situation.serving
     if wanted is None:
-        return "Progressing", False, "Waiting", findings.waiting_for or "Nothing is under way."
+        return "Progressing", False, "Waiting", situation.waiting_for or "Nothing is under way."
     name = f"{obj.meta.name}-{wanted.number}"
     if serving is not None and serving.number == wanted.number:
-        if findings.replacing:
+        if situation.replacing:
             return "Progressing", True, "Replacing", "What it was made of before is being torn down."
         return "Progressing", False, "Arrived", f"{name} serves."
-    if findings.wanted_is is not None and findings.wanted_is.failed:
-        return "Progressing", False, findings.wanted_is.reason, f"{name}: {findings.wanted_is.message}"
-    return "Progressing", True, "RevisionComing", findings.waiting_for or f"{name} is on its way."
+    if situation.wanted_ready is not None and situation.wanted_ready.failed:
+        return "Progressing", False, situation.wanted_ready.reason, f"{name}: {situation.wanted_ready.message}"
+    return "Progressing", True, "RevisionComing", situation.waiting_for or f"{name} is on its way."
 
 
-def _degraded(findings: Findings) -> tuple[str, bool | None, str, str]:
-    trouble = findings.trouble
-    if trouble is not None and not trouble.waits:
-        stays = f" {_still(findings)}" if findings.serving is not None else ""
-        return "Degraded", True, trouble.reason, f"{trouble.message}{stays}"
-    failed = findings.wanted_is
+def _degraded(situation: Situation) -> tuple[str, bool | None, str, str]:
+    problem = situation.problem
+    if problem is not None and not problem.waits:
+        stays = f" {_still(situation)}" if situation.serving is not None else ""
+        return "Degraded", True, problem.reason, f"{problem.message}{stays}"
+    failed = situation.wanted_ready
     if failed is not None and failed.failed:
-        stays = f" {_still(findings)}" if findings.serving is not None else ""
+        stays = f" {_still(situation)}" if situation.serving is not None else ""
         return "Degraded", True, failed.reason, f"{failed.message}{stays}"
-    serving = findings.serving_is
-    if findings.serving is not None and serving is not None and not serving.available and serving.desired:
+    serving = situation.serving_ready
+    if situation.serving is not None and serving is not None and not serving.available and serving.desired:
         return "Degraded", True, serving.reason, serving.message
-    if conflict := _conflict(findings):
+    if conflict := _conflict(situation):
         return "Degraded", True, "NameConflict", f"{conflict}. {CONFLICT_ADVICE}"
     return "Degraded", False, "AsExpected", ""
 
 
-def _conflict(findings: Findings) -> str:
-    return findings.routed.conflict if findings.routed is not None else ""
+def _conflict(situation: Situation) -> str:
+    return situation.routed.conflict if situation.routed is not None else ""
 
 
-def _still(findings: Findings) -> str:
-    assert findings.serving is not None
-    if findings.wanted is not None and findings.wanted.number == findings.serving.number:
+def _still(situation: Situation) -> str:
+    assert situation.serving is not None
+    if situation.wanted is not None and situation.wanted.number == situation.serving.number:
         return ""
-    return f"Revision {findings.serving.number} goes on serving."
+    return f"Revision {situation.serving.number} goes on serving."
 
 
-def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
-    routed = findings.routed
+def _route(situation: Situation) -> list[tuple[str, bool | None, str, str]]:
+    routed = situation.routed
     if routed is None:
         return []
     if routed.done:
@@ -231,11 +235,11 @@ def _route(findings: Findings) -> list[tuple[str, bool | None, str, str]]:
     return [("RouteProgrammed", False, routed.reason, routed.text)]
 
 
-def url(spec: EndpointSpec, obj: Object, serving: Revision, findings: Findings) -> str | None:
+def url(spec: EndpointSpec, obj: Object, serving: Revision, situation: Situation) -> str | None:
     """Where clients find it."""
     route = spec.route
     if route.kind == "PilotageGateway":
-        return _behind(findings, route, obj) if findings.gateway_url else None
+        return _behind(situation, route, obj) if situation.gateway_url else None
     if route.kind == "None":
         service, port = backend(serving.subject, serving.number)
         return f"http://{service}.{obj.meta.namespace}.svc{'' if port == HTTP_PORT else f':{port}'}/v1"
@@ -245,10 +249,10 @@ def url(spec: EndpointSpec, obj: Object, serving: Revision, findings: Findings) 
     return f"{scheme}://{route.host}{route.path.rstrip('/')}/v1"
 
 
-def _behind(findings: Findings, route: Route, obj: Object) -> str:
+def _behind(situation: Situation, route: Route, obj: Object) -> str:
     """By its host, or by the path, which leads to no other endpoint; its host may, if it has a conflict."""
-    gateway = urlsplit(findings.gateway_url)
-    if not route.host or route.host.startswith("*") or _conflict(findings):
-        return f"{findings.gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
+    gateway = urlsplit(situation.gateway_url)
+    if not route.host or route.host.startswith("*") or _conflict(situation):
+        return f"{situation.gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
     port = f":{gateway.port}" if gateway.port else ""
     return f"{gateway.scheme}://{route.host}{port}{route.path.rstrip('/')}/v1"

@@ -1,7 +1,7 @@
-"""How what was made for an endpoint goes: by a `Teardown`, whatever the reason, and the endpoint itself goes last.
+"""The Teardowns of an endpoint: one is created for everything that goes, and the endpoint itself goes last.
 
-A record belongs into the namespace of its endpoint. A namespace that is itself being deleted takes no new objects:
-then the record is kept in the operator's.
+A Teardown is in the namespace of its endpoint. A namespace that is being deleted accepts no new objects: then the
+Teardown is in the operator's own.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pilotage.controllers.caches import Caches, Seen
+    from pilotage.controllers.endpoint.decide import ObservedPart
     from pilotage.controllers.seals import Identity
-    from pilotage.kube import ApiError, Client, Json, Object
+    from pilotage.kube import ApiError, Client, Json, Object, Resource
     from pilotage.runtime.events import Recorder
     from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 
 UNRECORDED_SECONDS = 10.0
-"""How often it is tried again to write down what cannot be."""
-_NOTHING_LOST = {"keep": ["Volumes", "ModelCache", "Secrets"]}
-"""Nobody knows any more what was to become of the data of an endpoint that has vanished."""
+"""Pause before the creation of a Teardown is retried."""
+_KEEP_DATA = {"keep": ["Volumes", "ModelCache", "Secrets"]}
+"""Policy for an endpoint that has vanished: its own policy is unknown, so no data is deleted."""
 
 
 class _Reason(msgspec.Struct):
@@ -64,7 +65,7 @@ class _Phase(msgspec.Struct):
 
 
 class _Brief(msgspec.Struct):
-    """As much of a record as is looked at often: the ledger and the receipt, which are long, are not decoded."""
+    """The part of a Teardown that is decoded often: without ledger and receipt, which are long."""
 
     spec: _Reason
     status: _Phase = msgspec.field(default_factory=_Phase)
@@ -83,7 +84,7 @@ class TeardownRecords:
         watched: str,
         ttl_seconds: int,
     ) -> None:
-        """`namespace`: the operator's own. `watched`: where endpoints are looked for; empty: everywhere."""
+        """`namespace`: the operator's own. `watched`: namespace of the endpoints; empty: all."""
         self._client = client
         self._events = events
         self._caches = caches
@@ -94,8 +95,8 @@ class TeardownRecords:
 
     # The endpoint itself
 
-    async def depart(self, obj: Object) -> Result | None:
-        """Take an endpoint down that somebody deletes; let go of it when everything is proven gone."""
+    async def finalize(self, obj: Object) -> Result | None:
+        """Tear down an endpoint that is being deleted; remove its finalizer once everything is proven gone."""
         if ENDPOINT_FINALIZER not in obj.meta.finalizers:
             return None
         record = self.find(identity(obj), "Deleted")
@@ -107,7 +108,7 @@ class TeardownRecords:
                 record = await self.begin(_target(obj), "Deleted", parts, deletion=deletion, all_parts=True)
             except (Terminating, KindNotServed, Forbidden) as error:
                 return await self._unrecorded(obj, error)
-            self._events.normal(obj, "Deleting", f"It is taken down in order: teardown/{record.meta.name}.")
+            self._events.normal(obj, "Deleting", f"Tearing down in order: teardown/{record.meta.name}.")
         status: Json = record.get("status", default={})
         if not status:
             return None  # its change wakes us
@@ -121,8 +122,8 @@ class TeardownRecords:
         return None
 
     async def _unrecorded(self, obj: Object, error: ApiError) -> Result:
-        """Say that it cannot begin. Somebody has to do something about it, and nothing wakes us then."""
-        text = f"Nothing is deleted before it is written down, and that cannot be: {error.message}"
+        """Report that the teardown cannot begin. A person has to act, and that may not wake us."""
+        text = f"Nothing is deleted before its Teardown exists, and that cannot be created: {error.message}"
         if isinstance(error, KindNotServed):
             text += "; install the kinds again: pilotage install --print | kubectl apply -f -"
         reason = str(error.error_class).capitalize()
@@ -131,7 +132,7 @@ class TeardownRecords:
         return Result(requeue_after=UNRECORDED_SECONDS)
 
     async def _mirror(self, obj: Object, record: str, teardown: Json) -> None:
-        """The endpoint's own status says how far it is."""
+        """Copy the progress of the Teardown into the endpoint's status."""
         old: Json = obj.get("status", default={})
         running = sum(
             seen.resource in (PODS, PROCESSES) and not seen.object.meta.terminating
@@ -142,20 +143,17 @@ class TeardownRecords:
             patch = merge_patch({"metadata": {"uid": obj.meta.uid}, "status": wanted})
             await self._client.patch(ENDPOINTS, obj.key, patch, subresource="status")
 
-    # What it was made of
+    # Its parts
 
-    async def replace(self, obj: Object, reason: str, parts: Sequence[Seen], deletion: Json) -> bool:
-        """Take some parts of an endpoint down; returns whether all are proven gone. Nothing is begun twice."""
-        whose = identity(obj)
-        waiting = [seen for seen in parts if not self._takes(whose, seen.object.meta.uid)]
-        if waiting:
-            await self.begin(_target(obj), reason, [_doomed(seen) for seen in waiting], deletion=deletion)
-        return not parts and not self.under_way(whose)
+    async def tear_down(self, obj: Object, reason: str, parts: Sequence[ObservedPart], deletion: Json) -> None:
+        """Begin a Teardown of some parts of an endpoint that stays."""
+        listed = [_listed(part.resource, part.name, part.uid) for part in parts]
+        await self.begin(_target(obj), reason, listed, deletion=deletion)
 
     async def sweep(self, key: ObjectKey, live: str) -> None:
-        """Take down what endpoints of this name have left that are not there any more. `live`: the one that is.
+        """Begin a Teardown of what former endpoints of this name have left. `live`: uid of the one that exists.
 
-        Only what is sealed for such an endpoint: a uid in a label is no proof that there ever was one.
+        Only of what is sealed for such an endpoint: a uid in a label is no proof that there ever was one.
         """
         for uid in sorted({_owner(seen) for seen in self._caches.named_for(key)} - {live, ""}):
             await asyncio.sleep(0)  # somebody may have labelled thousands of objects, each with another uid
@@ -165,7 +163,7 @@ class TeardownRecords:
                 continue
             if await self._exists(uid):
                 continue
-            _log.warning("an endpoint has vanished; what it left is taken down", endpoint=str(key), parts=len(parts))
+            _log.warning("an endpoint has vanished; its parts are torn down", endpoint=str(key), parts=len(parts))
             target = {
                 "apiVersion": ENDPOINTS.api_version,
                 "kind": ENDPOINTS.kind,
@@ -173,19 +171,18 @@ class TeardownRecords:
                 "name": key.name,
                 "uid": uid,
             }
-            await self.begin(
-                target, "Vanished", [_doomed(seen) for seen in parts], deletion=_NOTHING_LOST, all_parts=True
-            )
+            listed = [_listed(seen.resource, seen.object.meta.name, seen.object.meta.uid) for seen in parts]
+            await self.begin(target, "Vanished", listed, deletion=_KEEP_DATA, all_parts=True)
 
     async def _exists(self, uid: str) -> bool:
-        """Whether an endpoint is there after all, wherever and under whatever name: only a fresh read counts."""
+        """Whether an endpoint exists after all, under whatever name: only a fresh read counts."""
         found = await self._client.list(ENDPOINTS, self._watched, metadata_only=True)
         return any(each.meta.uid == uid for each in found.items)
 
     # Records
 
     def find(self, whose: Identity, reason: str, *, unfinished: bool = False) -> Object | None:
-        """The newest record of a teardown of an endpoint's parts."""
+        """The newest Teardown of an endpoint with a reason."""
         found = [
             record
             for record in self._about(whose)
@@ -195,11 +192,11 @@ class TeardownRecords:
         return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
 
     def under_way(self, whose: Identity) -> int:
-        """How many teardowns of an endpoint's parts are not finished."""
+        """How many Teardowns of an endpoint are unfinished."""
         return sum(record.decode_as(_Brief).status.phase != TEARDOWN_DONE for record in self._about(whose))
 
     def proven_gone(self, whose: Identity) -> set[str]:
-        """The uids of those parts of an endpoint that finished teardowns have proven gone."""
+        """The uids of the parts of an endpoint that finished Teardowns have proven gone."""
         return {
             each.get("uid", "")
             for record in self._about(whose)
@@ -207,21 +204,23 @@ class TeardownRecords:
             if each.get("state") == "gone"
         }
 
-    def _takes(self, whose: Identity, part: str) -> bool:
-        return any(
-            part in {each.get("uid") for each in record.get("spec", "parts", default=[])}
+    def leaving(self, whose: Identity) -> frozenset[str]:
+        """The uids of the parts that unfinished Teardowns of an endpoint name."""
+        return frozenset(
+            each.get("uid", "")
             for record in self._about(whose)
-            if record.get("status", "phase") != TEARDOWN_DONE
+            if record.decode_as(_Brief).status.phase != TEARDOWN_DONE
+            for each in record.get("spec", "parts", default=[])
         )
 
     def _about(self, whose: Identity) -> Sequence[Object]:
-        """The records of an endpoint's teardowns: those in its namespace, or in the operator's own."""
+        """The Teardowns of an endpoint: those in its namespace, or in the operator's own."""
         return self._records.indexed(BY_TARGET, about(whose.namespace, whose.uid))
 
     async def begin(
         self, target: Json, reason: str, parts: Iterable[Json], *, deletion: Json, all_parts: bool = False
     ) -> Object:
-        """Create a record; returns it, or the one that was there already."""
+        """Create a Teardown; returns it, or the same one if it exists."""
         doomed = [
             {name: each.get(name, "") for name in ("apiVersion", "kind", "resource", "name", "uid")} for each in parts
         ]
@@ -262,7 +261,7 @@ class TeardownRecords:
 
 
 def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
-    """The same for the same teardown, so that none is begun twice."""
+    """Name of a Teardown: the same one for the same parts, so that none is begun twice."""
     what = "\n".join(sorted(f"{part['kind']}/{part['name']}/{part['uid']}" for part in parts))
     if reason == "Deleted":
         return f"{target['name']}-{target['uid'][:8]}"
@@ -271,7 +270,7 @@ def record_name(target: Json, reason: str, parts: Sequence[Json]) -> str:
 
 
 def identity(obj: Object) -> Known:
-    """An endpoint that is there, with its ledger."""
+    """The identity of an endpoint that exists, with its ledger."""
     return Known(obj.meta.namespace, obj.meta.uid, uids_of(obj.get("status", "ledger", default=[])))
 
 
@@ -285,13 +284,13 @@ def _target(obj: Object) -> Json:
     }
 
 
-def _doomed(seen: Seen) -> Json:
+def _listed(resource: Resource, name: str, uid: str) -> Json:
     return {
-        "apiVersion": seen.resource.api_version,
-        "kind": seen.resource.kind,
-        "resource": seen.resource.plural,
-        "name": seen.object.meta.name,
-        "uid": seen.object.meta.uid,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "resource": resource.plural,
+        "name": name,
+        "uid": uid,
     }
 
 
@@ -300,4 +299,5 @@ def _owner(seen: Seen) -> str:
 
 
 def _summary(status: Json) -> str:
-    return f"{status.get('gone', 0)} objects are proven gone."
+    gone = status.get("gone", 0)
+    return f"{gone} {'object is' if gone == 1 else 'objects are'} proven gone."

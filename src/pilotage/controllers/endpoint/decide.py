@@ -1,0 +1,381 @@
+"""The decision about one endpoint: the steps that follow from what was observed. Pure, and repeated after each step.
+
+Rules of this file
+- A decision rests on its arguments: the endpoint with its spec, the history in its status, what was observed, and the
+  time. No client, clock, logger or memory. A crash at any point is just another call.
+- Nothing is made before the finalizer is on the endpoint and the part is in its ledger.
+- A revision begins only if its model is ready and, while another one serves, if the API server accepts its parts.
+- The revision that serves is kept as it should be until the wanted one has all traffic. Traffic moves only to a
+  revision that is available. With the strategy Recreate, the former revision is proven gone before anything is made.
+- A part goes only once the route is where it should be, names no Service of its revision, and the status says which
+  revision serves. Nothing is deleted here: a Teardown is begun, once for each part, and its controller deletes.
+- Every decision that is final says what the endpoint waits for, and when to look again if nothing wakes it.
+
+A decision whose last step is not `WriteStatus` needs the result of that step: the reconcile executes the steps, adds
+the result to what was observed, and decides again. The order is always the same: revision, parts, pods, route, former
+parts, status.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pilotage.controllers.endpoint.ledger import PartName
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.kube.wire import parse_time
+from pilotage.traffic import routers
+from pilotage.traffic.contract import Backend
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
+    from pilotage.controllers.routing import Routed
+    from pilotage.kube import Resource
+    from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
+
+PODS_AFTER = dt.timedelta(seconds=15)
+"""Age of a revision from which on its pods are listed if it is not available: they say why."""
+PODS_SECONDS = 30.0
+"""Pause between two such lists."""
+CLAIM = "PersistentVolumeClaim"
+
+
+class ObservedPart(NamedTuple):
+    """A part of the endpoint, made by us for any of its revisions, as the caches have it."""
+
+    resource: Resource
+    name: str
+    uid: str
+    revision: str = ""
+    """Its label; empty for a part of all revisions."""
+
+
+class AppliedParts(NamedTuple):
+    """What holds once the parts of the wanted revision, and of the one that serves, were applied."""
+
+    problem: EndpointProblem | None = None
+    """The first problem with a part of the wanted revision."""
+    readiness: Mapping[int, Readiness] = {}
+    """Of these revisions, by number."""
+    services: frozenset[str] = frozenset()
+    """Names of the Services of all revisions that exist."""
+
+
+class Observed(NamedTuple):
+    """Everything that a decision rests on beside spec and history. The last four fields are results of steps."""
+
+    requested: RequestedRevision | EndpointProblem
+    """What the spec asks for, or why that is impossible now."""
+    capabilities: Capabilities
+    held: bool = True
+    """Whether the endpoint has our finalizer."""
+    recorded: Mapping[int, str] = {}
+    """The states of revisions that the status in the API has."""
+    parts: Sequence[ObservedPart] = ()
+    leaving: frozenset[str] = frozenset()
+    """Uids of parts that unfinished Teardowns name."""
+    teardowns: int = 0
+    """How many Teardowns of parts are unfinished."""
+    accepted: bool = False
+    """`DryRun` succeeded. If it fails, `requested` becomes the problem."""
+    applied: AppliedParts | None = None
+    """Result of `ApplyParts`."""
+    pods_listed: bool = False
+    """`ListPods` is done, and has explained the readiness."""
+    routed: Routed | EndpointProblem | None = None
+    """Result of `MoveRoute`."""
+
+
+class AddFinalizer(NamedTuple):
+    """Put our finalizer on the endpoint."""
+
+
+class DryRun(NamedTuple):
+    """Ask the API server whether it would accept the parts of a revision. The result is needed."""
+
+    revision: Revision
+
+
+class BeginRevision(NamedTuple):
+    """Write the history, and the parts of a new revision with their route, into the status."""
+
+    revision: Revision
+
+
+class ApplyParts(NamedTuple):
+    """Write the parts of a revision into the ledger, then apply them. Of the wanted revision, the result is needed."""
+
+    revision: Revision
+
+
+class ListPods(NamedTuple):
+    """List the pods of a revision: they explain why it is not available. The result is needed."""
+
+    revision: Revision
+
+
+class MoveRoute(NamedTuple):
+    """Write the route into the ledger, then take a step towards one Service for all requests. The result is needed."""
+
+    target: Backend
+    others: tuple[str, ...] = ()
+    """Services of other revisions that exist."""
+    models: tuple[str, ...] = ()
+    """Names by which clients may call the model."""
+    ready: bool = False
+    """Whether the target has replicas that answer."""
+
+
+class AnnounceServing(NamedTuple):
+    """Emit the Event that a revision serves."""
+
+    revision: Revision
+
+
+class TearDown(NamedTuple):
+    """Create a Teardown of some parts."""
+
+    reason: str
+    parts: tuple[ObservedPart, ...]
+
+
+class WriteStatus(NamedTuple):
+    """The last step: write the status if it says something new, and reconcile again after a pause."""
+
+    problem: EndpointProblem | None = None
+    waiting_for: str = ""
+    routed: Routed | None = None
+    """None where there is no route, or it was not looked at."""
+    replacing: int = 0
+    """How many groups of former parts are being torn down."""
+    requeue_after: float | None = None
+
+
+EndpointStep: TypeAlias = (
+    AddFinalizer | DryRun | BeginRevision | ApplyParts | ListPods | MoveRoute | AnnounceServing | TearDown | WriteStatus
+)
+
+
+class EndpointDecision(NamedTuple):
+    """The steps, in order, and the history as it is then."""
+
+    steps: tuple[EndpointStep, ...]
+    history: RevisionHistory
+
+
+def decide(endpoint: EndpointRef, history: RevisionHistory, observed: Observed, now: dt.datetime) -> EndpointDecision:
+    """See the module. The caller decides again with the history of the last decision."""
+    deciding = _Deciding(endpoint, history, observed, now)
+    for stage in (deciding.revision, deciding.parts, deciding.pods, deciding.route, deciding.former_parts):
+        if stage():
+            break
+    return EndpointDecision(tuple(deciding.steps), deciding.history)
+
+
+def route_of(endpoint: EndpointRef) -> PartName | None:
+    """The route, whatever it points at; None where the endpoint has none, or its kind has no router."""
+    router = routers.find(endpoint.spec.route.kind)
+    return PartName(router.resource, endpoint.name) if router is not None and router.resource is not None else None
+
+
+class _Deciding:
+    """One decision in the making. A stage returns True if its last step is the last one of the decision."""
+
+    def __init__(self, endpoint: EndpointRef, history: RevisionHistory, observed: Observed, now: dt.datetime) -> None:
+        self.endpoint = endpoint
+        self.spec = endpoint.spec
+        self.history = history
+        self.observed = observed
+        self.now = now
+        self.steps: list[EndpointStep] = [] if observed.held else [AddFinalizer()]
+        self.problem: EndpointProblem | None = None
+        self.pauses: list[float] = []
+
+    @property
+    def wanted(self) -> Revision:
+        wanted = self.history.wanted
+        assert wanted is not None  # the first stage sees to that
+        return wanted
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether the wanted revision serves."""
+        return self.history.serving is not None and self.history.serving.number == self.wanted.number
+
+    def readiness(self, revision: Revision) -> Readiness | None:
+        applied = self.observed.applied
+        return applied.readiness.get(revision.number) if applied is not None else None
+
+    def ends_with(self, step: EndpointStep) -> bool:
+        self.steps.append(step)
+        return True
+
+    # The stages
+
+    def revision(self) -> bool:
+        """Begin a new revision if the spec asks for one."""
+        asked, last = self.observed.requested, self.history.wanted
+        if isinstance(asked, EndpointProblem):
+            self.problem = asked
+            return last is None and self.reports()
+        if last is not None and last.fingerprint == asked.fingerprint:
+            return False
+        begun = self.history.begin(self.endpoint, asked, self.observed.capabilities, self.now)
+        assert begun.wanted is not None
+        if self.history.serving is not None and not self.observed.accepted:
+            return self.ends_with(DryRun(begun.wanted))
+        self.history = begun
+        return self.ends_with(BeginRevision(begun.wanted))
+
+    def parts(self) -> bool:
+        """Make the parts of the wanted revision, and keep up those of the one that serves until then."""
+        serving = self.history.serving
+        if serving is not None and not self.has_arrived:
+            if self.spec.strategy.type != "Recreate":
+                if self.observed.applied is None:
+                    self.steps.append(ApplyParts(serving))
+            elif self.clears_former():
+                return True
+        if self.observed.applied is None:
+            return self.ends_with(ApplyParts(self.wanted))
+        self.problem = self.problem or self.observed.applied.problem
+        return False
+
+    def clears_former(self) -> bool:
+        """Take down all that is not the wanted revision's, its route included, before anything of it is made."""
+        former = [part for part in self.observed.parts if not _is_of(part, self.wanted.number)]
+        if former or self.observed.teardowns:
+            self.tear_down("Replaced", former)
+            return self.reports(waiting_for="the former revision is torn down first")
+        self.history = self.history.depart()
+        return False
+
+    def pods(self) -> bool:
+        """Let pods explain why the wanted revision is not available."""
+        ready = self.readiness(self.wanted)
+        if self.wanted.subject.spec.placement.kind == "Host":
+            return False  # there are none, and the processes have said it
+        if ready is None or ready.available or not ready.desired:
+            return False
+        self.pauses.append(PODS_SECONDS)
+        is_old = self.now - parse_time(self.history.past[-1].created) >= PODS_AFTER
+        return is_old and not self.observed.pods_listed and self.ends_with(ListPods(self.wanted))
+
+    def route(self) -> bool:
+        """Move traffic to the wanted revision once it is available; keep it where it is until then."""
+        ready = self.readiness(self.wanted)
+        moves = self.has_arrived or (ready is not None and ready.available)
+        target = self.wanted if moves else self.history.serving
+        if target is None:
+            return False
+        if self.spec.route.kind == "None":
+            if moves:
+                self.arrive()
+            return False
+        routed = self.observed.routed
+        if routed is None:
+            return self.ends_with(self.move(target))
+        if isinstance(routed, EndpointProblem):
+            self.problem = routed
+            return self.reports()
+        if routed.again is not None:
+            self.pauses.append(routed.again)
+        if routed.done and moves:
+            self.arrive()
+        return False
+
+    def move(self, target: Revision) -> MoveRoute:
+        name, port = target.backend
+        others = {each.backend[0] for each in self.history.revisions if each.number != target.number}
+        ready = self.readiness(target)
+        # While one revision follows another, clients may call the model as either of them does.
+        models = {each.model.name for each in (self.history.serving, self.wanted) if each is not None}
+        applied = self.observed.applied
+        return MoveRoute(
+            Backend(name, port),
+            tuple(sorted(others & applied.services)) if applied is not None else (),
+            tuple(sorted(models)),
+            ready=ready is not None and ready.ready > 0,
+        )
+
+    def arrive(self) -> None:
+        if not self.has_arrived:
+            self.history = self.history.arrive(self.wanted.number)
+            self.steps.append(AnnounceServing(self.wanted))
+
+    def former_parts(self) -> bool:
+        """Take down what nothing points at any more: former revisions, routes, autoscalers."""
+        routed, teardowns = self.routed(), self.observed.teardowns
+        if self.spec.route.kind != "None" and (routed is None or not routed.done):
+            return self.reports(replacing=teardowns)
+        kept = self.kept_revisions()
+        former = self.former_by_revision(kept)
+        if former and self.observed.recorded != self.history.states:
+            # The status says first which revision serves. An operator that forgot that after a crash would make the
+            # former one anew while it goes.
+            self.pauses.append(0.0)
+            return self.reports(replacing=len(former))
+        for revision, parts in former.items():
+            superseded = revision and revision not in {str(each.number) for each in kept}
+            self.tear_down("Superseded" if superseded else "Replaced", parts)
+        return self.reports(replacing=max(len(former), teardowns))
+
+    def kept_revisions(self) -> list[Revision]:
+        """The revision that is wanted, the one that serves, and those whose Services the route names."""
+        routed = self.routed()
+        named = routed.services if routed is not None else frozenset[str]()
+        numbers = {each.number for each in (self.wanted, self.history.serving) if each is not None}
+        return [each for each in self.history.revisions if each.number in numbers or each.backend[0] in named]
+
+    def former_by_revision(self, kept: Sequence[Revision]) -> dict[str, list[ObservedPart]]:
+        """The parts that no kept revision consists of, by their revision."""
+        current = {(part.resource, part.name) for each in kept for part in each.parts}
+        if (route := route_of(self.endpoint)) is not None:
+            current.add((route.resource, route.name))
+        found: dict[str, list[ObservedPart]] = {}
+        for part in self.observed.parts:
+            if (part.resource, part.name) not in current:
+                found.setdefault(part.revision, []).append(part)
+        return found
+
+    def tear_down(self, reason: str, parts: Sequence[ObservedPart]) -> None:
+        """Begin a Teardown of those parts that no other one has named yet."""
+        if begun := tuple(part for part in parts if part.uid not in self.observed.leaving):
+            self.steps.append(TearDown(reason, begun))
+
+    # The end
+
+    def reports(self, *, waiting_for: str = "", replacing: int = 0) -> bool:
+        if self.problem is not None:
+            self.pauses.append(self.problem.retry_after)
+        return self.ends_with(
+            WriteStatus(
+                self.problem,
+                waiting_for or self.waiting_for(),
+                self.routed(),
+                replacing,
+                min(self.pauses) if self.pauses else None,
+            )
+        )
+
+    def routed(self) -> Routed | None:
+        routed = self.observed.routed
+        return None if isinstance(routed, EndpointProblem) else routed
+
+    def waiting_for(self) -> str:
+        routed = self.routed()
+        if self.problem is not None:
+            return self.problem.message
+        if routed is not None and not routed.done:
+            return routed.text
+        if self.wanted.subject.spec.placement.kind == "Host" and not self.has_arrived:
+            ready = self.readiness(self.wanted)  # an agent says itself how far its processes are
+            return ready.message if ready is not None and not ready.available else ""
+        return ""
+
+
+def _is_of(part: ObservedPart, number: int) -> bool:
+    """Whether a part belongs to a revision, or holds data."""
+    return part.revision == str(number) or part.resource.kind == CLAIM

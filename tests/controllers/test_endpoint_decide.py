@@ -1,0 +1,327 @@
+"""One decision at a time: the steps of a reconcile, for each thing that can be the case."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES
+from pilotage.controllers.endpoint.decide import (
+    PODS_AFTER,
+    AddFinalizer,
+    AnnounceServing,
+    AppliedParts,
+    ApplyParts,
+    BeginRevision,
+    DryRun,
+    EndpointDecision,
+    EndpointStep,
+    ListPods,
+    MoveRoute,
+    Observed,
+    ObservedPart,
+    TearDown,
+    WriteStatus,
+    decide,
+)
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
+from pilotage.controllers.routing import Routed
+from pilotage.kube.wire import format_time
+from pilotage.serving.parts import Capabilities, EndpointRef, Readiness, ResolvedModel
+from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
+from pilotage.traffic.contract import Backend
+
+NOW = dt.datetime(2026, 11, 17, 12, tzinfo=dt.UTC)
+OLD = NOW - PODS_AFTER
+CAPABILITIES = Capabilities(fetch_image="pilotage:test")
+MODEL = ResolvedModel("chat", "hf://org/repo/model.gguf")
+OTHER_MODEL = ResolvedModel("newer", "hf://org/repo/newer.gguf")
+PORT = 80
+
+
+def endpoint(**spec: Any) -> EndpointRef:
+    given = {"model": {"source": MODEL.source}, "route": {"kind": "Ingress", "host": "chat.example.com"}} | spec
+    return EndpointRef("default", "chat", "u1", EndpointSpec.read(given))
+
+
+CHAT = endpoint()
+UNROUTED = endpoint(route={"kind": "None"})
+RECREATED = endpoint(strategy={"type": "Recreate"})
+ON_HOST = endpoint(placement={"kind": "Host", "host": "box"})
+
+
+def past(*states: str, of: EndpointRef = CHAT, created: dt.datetime = NOW) -> RevisionHistory:
+    """A history of revisions 1, 2, …, with the fingerprints a, b, …"""
+    written = [
+        {
+            "number": number,
+            "created": format_time(created),
+            "state": state,
+            "fingerprint": "abc"[number - 1],
+            "spec": of.spec.written(),
+            "model": (MODEL if number == 1 else OTHER_MODEL)._asdict(),
+        }
+        for number, state in enumerate(states, 1)
+    ]
+    return RevisionHistory.read(written, of, CAPABILITIES)
+
+
+def revision(number: int, of: EndpointRef = CHAT) -> Revision:
+    return past("Current", "Starting", of=of).revisions[number - 1]
+
+
+A, B = RequestedRevision(MODEL, "a"), RequestedRevision(OTHER_MODEL, "b")
+UP = Readiness(1, 1, True, "Available", "1 of 1 is ready.")
+COMING = Readiness(0, 1, False, "Starting", "0 of 1 is ready.")
+NONE_ASKED = Readiness(0, 0, False, "ScaledToZero", "")
+MISSING = EndpointProblem("ModelMissing", "model/chat does not exist.")
+REJECTED = EndpointProblem("Rejected", "the API server rejects deployment/chat-1: no.", retry_after=7.0)
+NO_ROUTER = EndpointProblem("NoRouter", "route.kind Ingress is not served.")
+MOVED = Routed(True, True, "Done", "It is programmed.", None, frozenset({"chat-1"}))
+MOVED_ON = MOVED._replace(services=frozenset({"chat-2"}))
+MOVING = Routed(False, False, "Moving", "The route is moved.", 1.0, frozenset({"chat-1", "chat-2"}))
+
+
+def part(resource, name: str, number: int | None = None) -> ObservedPart:
+    return ObservedPart(resource, name, f"{resource.kind}/{name}", "" if number is None else str(number))
+
+
+FIRST = (part(DEPLOYMENTS, "chat-1", 1), part(SERVICES, "chat-1", 1))
+SECOND = (part(DEPLOYMENTS, "chat-2", 2), part(SERVICES, "chat-2", 2))
+ROUTE = part(INGRESSES, "chat")
+FORMER_ROUTE = part(HTTP_PROXIES, "chat")
+SCALER = part(AUTOSCALERS, "chat-1", 1)
+CACHE = part(CLAIMS, "chat-cache")
+
+
+def seen(requested: RequestedRevision | EndpointProblem = A, **more: Any) -> Observed:
+    return Observed(requested, CAPABILITIES, **more)
+
+
+def applied(problem: EndpointProblem | None = None, services: tuple[str, ...] = ("chat-1",), **ready: Readiness) -> Any:
+    """`ready`: `r1` is that of revision 1."""
+    return AppliedParts(problem, {int(name[1:]): each for name, each in ready.items()}, frozenset(services))
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    history: RevisionHistory
+    observed: Observed
+    want: tuple[EndpointStep, ...]
+    then: RevisionHistory | None = None
+    """The history after it; None: as before."""
+    endpoint: EndpointRef = field(default=CHAT)
+
+
+BOTH = ("chat-1", "chat-2")
+TO_FIRST = MoveRoute(Backend("chat-1", PORT), (), ("chat",), ready=True)
+REDEPLOYED = {"requested": B, "recorded": {1: "Previous", 2: "Current"}, "routed": MOVED_ON,
+              "applied": applied(services=BOTH, r2=UP)}  # fmt: skip
+
+# fmt: off
+CASES = [
+    # Revisions
+    Case("without a model there is no revision", past(), seen(MISSING),
+         (WriteStatus(MISSING, MISSING.message, requeue_after=300.0),)),
+    Case("the finalizer comes before anything that is made", past(), seen(held=False),
+         (AddFinalizer(), BeginRevision(revision(1))), past("Starting")),
+    Case("a first revision begins", past(), seen(), (BeginRevision(revision(1)),), past("Starting")),
+    Case("a former first revision that never served has failed", past("Starting"), seen(B),
+         (BeginRevision(revision(2)),), past("Failed", "Starting")),
+    Case("while a revision serves, the next one is tried first", past("Current"), seen(B), (DryRun(revision(2)),)),
+    Case("once it is accepted, it begins", past("Current"), seen(B, accepted=True), (BeginRevision(revision(2)),),
+         past("Current", "Starting")),
+    Case("if it is not, what serves is kept as it should be", past("Current"), seen(REJECTED),
+         (ApplyParts(revision(1)),)),
+    Case("and the problem is reported", past("Current"), seen(REJECTED, applied=applied(r1=UP), routed=MOVED),
+         (WriteStatus(REJECTED, REJECTED.message, MOVED, requeue_after=7.0),)),
+
+    # Parts
+    Case("the parts of a revision are made", past("Starting"), seen(), (ApplyParts(revision(1)),)),
+    Case("what serves is kept up while the next one comes", past("Current", "Starting"), seen(B),
+         (ApplyParts(revision(1)), ApplyParts(revision(2)))),
+    Case("a part that cannot be made is reported", past("Starting"), seen(applied=applied(REJECTED, r1=COMING)),
+         (WriteStatus(REJECTED, REJECTED.message, requeue_after=7.0),)),
+    Case("a problem of the spec is reported before that of a part", past("Current"),
+         seen(MISSING, applied=applied(REJECTED, r1=UP), routed=MOVED),
+         (WriteStatus(MISSING, MISSING.message, MOVED, requeue_after=300.0),)),
+
+    # Pods
+    Case("a revision is given time before its pods are listed", past("Starting"), seen(applied=applied(r1=COMING)),
+         (WriteStatus(requeue_after=30.0),)),
+    Case("then they explain why it is not available", past("Starting", created=OLD), seen(applied=applied(r1=COMING)),
+         (ListPods(revision(1)),)),
+    Case("once in a reconcile", past("Starting", created=OLD), seen(applied=applied(r1=COMING), pods_listed=True),
+         (WriteStatus(requeue_after=30.0),)),
+    Case("one without replicas has no pods", past("Starting", created=OLD), seen(applied=applied(r1=NONE_ASKED)),
+         (WriteStatus(),)),
+    Case("processes on a Host explain themselves", past("Starting", of=ON_HOST, created=OLD),
+         seen(applied=applied(r1=COMING)), (WriteStatus(waiting_for=COMING.message),), endpoint=ON_HOST),
+
+    # The route
+    Case("an available revision gets the route", past("Starting"), seen(applied=applied(r1=UP)), (TO_FIRST,)),
+    Case("it does not serve before the route is proven", past("Starting"),
+         seen(applied=applied(r1=UP), routed=MOVING),
+         (WriteStatus(None, MOVING.text, MOVING, requeue_after=1.0),)),
+    Case("then it serves", past("Starting"), seen(applied=applied(r1=UP), routed=MOVED),
+         (AnnounceServing(revision(1)), WriteStatus(routed=MOVED)), past("Current")),
+    Case("without a route, it serves as soon as it is available", past("Starting", of=UNROUTED),
+         seen(applied=applied(r1=UP)), (AnnounceServing(revision(1, UNROUTED)), WriteStatus()),
+         past("Current", of=UNROUTED), UNROUTED),
+    Case("and not before", past("Starting", of=UNROUTED), seen(applied=applied(r1=COMING)),
+         (WriteStatus(requeue_after=30.0),), endpoint=UNROUTED),
+    Case("a problem with the route is reported, and nothing goes", past("Current"),
+         seen(parts=(*FIRST, FORMER_ROUTE), applied=applied(r1=UP), routed=NO_ROUTER),
+         (WriteStatus(NO_ROUTER, NO_ROUTER.message, requeue_after=300.0),)),
+    Case("the route stays where it is until the next revision is available", past("Current", "Starting"),
+         seen(B, applied=applied(services=BOTH, r1=UP, r2=COMING)),
+         (MoveRoute(Backend("chat-1", PORT), ("chat-2",), ("chat", "newer"), ready=True),)),
+    Case("then it moves; both names of the model are valid meanwhile", past("Current", "Starting"),
+         seen(B, applied=applied(services=BOTH, r1=UP, r2=UP)),
+         (MoveRoute(Backend("chat-2", PORT), ("chat-1",), ("chat", "newer"), ready=True),)),
+    Case("that it is where it was is no arrival", past("Current", "Starting"),
+         seen(B, applied=applied(services=BOTH, r1=UP, r2=COMING), routed=MOVED, parts=(*FIRST, *SECOND, ROUTE),
+              recorded={1: "Current", 2: "Starting"}),
+         (WriteStatus(routed=MOVED, requeue_after=30.0),)),
+    Case("a revision that serves and is not ready keeps the route", past("Current"),
+         seen(applied=applied(r1=COMING)), (TO_FIRST._replace(ready=False),)),
+    Case("the shortest pause counts", past("Current"),
+         seen(REJECTED, applied=applied(r1=COMING), routed=MOVING),
+         (WriteStatus(REJECTED, REJECTED.message, MOVING, requeue_after=1.0),)),
+
+    # Former parts
+    Case("nothing goes that is needed", past("Current"),
+         seen(parts=(*FIRST, ROUTE), recorded={1: "Current"}, applied=applied(r1=UP), routed=MOVED),
+         (WriteStatus(routed=MOVED),)),
+    Case("nothing goes before the status says which revision serves", past("Current", "Starting"),
+         seen(B, parts=(*FIRST, *SECOND, ROUTE), recorded={1: "Current", 2: "Starting"},
+              applied=applied(services=BOTH, r1=UP, r2=UP), routed=MOVED_ON),
+         (AnnounceServing(revision(2)), WriteStatus(routed=MOVED_ON, replacing=1, requeue_after=0.0)),
+         past("Previous", "Current")),
+    Case("then the former revision goes", past("Previous", "Current"),
+         seen(**REDEPLOYED, parts=(*FIRST, *SECOND, ROUTE)),
+         (TearDown("Superseded", FIRST), WriteStatus(routed=MOVED_ON, replacing=1))),
+    Case("once", past("Previous", "Current"),
+         seen(**REDEPLOYED, parts=(*FIRST, *SECOND, ROUTE), leaving=frozenset(each.uid for each in FIRST), teardowns=1),
+         (WriteStatus(routed=MOVED_ON, replacing=1),)),
+    Case("a part that came back goes again", past("Previous", "Current"),
+         seen(**REDEPLOYED, parts=(*FIRST, *SECOND, ROUTE), leaving=frozenset({FIRST[0].uid}), teardowns=1),
+         (TearDown("Superseded", FIRST[1:]), WriteStatus(routed=MOVED_ON, replacing=1))),
+    Case("that a teardown goes on is said", past("Previous", "Current"),
+         seen(**REDEPLOYED, parts=(*SECOND, ROUTE), teardowns=2), (WriteStatus(routed=MOVED_ON, replacing=2),)),
+    Case("a revision whose Service the route still names stays", past("Previous", "Current"),
+         seen(**REDEPLOYED | {"routed": MOVING._replace(done=True, again=None)}, parts=(*FIRST, *SECOND, ROUTE)),
+         (WriteStatus(routed=MOVING._replace(done=True, again=None)),)),
+    Case("nothing goes while the route moves", past("Previous", "Current"),
+         seen(**REDEPLOYED | {"routed": MOVING}, parts=(*FIRST, *SECOND, ROUTE), teardowns=1),
+         (WriteStatus(None, MOVING.text, MOVING, 1, 1.0),)),
+    Case("an autoscaler that is not asked for any more goes", past("Current"),
+         seen(parts=(*FIRST, SCALER, ROUTE), recorded={1: "Current"}, applied=applied(r1=UP), routed=MOVED),
+         (TearDown("Replaced", (SCALER,)), WriteStatus(routed=MOVED, replacing=1))),
+    Case("a route of another kind goes", past("Current"),
+         seen(parts=(*FIRST, FORMER_ROUTE, ROUTE), recorded={1: "Current"}, applied=applied(r1=UP), routed=MOVED),
+         (TearDown("Replaced", (FORMER_ROUTE,)), WriteStatus(routed=MOVED, replacing=1))),
+    Case("each revision goes in a Teardown of its own", past("Previous", "Current"),
+         seen(**REDEPLOYED, parts=(*FIRST, FORMER_ROUTE, *SECOND, ROUTE)),
+         (TearDown("Superseded", FIRST), TearDown("Replaced", (FORMER_ROUTE,)),
+          WriteStatus(routed=MOVED_ON, replacing=2))),
+
+    # Recreate
+    Case("with Recreate, all but data goes before anything is made", past("Current", "Starting", of=RECREATED),
+         seen(B, parts=(*FIRST, ROUTE, CACHE)),
+         (TearDown("Replaced", (*FIRST, ROUTE)), WriteStatus(waiting_for="the former revision is torn down first")),
+         endpoint=RECREATED),
+    Case("it is waited for while a Teardown goes on", past("Current", "Starting", of=RECREATED),
+         seen(B, parts=(CACHE,), teardowns=1),
+         (WriteStatus(waiting_for="the former revision is torn down first"),), endpoint=RECREATED),
+    Case("then the next one is made, and nothing serves", past("Current", "Starting", of=RECREATED),
+         seen(B, parts=(CACHE,)), (ApplyParts(revision(2, RECREATED)),),
+         past("Previous", "Starting", of=RECREATED), RECREATED),
+    Case("a spec that cannot work takes nothing down", past("Current", of=RECREATED),
+         seen(MISSING, parts=(*FIRST, ROUTE)), (ApplyParts(revision(1, RECREATED)),), endpoint=RECREATED),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_decision(case: Case):
+    want = EndpointDecision(case.want, case.then if case.then is not None else case.history)
+    assert decide(case.endpoint, case.history, case.observed, NOW) == want
+
+
+EVERYTHING = list(
+    itertools.product(
+        (CHAT, UNROUTED, RECREATED, ON_HOST),
+        ((), ("Starting",), ("Current",), ("Current", "Starting"), ("Previous", "Current"), ("Failed", "Starting")),
+        (A, B, MISSING),
+        (UP, COMING, NONE_ASKED),
+        (MOVED, MOVED_ON, MOVING, NO_ROUTER),
+        ((), (*FIRST, ROUTE), (*FIRST, *SECOND, ROUTE, FORMER_ROUTE)),
+        (None, REJECTED),
+    )
+)
+
+
+def test_whatever_is_observed_a_reconcile_ends_and_takes_nothing_down_that_serves():
+    for subject, states, requested, ready, routed, parts, refused in EVERYTHING:
+        history = past(*states, of=subject, created=OLD)
+        observed = seen(requested, parts=parts, held=False, recorded=history.states)
+        done: list[EndpointStep] = []
+        for _ in range(7):
+            decision = decide(subject, history, observed, NOW)
+            history = decision.history
+            for step in decision.steps:
+                observed = executed(step, observed, history, ready, routed, refused)
+                _check(step, done, history, subject)
+                done.append(step)
+            if isinstance(done[-1], WriteStatus):
+                break
+        assert isinstance(done[-1], WriteStatus), done
+        assert sum(isinstance(step, WriteStatus) for step in done) == 1
+
+
+def _check(step: EndpointStep, done: list[EndpointStep], history: RevisionHistory, subject: EndpointRef) -> None:
+    """What holds of each step, whatever was observed."""
+    assert done or isinstance(step, AddFinalizer | WriteStatus)
+    if isinstance(step, BeginRevision) and history.serving is not None:
+        assert any(isinstance(each, DryRun) for each in done)
+    if isinstance(step, ApplyParts):
+        assert history.past, "it is in the status first"
+    if isinstance(step, TearDown):
+        recreates = subject.spec.strategy.type == "Recreate" and not any(isinstance(each, ApplyParts) for each in done)
+        needed = [part for each in (history.wanted, history.serving) if each is not None for part in each.parts]
+        names = {(part.resource, part.name) for part in needed}
+        assert recreates or not any((each.resource, each.name) in names for each in step.parts), step
+
+
+def executed(
+    step: EndpointStep,
+    observed: Observed,
+    history: RevisionHistory,
+    ready: Readiness,
+    routed: Routed | EndpointProblem,
+    refused: EndpointProblem | None,
+) -> Observed:
+    """What is observed after a step: the results are those that were given."""
+    match step:
+        case AddFinalizer():
+            return observed._replace(held=True)
+        case DryRun():
+            return observed._replace(requested=refused) if refused else observed._replace(accepted=True)
+        case BeginRevision():
+            return observed._replace(recorded=history.states)
+        case ApplyParts():
+            readiness = {each.number: ready for each in history.revisions}
+            return observed._replace(applied=AppliedParts(refused, readiness, frozenset(BOTH)))
+        case ListPods():
+            return observed._replace(pods_listed=True)
+        case MoveRoute():
+            return observed._replace(routed=routed)
+    return observed
