@@ -21,7 +21,10 @@ from demo.machine import Machine
 from faults.cases import PARTS
 from pilotage.api.names import ENDPOINTS
 from pilotage.kube import Absent, ApiError, Client, ConfigError, ObjectKey, Propagation, load_config
-from pilotage.up import remains
+from pilotage.processes.census import Marked
+from pilotage.processes.identity import is_running
+from pilotage.processes.terminate import StillRunning, terminate
+from pilotage.up import leftovers
 from pilotage.up.layout import Layout
 
 if TYPE_CHECKING:
@@ -117,16 +120,16 @@ class System:
 
     def process(self, part: str) -> psutil.Process | None:
         """The process that is this part now."""
-        note = self.layout.read()
+        note = self.layout.read_state()
         if note is None:
             return None
         with contextlib.suppress(psutil.Error):
-            known = note.supervisor if part == "supervisor" else note.parts.get(part)
+            known = note.supervisor if part == "supervisor" else note.components.get(part)
             if known is not None:
-                return psutil.Process(known.pid) if remains.alive(known) else None
+                return psutil.Process(known.pid) if is_running(known) else None
             if part == "llama-server":
                 return next(iter(self._servers()), None)
-            for each in remains.marked(self.layout.folder):
+            for each in leftovers.find(self.layout, None).processes:
                 words = psutil.Process(each.pid).cmdline()
                 if (_CONTROL in words) if part == "control plane" else "".join(words[:1]).endswith("/envoy"):
                     return psutil.Process(each.pid)
@@ -170,7 +173,13 @@ def _end(system: System) -> None:
     """Whatever has happened: no process outlives the player."""
     command = [sys.executable, "-m", "pilotage", "down", "--now", "--timeout", "20"]
     subprocess.run(command, env=system.machine.env, capture_output=True, check=False, timeout=120)
-    remains.end(remains.marked(system.layout.folder), 2)
+
+    async def kill() -> None:
+        until = asyncio.get_running_loop().time() + 2
+        with contextlib.suppress(StillRunning):
+            await terminate(Marked(leftovers.mark(system.layout)), lambda: until)
+
+    asyncio.run(kill())
 
 
 def wait(condition: Callable[[], bool], what: str, seconds: float) -> float:

@@ -12,8 +12,8 @@ import pilotage
 
 # From the bottom up; the packages of one row may import each other's lower rows only. ARCHITECTURE.md says why.
 LAYERS = [
-    {"kube", "system"},
-    {"runtime"},
+    {"kube"},
+    {"processes", "runtime"},
     {"api"},
     {"catalogue"},
     {"teardown"},
@@ -23,9 +23,10 @@ LAYERS = [
     {"up"},
     {"cli"},
 ]
+BELOW_ALL = {"__version__", "private_files", "terminal"}
 HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")
 
-PROGRAMS = {"agent", "gateway", "operator", "system", "up"}
+PROGRAMS = {"agent", "gateway", "operator", "processes", "up"}
 """Packages that run as processes of their own, and may end one."""
 PRODUCT_LOGIC = (
     "engine.(?:actions|decide|drive|executor|observations|prove|saved|watches)",
@@ -41,7 +42,7 @@ LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in 
 
 
 def imported_packages(module: Path) -> set[str]:
-    """The packages of pilotage that a module imports, anywhere in it; `pilotage.terminal` is below all of them."""
+    """The packages of pilotage that a module imports, anywhere in it, without the modules below all."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Import):
@@ -50,7 +51,7 @@ def imported_packages(module: Path) -> set[str]:
             assert node.level == 0, f"{module}: imports are absolute"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "pilotage" and len(part) > 1} - {"__version__", "terminal"}
+    return {part[1] for part in parts if part[0] == "pilotage" and len(part) > 1} - BELOW_ALL
 
 
 def upward_imports(source: Path) -> list[str]:

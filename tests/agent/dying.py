@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pilotage.agent.launch import census
 from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
 from pilotage.kube import Client, load_config
+from pilotage.processes import identity
 from pilotage.runtime import configure_logging, on_signals
 from tests.agent.town import HASTY
 
@@ -56,7 +56,7 @@ class Agent:
 
     @property
     def lives(self) -> bool:
-        return census.look(self.pid) is not None
+        return identity.find(self.pid) is not None
 
     def send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

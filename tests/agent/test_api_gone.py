@@ -6,12 +6,13 @@ import secrets
 
 from pilotage.agent.health import Health, Prober, Verdict
 from pilotage.agent.journal import State
-from pilotage.agent.launch import census
+from pilotage.agent.launch import process
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
 from pilotage.api.names import HOST_LEASES, PROCESSES
 from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
+from pilotage.processes.identity import is_running
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.faults import Disturbance, FaultyTransport
 from pilotage_sim.loop import virtual
@@ -98,7 +99,7 @@ class Well(Prober):
 
     async def check(self, entry):
         self.asked += 1
-        return Health(Verdict.HEALTHY if census.runs(entry.pid, entry.born) else Verdict.DEAD)
+        return Health(Verdict.HEALTHY if is_running(entry.process) else Verdict.DEAD)
 
     async def in_flight(self, _entry):
         return 0
@@ -129,7 +130,7 @@ async def play(settings, model):
     runtime = {"name": "custom", "command": ["sleep", "1000"], "args": []}
 
     def lives():
-        return sorted(seen.pid for found in census.owned(str(settings.data)).values() for seen in found)
+        return sorted(seen.pid for found in process.owned(settings.data).values() for seen in found)
 
     async with World(secrets.randbits(32)) as world:
         admin, prober = world.client("admin"), Well()

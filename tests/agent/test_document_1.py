@@ -11,6 +11,9 @@ from pilotage.agent.registration import Refused
 from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.catalogue import Phase
 from pilotage.kube import LEASES, Forbidden, ObjectKey, Unavailable, merge_patch
+from pilotage.processes import identity
+from pilotage.processes.identity import ProcessInfo
+from pilotage.processes.terminate import StillRunning
 from pilotage.serving.resources import SLICES
 from tests.agent.servers import PLAIN
 from tests.agent.town import ask, python_server, refuse
@@ -39,7 +42,7 @@ async def test_a_stop_that_fails_does_not_keep_it_registered_and_is_tried_again(
 
     async def end(*args, **more):
         if fails[0]:
-            raise process.StillRunning(f"process {pid} does not end, not even by SIGKILL")
+            raise StillRunning([identity.find(pid)])
         return await real(*args, **more)
 
     monkeypatch.setattr(process, "end", end)
@@ -59,7 +62,7 @@ async def test_all_errors_are_reported_together(town, monkeypatch):
     await town.serving()
 
     async def end(*_args, **_more):
-        raise process.StillRunning("process 7 does not end, not even by SIGKILL")
+        raise StillRunning([ProcessInfo(7, "", 1, 7)])
 
     monkeypatch.setattr(process, "end", end)
     answer, _ = refuse(403, "Forbidden", method="DELETE", resource="endpointslices")

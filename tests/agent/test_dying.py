@@ -19,11 +19,12 @@ import pytest
 
 from pilotage import agent as package
 from pilotage.agent.journal import Entry
-from pilotage.agent.launch import census
+from pilotage.agent.launch import process
 from pilotage.agent.registration import Shown
 from pilotage.agent.settings import Settings
 from pilotage.api.names import LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import Absent, Client, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.processes import terminate
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.dying import Agent, Nursery, nursery
 from tests.agent.servers import DEAF, PLAIN, SICKLY
@@ -56,7 +57,8 @@ TURNS = ["after noting that it leaves", "after SIGTERM", "after the slice is del
 
 def points_of_source() -> set[str]:
     """All that the agent can pass, by what its source calls them."""
-    trees = [ast.parse(path.read_text()) for path in Path(package.__file__).parent.rglob("*.py")]
+    paths = [*Path(package.__file__).parent.rglob("*.py"), Path(terminate.__file__)]
+    trees = [ast.parse(path.read_text()) for path in paths]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
     def given(function: str, number: int) -> list[ast.expr]:
@@ -248,7 +250,7 @@ class Story:
         return [msgspec.json.decode(text, type=Entry) for (text,) in rows]
 
     def _runs(self) -> list[int]:
-        return [seen.pid for found in census.owned(str(self.settings.data)).values() for seen in found]
+        return [seen.pid for found in process.owned(self.settings.data).values() for seen in found]
 
     async def _until(self, condition) -> None:
         deadline = time.monotonic() + SECONDS_MAX

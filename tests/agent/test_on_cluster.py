@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from controlplane import Cluster
-from pilotage.agent.launch import census, process
+from pilotage.agent.launch import process
 from pilotage.agent.pressure import Pressure
 from pilotage.agent.run import Running
 from pilotage.agent.settings import Settings
@@ -27,6 +27,8 @@ from pilotage.kube import (
     load_config,
     merge_patch,
 )
+from pilotage.processes.identity import ProcessInfo
+from pilotage.processes.terminate import StillRunning
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.dying import nursery
 from tests.agent.servers import PLAIN
@@ -196,7 +198,7 @@ class Host:
         return await self.admin.create(SLICES, body, namespace=self.namespace)
 
     def processes(self):
-        return [seen.pid for found in census.owned(str(self.settings.data)).values() for seen in found]
+        return [seen.pid for found in process.owned(self.settings.data).values() for seen in found]
 
     def metric(self, line):
         """The value of a metric, by all that stands before it."""
@@ -317,7 +319,7 @@ async def test_errors_of_several_steps_are_said_together_and_it_is_tried_until_i
     served = await host.place(**LIGHT)
 
     async def end(*_args, **_more):
-        raise process.StillRunning("process 7 does not end, not even by SIGKILL")
+        raise StillRunning([ProcessInfo(7, "", 1, 7)])
 
     monkeypatch.setattr(process, "end", end)
     await host.admin.patch(SLICES, host.key, merge_patch({"metadata": {"finalizers": ["example.com/mine"]}}))

@@ -318,5 +318,5 @@ def test_the_ports_of_this_machine_are_known():
 
 def test_a_reserved_port_is_given_to_nobody(monkeypatch):
     given = iter([4000, 4001])
-    monkeypatch.setattr("pilotage.agent.launch.ports._bind", lambda *_: next(given))
+    monkeypatch.setattr("pilotage.agent.launch.ports.free_port", lambda *_: next(given))
     assert Ports("127.0.0.1", (4000,)).take() == 4001

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from pilotage.agent.launch import census
+from pilotage.agent.launch import process
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import LEASES, Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
@@ -45,7 +45,7 @@ class Place:
         return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
 
     def processes(self):
-        return census.owned(str(self.folder / "data"))
+        return process.owned(self.folder / "data")
 
     async def has_slice(self):
         with contextlib.suppress(Absent):

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.agent.journal import Entry, Journal, JournalError, State
-from pilotage.agent.launch import census
 from pilotage.agent.launch.process import start
 from pilotage.agent.restart import sort
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import LEASES, ObjectKey, merge_patch
+from pilotage.processes import census
+from pilotage.processes.identity import is_running
 from pilotage.serving.resources import SLICES
 from tests.agent.servers import FORKING
 from tests.agent.town import NAMESPACE, python_server, streaming
@@ -80,7 +81,7 @@ async def test_a_pid_that_is_another_process_now_is_not_touched(town):
         await town.until(lambda: town.is_ready() and town.pid() not in (pid, stranger.pid))
         await town.delete()
         await town.until(lambda: town.find() is None)
-        assert census.runs(*stranger)
+        assert is_running(stranger)
     finally:
         end(stranger.pid)
 
@@ -103,13 +104,13 @@ async def test_servers_whose_journal_was_lost_are_stopped_and_started_again(town
 async def test_servers_of_another_agents_folder_are_left_alone(town):
     await town.start()
     uid = "11111111-1111-1111-1111-111111111111"
-    environment = {census.MARK: uid, census.OWNER: "/somewhere/else"}
+    environment = {census.PROCESS_UID: uid, census.AGENT_FOLDER: "/somewhere/else"}
     other = start(["/bin/sleep", "1000"], environment, town.folder / "sleep.log")
     try:
         await town.crash()
         await town.start()
         await town.serving()
-        assert census.runs(*other)
+        assert is_running(other)
     finally:
         end(other.pid)
 

@@ -8,8 +8,8 @@ import pytest
 from pilotage.agent.launch import handing
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.settings import load_settings
+from pilotage.processes.run_as import SERVER_USER, User, closed_to, find_user, wrapped
 from pilotage.runtime.settings import SettingsError
-from pilotage.system.unprivileged import SERVER_USER, User, closed_to, find_user, wrapped
 from tests.agent.servers import PLAIN
 from tests.agent.town import ask, python_server
 

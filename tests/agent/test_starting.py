@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.launch.census import Mark
 from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import explain
 from pilotage.agent.launch.programs import Program, find
 from pilotage.agent.memory import estimate
 from pilotage.api.endpoint import Runtime
+from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
 from pilotage.serving.runtimes import HostLaunch
 from pilotage.serving.runtimes.llama_cpp import context_tokens
 from tests.agent.servers import PLAIN
@@ -203,7 +203,7 @@ async def test_what_the_server_sees_of_the_agents_environment(town, monkeypatch)
 
 def test_the_environment_is_taken_by_name():
     own = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "1", "HF_TOKEN": "x", "LLAMA_ARG_PORT": "1", "LC_ALL": "C"}
-    assert scrubbed(own, {"A": "b"}, Mark("uid", "/data")) == {
+    assert scrubbed(own, {"A": "b"}, {PROCESS_UID: "uid", AGENT_FOLDER: "/data"}) == {
         "PATH": "/bin",
         "CUDA_VISIBLE_DEVICES": "1",
         "LC_ALL": "C",

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from pilotage.agent.health import Prober, Verdict, count, names_of
-from pilotage.agent.launch import census, logs
+from pilotage.agent.launch import logs
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.launch.process import end, start
 from pilotage.agent.pace import Pace
 from pilotage.agent.ward import Ward
 from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
+from pilotage.processes import census, terminate
 from pilotage.runtime import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.loop import virtual
@@ -281,18 +282,18 @@ def test_who_answers_is_read_from_its_models():
 
 
 async def test_a_server_that_ends_while_it_is_looked_at_leaves_no_zombie(tmp_path, monkeypatch):
-    mark = census.Mark("uid", str(tmp_path))
-    begun = start(["/bin/sleep", "1000"], mark.variables, tmp_path / "log")
+    mark = {census.PROCESS_UID: "uid", census.AGENT_FOLDER: str(tmp_path)}
+    begun = start(["/bin/sleep", "1000"], mark, tmp_path / "log")
     os.kill(begun.pid, signal.SIGSTOP)  # SIGTERM has to wait
-    real = census.runs
+    real = terminate.is_running
 
-    def runs(pid, born):
+    def is_running(process):
         """By the time that anybody looks, it has ended."""
-        os.kill(pid, signal.SIGKILL)
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        return real(pid, born)
+        os.kill(process.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return real(process)
 
-    monkeypatch.setattr(census, "runs", runs)
+    monkeypatch.setattr(terminate, "is_running", is_running)
     assert await end(mark, begun, lambda: monotonic() + 5) == 0
     with pytest.raises(ChildProcessError):
         os.waitpid(begun.pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait

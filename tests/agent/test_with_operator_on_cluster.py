@@ -21,7 +21,7 @@ import yaml
 
 from controlplane import Access, Cluster
 from pilotage.agent.host import LEASE_SECONDS
-from pilotage.agent.launch import census
+from pilotage.agent.launch.process import owned
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, LABEL_REVISION
 from pilotage.controllers.host.liveness import SLACK_SECONDS
 from pilotage.operator.install import NAME, Values, manifests
@@ -274,7 +274,7 @@ def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(town: Town) ->
     assert (town.processes(), town.slices(), town.parts()) == ({}, {}, [])
     for host in town.hosts:
         data = town.agents[host].folder / "data"
-        assert (census.owned(str(data)), [*(data / "logs").glob("*")]) == ({}, [])
+        assert (owned(data), [*(data / "logs").glob("*")]) == ({}, [])
     acts = done(town, mark)
     for revision in (1, 2):
         for number in (0, 1):

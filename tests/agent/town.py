@@ -17,7 +17,7 @@ from typing import Any
 
 from demo import tiny_gguf
 from pilotage.agent.health import Prober
-from pilotage.agent.launch import census
+from pilotage.agent.launch import process
 from pilotage.agent.memory import Gauge, Reading
 from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Pressure, Strain
@@ -243,7 +243,7 @@ class Town:
 
     def processes(self) -> list[int]:
         """All that the agents of this host have ever started, and that runs."""
-        return [seen.pid for found in census.owned(str(self.settings.data)).values() for seen in found]
+        return [seen.pid for found in process.owned(self.settings.data).values() for seen in found]
 
     def nothing_is_left(self) -> None:
         """No process, no slice, no entry, no log."""
@@ -279,7 +279,7 @@ class Town:
 
 def end_all(data: Path) -> None:
     """Whatever a test has left."""
-    for found in census.owned(str(data)).values():
+    for found in process.owned(data).values():
         for seen in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(seen.pid, signal.SIGKILL)

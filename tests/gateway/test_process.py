@@ -23,16 +23,16 @@ import structlog
 from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import keeper
-from pilotage.gateway.accesslog import LOG_BYTES_MAX, put_aside, rotate
+from pilotage.gateway.accesslog import LOG_BYTES_MAX, rename, rotate
 from pilotage.gateway.admin import Admin, Silent, Slow
-from pilotage.gateway.child import Child
+from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Client, load_config
-from pilotage.system.unprivileged import NOBODY
-from pilotage.up import parts
+from pilotage.processes.run_as import NOBODY
+from pilotage.up import components
+from pilotage.up.components import GATEWAY, UpOptions
 from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
-from pilotage.up.parts import GATEWAY, Wishes
 from tests.api.objects import install
 from tests.gateway.town import Server, Town, free_port
 from tests.harbor.server.test_run import harbor
@@ -123,7 +123,7 @@ async def running(api, folder):
 @pytest_asyncio.fixture(loop_scope="session")
 async def attentive(api, folder):
     """The same command, which looks at its access log all the time: every 10 s would be long for a test."""
-    program = f"from pilotage.gateway import keeper; keeper.LOOK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
+    program = f"from pilotage.gateway import keeper; keeper.CHECK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
     async with gateway(api, folder, "-c", program) as made:
         yield made
 
@@ -138,10 +138,10 @@ async def test_envoy_is_nobody_where_nobody_gets_to_its_program_or_to_its_folder
     layout.access(GATEWAY).symlink_to(api)
     layout.shorten()
     port = free_port()
-    wishes = Wishes(layout.folder, port, envoy=folder / "envoy")
-    command = parts.command(GATEWAY, wishes, layout, {GATEWAY: free_port()})
+    options = UpOptions(layout.folder, port, envoy=folder / "envoy")
+    command = components.command(GATEWAY, options, layout, {GATEWAY: free_port()})
     async with contextlib.AsyncExitStack() as around:
-        around.callback(layout.forget)
+        around.callback(layout.remove_state)
         running = await around.enter_async_context(started(api, command, port, layout.of(GATEWAY), folder / "log"))
         ns = await running.namespace()
         await running.server(ns, "z-1")
@@ -206,7 +206,7 @@ async def test_what_needs_root_is_said(folder):
 
 async def test_a_disk_that_is_full_keeps_no_program_from_coming_back(monkeypatch, tmp_path):
     told = tmp_path / "told"
-    child = Child("reader", ["/bin/sh", "-c", f"cat /dev/fd/0 >> {told}"], env={}, stdin=b"words;")
+    child = GatewayChild("reader", ["/bin/sh", "-c", f"cat /dev/fd/0 >> {told}"], env={}, stdin=b"words;")
     running = asyncio.create_task(child.run())
 
     async def has(text):
@@ -344,11 +344,11 @@ async def test_envoy_is_found_by_setting_on_path_and_in_the_wheel(tmp_path, monk
         find("/nowhere/envoy")
 
 
-async def test_files_put_aside_are_numbered_and_the_oldest_goes(tmp_path):
+async def test_files_rename_are_numbered_and_the_oldest_goes(tmp_path):
     log = tmp_path / "access.log"
     for number in range(5):
         log.write_text(str(number))
-        put_aside(log)
+        rename(log)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
         "access.log.1": "4",
         "access.log.2": "3",
@@ -358,7 +358,7 @@ async def test_files_put_aside_are_numbered_and_the_oldest_goes(tmp_path):
 
 async def test_a_file_that_envoy_was_not_told_of_is_no_end_of_the_looking(tmp_path, monkeypatch):
     """It may just be away: then it writes on to the one that was put aside, and is told at the next look."""
-    monkeypatch.setattr(keeper, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "CHECK_SECONDS", 0.0)
     log, told = tmp_path / "access.log", asyncio.Event()
     log.touch()
     os.truncate(log, LOG_BYTES_MAX)

@@ -9,7 +9,7 @@ SOURCE = Path(pilotage_harbor.__file__).parent
 ALLOWED = {
     "pilotage.kube.selectors",
     "pilotage.kube.wire",
-    "pilotage.system.folders",
+    "pilotage.private_files",
 }
 
 

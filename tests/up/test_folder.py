@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.kube import Client, Unavailable, load_config
-from pilotage.up import parts
+from pilotage.up import components
 from pilotage.up.layout import Layout, NotOurs
 from pilotage.up.supervisor import Supervisor
 from pilotage_harbor.server.credentials import Credentials
@@ -110,7 +110,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, command):
 async def test_the_api_server_insists_on_its_port(tmp_path):
     """Its clients look for it there. Whoever has taken the port meanwhile is named to the user."""
     said = []
-    supervisor = Supervisor(parts.Wishes(tmp_path / "data"), said.append)
+    supervisor = Supervisor(components.UpOptions(tmp_path / "data"), said.append)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         supervisor._ports["harbor"] = port
@@ -119,8 +119,8 @@ async def test_the_api_server_insists_on_its_port(tmp_path):
         assert not done
     await asyncio.wait_for(waiting, 10)
     assert said == [f"harbor starts when port {port} is free: another process has taken it. End that one."]
-    wishes = parts.Wishes(Path("/x"), api_port=0)
-    assert parts.command("harbor", wishes, Layout(Path("/x")), {"harbor": port})[-2:] == ["--port", str(port)]
+    options = components.UpOptions(Path("/x"), api_port=0)
+    assert components.command("harbor", options, Layout(Path("/x")), {"harbor": port})[-2:] == ["--port", str(port)]
 
 
 @pytest.mark.parametrize("secure", [True, False])
@@ -144,16 +144,16 @@ async def test_whoever_takes_the_port_meanwhile_gets_no_token(tmp_path, secure):
 
 @virtual
 async def test_what_runs_is_written_down_as_soon_as_the_disk_has_room(tmp_path, monkeypatch):
-    supervisor = Supervisor(parts.Wishes(tmp_path), lambda _: None)
+    supervisor = Supervisor(components.UpOptions(tmp_path), lambda _: None)
     supervisor.layout.make()
-    keeping = asyncio.create_task(supervisor._keep_note())
+    keeping = asyncio.create_task(supervisor._keep_state())
     with monkeypatch.context() as patched:
         patched.setattr("pilotage.up.layout.write_private", _full)
         supervisor._changed.set()
         await asyncio.sleep(60)
-        assert supervisor.layout.read() is None
+        assert supervisor.layout.read_state() is None
     await asyncio.sleep(5)
-    assert supervisor.layout.read().supervisor.pid == os.getpid()
+    assert supervisor.layout.read_state().supervisor.pid == os.getpid()
     keeping.cancel()
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 from demo.load import Load
-from pilotage.up import parts
+from pilotage.up import components
 from pilotage.up.layout import Layout
 from pilotage.up.supervisor import Supervisor
 from tests.up.test_up import bring_up, deploy, kill, servers
@@ -48,12 +48,12 @@ async def test_nothing_fails_through_redeploys_scaling_a_delete_and_a_restart_of
 
 async def test_the_same_in_the_wrong_order_fails(machine, monkeypatch):
     def careless(part, *rest):
-        return [sys.executable, "-m", "tests.up.careless", *parts.command(part, *rest)[3:]]
+        return [sys.executable, "-m", "tests.up.careless", *components.command(part, *rest)[3:]]
 
     monkeypatch.setattr("pilotage.up.supervisor.command", careless)
     ready, told = asyncio.Event(), asyncio.Event()
-    wishes = parts.Wishes(machine.data, machine.port, file_roots=[machine.folder])
-    running = asyncio.create_task(Supervisor(wishes, machine.show).run(told, lambda _: ready.set()))
+    options = components.UpOptions(machine.data, machine.port, file_roots=[machine.folder])
+    running = asyncio.create_task(Supervisor(options, machine.show).run(told, lambda _: ready.set()))
     await ready.wait()
     try:
         # Answers that take longer than the second that is given to requests which just came: some are always under way.

@@ -17,9 +17,12 @@ import pytest
 from demo import __main__ as demo
 from pilotage.cli.commands.up import _announce
 from pilotage.kube import load_config
-from pilotage.system.unprivileged import NOBODY, SERVER_USER
-from pilotage.up import logs, remains
-from pilotage.up.layout import Layout, Note
+from pilotage.processes import identity
+from pilotage.processes.identity import is_running
+from pilotage.processes.ports import is_listening
+from pilotage.processes.run_as import NOBODY, SERVER_USER
+from pilotage.up import leftovers, logs
+from pilotage.up.layout import Layout, UpState
 from tests.support.waiting import soon
 
 
@@ -32,7 +35,7 @@ def begin_to_bring_up(machine):
     command = [sys.executable, "-m", "pilotage", "up", "--detach", "--port", str(machine.port)]
     command += ["--file-roots", str(machine.folder)]
     waiting = subprocess.Popen(command, env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    soon(lambda: Layout(machine.data).read(), "the first part runs")
+    soon(lambda: Layout(machine.data).read_state(), "the first part runs")
     return waiting
 
 
@@ -45,7 +48,7 @@ def deploy(machine, name="assistant", model="v1", args=()):
 
 def programs(machine, name):
     """The processes of a machine that are such a program."""
-    found = [psutil.Process(each.pid) for each in remains.marked(machine.data)]
+    found = [psutil.Process(each.pid) for each in leftovers.find(Layout(machine.data), None).processes]
     return [each for each in found if "".join(each.cmdline()[:1]).endswith(f"/{name}")]
 
 
@@ -61,9 +64,9 @@ def envoys(machine):
 
 def kill(layout, part):
     """Kill a part, and wait until it runs again."""
-    before = layout.read().parts[part]
+    before = layout.read_state().components[part]
     os.kill(before.pid, signal.SIGKILL)
-    soon(lambda: (now := layout.read().parts[part]) != before and remains.alive(now), f"{part} runs again")
+    soon(lambda: (now := layout.read_state().components[part]) != before and is_running(now), f"{part} runs again")
 
 
 def keep(machine, monkeypatch, capsys):
@@ -102,13 +105,13 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     assert may_list_endpoints(machine) == {"agent": False, "gateway": False, "operator": True}
     assert {each.stem for each in written} == {"up", "harbor", "operator", "agent", "gateway"}
     for each in written:
-        soon(lambda log=each: log.stat().st_size < logs.BYTES_MAX, f"{each} is put aside while it is written")
+        soon(lambda log=each: log.stat().st_size < logs.BYTES_MAX, f"{each} is rotated while it is written")
         assert each.with_suffix(".log.1").stat().st_size > logs.BYTES_MAX
     assert "No process is left" in machine.run("pilotage down --now")
     assert '"model":"assistant"' in (machine.data / "gateway" / "access.log").read_text(), "the log of requests stays"
     assert "agent has ended with 4:" in log.read_text(), "its exit code says that it was hurried"
     assert servers(machine) == []
-    assert remains.marked(machine.data) == []
+    assert leftovers.find(Layout(machine.data), None).processes == []
 
     # Who takes it down may have another folder for temporary things than who brought it up.
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
@@ -121,7 +124,7 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
         assert [*Path(temporary).glob("pilotage-*")] == []
     assert "deleting ServingEndpoint default/assistant" in said
     assert not machine.folder.exists()
-    assert remains.listening([machine.port]) == []
+    assert not is_listening(machine.port)
 
 
 def may_list_endpoints(machine):
@@ -141,7 +144,7 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     layout = Layout(machine.data)
     with begin_to_bring_up(machine) as waiting:
         waiting.send_signal(signal.SIGINT)
-    soon(lambda: layout.read().ready, "it comes up, though nobody waits any more")
+    soon(lambda: layout.read_state().ready, "it comes up, though nobody waits any more")
     deploy(machine)
     for part in ("operator", "agent", "gateway", "harbor"):
         (server,) = servers(machine)
@@ -151,35 +154,35 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     server.kill()
     soon(lambda: server.pid not in {each.pid for each in servers(machine)}, "the server is gone")
     soon(lambda: machine.answers("assistant"), "the agent, which the new API server lets in, has started another")
-    note = layout.read()
+    note = layout.read_state()
     os.kill(note.supervisor.pid, signal.SIGKILL)
     (machine.data / "up.json").unlink()
     bring_up(machine)  # it ends what it finds, though nothing says that it is there
     soon(lambda: machine.answers("assistant"), "the endpoint serves again")
-    assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
-    note = layout.read()
+    assert [part for part, seen in note.components.items() if is_running(seen)] == []
+    note = layout.read_state()
     os.kill(note.supervisor.pid, signal.SIGKILL)
     machine.run("pilotage down --now")
     assert servers(machine) == []
-    assert [part for part, seen in note.parts.items() if remains.alive(seen)] == []
+    assert [part for part, seen in note.components.items() if is_running(seen)] == []
 
 
 def test_who_waits_is_told_when_the_supervisor_dies_and_down_looks_for_the_port_of_the_part_that_lived_on(machine):
     layout = Layout(machine.data)
     with begin_to_bring_up(machine) as waiting:
-        soon(lambda: "harbor" in layout.read().ports, "the API server listens")
-        note = layout.read()
+        soon(lambda: "harbor" in layout.read_state().ports, "the API server listens")
+        note = layout.read_state()
         os.kill(note.supervisor.pid, signal.SIGKILL)
         try:
             said, _ = waiting.communicate(timeout=20)
         finally:
             waiting.kill()
     assert (waiting.returncode, said) == (1, "Error: it ended with -9.\n")
-    harbor = note.parts["harbor"]
-    assert remains.alive(harbor)
+    harbor = note.components["harbor"]
+    assert is_running(harbor)
 
     os.kill(harbor.pid, signal.SIGKILL)
-    soon(lambda: not remains.alive(harbor), "it is gone")
+    soon(lambda: not is_running(harbor), "it is gone")
     port = urlsplit(load_config(kubeconfig=str(layout.kubeconfig)).server).port
     assert port is not None
     with socket.create_server(("127.0.0.1", port)):
@@ -193,7 +196,7 @@ def test_a_port_that_is_taken_is_said_and_nothing_is_left(machine):
         taken.listen()
         said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
     assert f"port {machine.port} is taken. Choose another --port." in said
-    assert remains.marked(machine.data) == []
+    assert leftovers.find(Layout(machine.data), None).processes == []
 
 
 def test_down_without_up_says_so_and_removes_nothing(tmp_path):
@@ -228,6 +231,6 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_sentence(tmp_path):
 
 
 def test_how_to_deploy_is_said_with_the_name_of_this_machine(tmp_path, capsys):
-    this = remains.seen(os.getpid())
-    _announce(Layout(tmp_path), Note(this, {}, {}, "http://127.0.0.1:8080"), "box")
+    this = identity.find(os.getpid()).id
+    _announce(Layout(tmp_path), UpState(this, {}, {}, "http://127.0.0.1:8080"), "box")
     assert "pilotage deploy NAME --model SOURCE --on box --route PilotageGateway" in capsys.readouterr().out

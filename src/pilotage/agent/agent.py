@@ -20,7 +20,7 @@ import structlog
 from pilotage.agent import process_status, restart
 from pilotage.agent.easing import ease
 from pilotage.agent.journal import State
-from pilotage.agent.launch import census, logs, process
+from pilotage.agent.launch import logs, process
 from pilotage.agent.permission import Rules
 from pilotage.agent.pressure import Level
 from pilotage.agent.process_status import Said
@@ -36,6 +36,8 @@ from pilotage.api.host import ProcessSpec
 from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.catalogue import Phase
 from pilotage.kube import Absent, ApiError, ObjectKey, merge_patch, without_finalizer
+from pilotage.processes.identity import ProcessId
+from pilotage.processes.terminate import StillRunning
 from pilotage.runtime import Result, monotonic
 from pilotage.serving.resources import SLICES
 
@@ -291,14 +293,14 @@ class Agent:
         wanted = {obj.meta.uid for obj in self._store.list() if not obj.meta.terminating}
         entries = self._journal.entries()
         own = {entry.uid for entry in entries}
-        running = await self._means.blocking(census.owned, str(self._means.settings.data))
+        running = await self._means.blocking(process.owned, self._means.settings.data)
         found = restart.sort(entries, wanted, running)
         if entries or found.stray:
             _log.info("found", adopted=len(found.adopted), to_stop=len(found.stopped), stray=len(found.stray))
         until = monotonic() + self._pace.grace
         for uid in found.stray:
-            with contextlib.suppress(process.StillRunning):
-                await process.end(self._journal.mark(uid), process.Begun(0, ""), lambda: until)
+            with contextlib.suppress(StillRunning):
+                await process.end(self._journal.mark(uid), ProcessId(0, ""), lambda: until)
         with contextlib.suppress(OSError):
             await self._means.keeping.sweep({obj.meta.uid for obj in self._store.list()} | own)
             self._starter.sweep_logs([*map(self._starter.log_of, self._store.list()), *(Path(e.log) for e in entries)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import aiohttp
 import msgspec
 
-from pilotage.agent.launch import census
+from pilotage.processes.identity import is_running
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.contract import METRICS_PATH
 
@@ -72,7 +72,7 @@ class Prober:
         """How a server is."""
         health = await self._check(entry)
         # Asked last: whoever answered may have done so because ours has just made room for it.
-        if not census.runs(entry.pid, entry.born):
+        if not is_running(entry.process):
             return Health(Verdict.DEAD)
         return health
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from pilotage.agent.launch.census import Mark
 from pilotage.kube import ObjectKey
+from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
+from pilotage.processes.identity import ProcessId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,11 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         """Of the HostProcess."""
         return ObjectKey(self.namespace, self.name)
 
+    @property
+    def process(self) -> ProcessId:
+        """Its first process."""
+        return ProcessId(self.pid, self.born)
+
     def but(self, **changes: object) -> Entry:
         """The same with some fields changed."""
         return msgspec.structs.replace(self, **changes)
@@ -129,9 +135,9 @@ class Journal:
         with contextlib.suppress(OSError):
             os.close(self._lock)
 
-    def mark(self, uid: str) -> Mark:
-        """What a server carries that is in this journal."""
-        return Mark(uid, str(self._folder))
+    def mark(self, uid: str) -> dict[str, str]:
+        """The variables in the environment of a server of this journal, by which it is found."""
+        return {PROCESS_UID: uid, AGENT_FOLDER: str(self._folder)}
 
     def get(self, uid: str) -> Entry | None:
         """One entry."""

@@ -14,7 +14,7 @@ from pilotage.agent.journal import Entry, State
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pilotage.agent.launch.census import Seen
+    from pilotage.processes.identity import ProcessInfo
 
 
 class Found(NamedTuple):
@@ -23,11 +23,11 @@ class Found(NamedTuple):
     adopted: list[Entry]
     stopped: list[Entry]
     """Not wanted any more."""
-    stray: dict[str, list[Seen]]
+    stray: dict[str, list[ProcessInfo]]
     """Processes of ours that are in no journal, by the uid of their HostProcess."""
 
 
-def sort(entries: Sequence[Entry], wanted: Collection[str], running: Mapping[str, Sequence[Seen]]) -> Found:
+def sort(entries: Sequence[Entry], wanted: Collection[str], running: Mapping[str, Sequence[ProcessInfo]]) -> Found:
     """`wanted` are uids of HostProcesses; `running` is what carries our mark, by the same uids."""
     own = {entry.uid for entry in entries}
     adopted: list[Entry] = []

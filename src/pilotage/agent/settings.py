@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from pilotage.models.limits import BYTES_MAX
+from pilotage.processes.run_as import SERVER_USER, find_user
 from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
-from pilotage.system.unprivileged import SERVER_USER, find_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pilotage.processes.run_as import User
     from pilotage.runtime import Address
-    from pilotage.system.unprivileged import User
 
 PREFIX = "PILOTAGE_AGENT_"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from pilotage.agent.journal import State
-from pilotage.agent.launch import census, process
+from pilotage.agent.launch import process
 from pilotage.agent.pace import backed_off
 from pilotage.agent.registration import Refused
 from pilotage.catalogue import Phase
 from pilotage.kube import ApiError
+from pilotage.processes.identity import is_running
+from pilotage.processes.terminate import StillRunning
 from pilotage.runtime import monotonic, uptime
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.drain import DrainLimits, undrained
@@ -104,7 +106,7 @@ class Takedown:
             change = entry.but(state=State.LEAVING, since=uptime(), why=str(why))
             entry = self._journal.put(change, "that it leaves")
         errors: list[Exception] = []
-        lives = census.runs(entry.pid, entry.born)
+        lives = is_running(entry.process)
         if lives and entry.uid not in self._withdrawn and await self._try(self._registrar.withdraw(entry), errors):
             self._withdrawn.add(entry.uid)
         if lives and entry.registered and not (hurry or self.hurry):
@@ -153,19 +155,18 @@ class Takedown:
         began, patience = monotonic(), self._pace.grace
         if not RUNTIMES[entry.runtime].request_metrics and entry.registered and not hurry:
             patience = max(patience, entry.since + entry.drain_seconds - uptime())
-        begun = process.Begun(entry.pid, entry.born)
         self._tally.killed.labels().value += await process.end(
             self._journal.mark(entry.uid),
-            begun,
+            entry.process,
             lambda: began + (self._pace.grace if self.hurry else patience),
             self._journal.at,
-            trusted=just_ended,
+            just_ended=just_ended,
         )
 
     async def _try(self, step: Awaitable[None], errors: list[Exception]) -> bool:
         try:
             await step
-        except (ApiError, Refused, process.StillRunning, OSError) as error:
+        except (ApiError, Refused, StillRunning, OSError) as error:
             errors.append(error)
             return False
         return True

@@ -13,13 +13,15 @@ import structlog
 from pilotage.agent import process_status
 from pilotage.agent.health import Verdict
 from pilotage.agent.journal import State
-from pilotage.agent.launch import census, logs, process
+from pilotage.agent.launch import logs, process
 from pilotage.agent.launch.failures import Failure, explain
 from pilotage.agent.process_status import Said
 from pilotage.agent.registration import Refused, Shown
 from pilotage.agent.starting import Waits
 from pilotage.agent.takedown import Why
 from pilotage.kube import ApiError
+from pilotage.processes import census
+from pilotage.processes.identity import ProcessId
 from pilotage.runtime import LeaseLost, monotonic, uptime
 
 if TYPE_CHECKING:
@@ -96,10 +98,11 @@ class Tending:
 
     def _find(self, entry: Entry) -> Entry:
         """The process of an agent that ended before it could note it: taken up if there is one."""
-        leaders = [seen for seen in census.family(self._journal.mark(entry.uid), (0, "")) if seen.session == seen.pid]
+        found = census.Family(self._journal.mark(entry.uid), ProcessId(0, "")).members()
+        leaders = [each for each in found if each.session == each.pid]
         if len(leaders) == 1:
-            found = leaders[0]
-            return self._journal.put(entry.but(pid=found.pid, born=found.born), "its process")
+            leader = leaders[0]
+            return self._journal.put(entry.but(pid=leader.pid, born=leader.born), "its process")
         return entry.but(state=State.LEAVING, why=str(Why.FAILED))  # whatever may be left of it is ended
 
     def _listen(self, entry: Entry, ward: Ward, wake: Callable[[], None]) -> None:
@@ -111,7 +114,7 @@ class Tending:
             ward.just_ended = True
             wake()
 
-        ward.ear, ward.ear_pid = process.Ear(entry.pid, heard), entry.pid
+        ward.ear, ward.ear_pid = process.ExitWatcher(entry.pid, heard), entry.pid
 
     # How it is
 

@@ -11,7 +11,7 @@ from pilotage.runtime import monotonic
 
 if TYPE_CHECKING:
     from pilotage.agent.launch.failures import Failure
-    from pilotage.agent.launch.process import Ear
+    from pilotage.agent.launch.process import ExitWatcher
     from pilotage.agent.pace import Pace
 
 START_FAILURES_MAX = 5
@@ -41,7 +41,7 @@ class Ward:
     log_from: int = 0
     log_due: float = 0.0
     """A log that could not be put aside is not tried again before; 0 if it could be."""
-    ear: Ear | None = None
+    ear: ExitWatcher | None = None
     ear_pid: int = 0
     just_ended: bool = False
     evicted: bool = False

@@ -17,7 +17,7 @@ import msgspec
 
 from pilotage.gateway import overload
 from pilotage.gateway.admin import Admin, Silent, Slow
-from pilotage.gateway.child import Child
+from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.counts import DOWNSTREAM
 from pilotage.gateway.server_paths import PATTERN_STEPS_MAX
 from pilotage.runtime.clock import monotonic
@@ -126,10 +126,10 @@ def bootstrap(folder: Folder, memory_bytes: int) -> Json:
 
 def child(
     program: Path, folder: Folder, *, env: Mapping[str, str], memory_bytes: int, user: int | None = None
-) -> Child:
+) -> GatewayChild:
     """Envoy, to be kept running."""
     started_with = written_bootstrap(folder, memory_bytes)
-    return Child("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=started_with)
+    return GatewayChild("envoy", command(program), env=env, user=user, cwd=str(folder.path), stdin=started_with)
 
 
 def written_bootstrap(folder: Folder, memory_bytes: int) -> bytes:

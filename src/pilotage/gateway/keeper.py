@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -25,14 +24,16 @@ import msgspec
 import structlog
 
 from pilotage.gateway import envoy
-from pilotage.gateway.accesslog import LOOK_SECONDS, rotate
+from pilotage.gateway.accesslog import CHECK_SECONDS, rotate
 from pilotage.gateway.admin import Admin, Silent
-from pilotage.gateway.child import Child, launched, readable
+from pilotage.gateway.child import GatewayChild, launched, readable
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder
+from pilotage.private_files import NotPrivate, make_private
+from pilotage.processes.census import UP_FOLDER
+from pilotage.processes.ports import free_port
+from pilotage.processes.run_as import NOBODY
 from pilotage.runtime.process import on_signals
-from pilotage.system.folders import NotPrivate, make_private
-from pilotage.system.unprivileged import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ _log = structlog.get_logger(__name__)
 PRIVILEGED_PORTS = 1024
 POLL_SECONDS = 0.02
 VALIDATE_SECONDS_MAX = 20.0
-_SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR", "PILOTAGE_UP")
+_SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR", UP_FOLDER)
 """What Envoy sees of our environment; by the last, what runs on one machine belongs together."""
 
 
@@ -75,7 +76,7 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
         env = {name: os.environ[name] for name in _SECRET_FREE if name in os.environ}
         memory_bytes = settings.memory_bytes or machine_share()
         proxy = envoy.child(program, folder, env=env, memory_bytes=memory_bytes, user=settings.user)
-        control = Child("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
+        control = GatewayChild("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
         tasks = [asyncio.create_task(each) for each in (control.run(), proxy.run())]
         tasks.append(asyncio.create_task(_announce(settings, proxy, on_ready)))
         if settings.access_log:
@@ -105,10 +106,10 @@ def _control(settings: Settings) -> list[str]:
     return [sys.executable, "-m", "pilotage.gateway.control", msgspec.json.encode(settings).decode()]
 
 
-async def _announce(settings: Settings, proxy: Child, on_ready: Callable[[Settings], None]) -> None:
+async def _announce(settings: Settings, proxy: GatewayChild, on_ready: Callable[[Settings], None]) -> None:
     """As soon as the listener takes connections."""
     while True:
-        if proxy.pid is not None:
+        if proxy.id is not None:
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection(_reachable(settings.host), settings.port)
                 writer.close()
@@ -119,7 +120,7 @@ async def _announce(settings: Settings, proxy: Child, on_ready: Callable[[Settin
 
 async def _rotate(log: Path, admin: Admin) -> None:
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
         try:
             await rotate(log, admin)
         except (Silent, OSError) as error:
@@ -150,17 +151,11 @@ def _locked(folder: Folder) -> Iterator[Folder]:
 
 
 def _free_port(host: str, port: int, option: str) -> int:
-    """The port, if it is free; for 0 one that is. A child would find out too, but later, and where nobody looks."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-            probe.listen()
-        except OSError as error:
-            raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another {option}.") from error
-        found: int = probe.getsockname()[1]
-        return found
+    """As `free_port`. Raises InUse: a child would find out too, but later, and say so only in its log."""
+    try:
+        return free_port(host, port)
+    except OSError as error:
+        raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another {option}.") from error
 
 
 def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | None:

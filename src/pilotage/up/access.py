@@ -1,6 +1,6 @@
-"""What the API server has to know before the parts start: our kinds, their roles, and a key for each of them.
+"""Access of the components to the API server: our kinds, roles and accounts, and a token for each component.
 
-Each part gets in as a service account that may do its own work and nothing else, with a token that ends by itself.
+Each component authenticates as a service account that may do its own work and nothing else, with a token that expires.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import yaml
 from pilotage.api.names import HOST_LEASES
 from pilotage.kube import KindNotServed, ObjectKey, Resource
 from pilotage.operator.install import Values, manifests
-from pilotage.system.folders import write_private
-from pilotage.up.parts import AGENT
+from pilotage.private_files import write_private
+from pilotage.up.components import AGENT
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Json
@@ -24,7 +24,7 @@ _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cus
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
-_TAKEN = {
+_INSTALLED = {
     each.kind: each
     for each in (
         Resource("", "v1", "namespaces", "Namespace", False),
@@ -38,18 +38,18 @@ _TAKEN = {
         Resource(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False),
     )
 }
-"""Of what is installed on a cluster. The rest runs the operator in pods, which this machine does not do."""
+"""Kinds that are taken from the manifests for a cluster. The rest runs the operator in pods."""
 SECONDS = 24 * 3600
-"""How long a token is good for; a new one is there long before."""
+"""Lifetime of a token; it is replaced long before."""
 
 
 async def install(client: Client, host: str) -> None:
-    """Put our kinds, roles, policies and accounts there, or bring them up to date. Nobody's objects are touched.
+    """Apply our kinds, roles, policies and accounts. No other objects are touched.
 
     `host`: the name of the Host that this machine is, and so of its agent's account.
     """
     for body in manifests(Values()):
-        resource = _TAKEN.get(body["kind"])
+        resource = _INSTALLED.get(body["kind"])
         if resource is not None:
             await client.apply(resource, body, force=True)
     await client.apply(_ACCOUNTS, {"metadata": {"namespace": HOST_LEASES, "name": host}}, force=True)
@@ -59,7 +59,7 @@ async def install(client: Client, host: str) -> None:
 
 
 async def _served(client: Client, spec: Json) -> None:
-    """Wait until objects of a kind can be asked for."""
+    """Wait until a kind is served."""
     names, version = spec["names"], spec["versions"][0]["name"]
     resource = Resource(spec["group"], version, names["plural"], names["kind"], spec["scope"] == "Namespaced")
     async with asyncio.timeout(30):
@@ -72,36 +72,38 @@ async def _served(client: Client, spec: Json) -> None:
                 return
 
 
-async def give_access(client: Client, layout: Layout, part: str, host: str) -> bool:
-    """Write a fresh token for a part, and its kubeconfig. Returns whether that leads elsewhere than the last one."""
-    token = await client.token(_account(part, host), SECONDS)
-    write_private(layout.token(part), token.encode())
+async def give_access(client: Client, layout: Layout, component: str, host: str) -> bool:
+    """Write a new token for a component, and its kubeconfig. Returns whether the kubeconfig has changed."""
+    token = await client.token(_account(component, host), SECONDS)
+    write_private(layout.token(component), token.encode())
     admin = yaml.safe_load(layout.kubeconfig.read_text(encoding="utf-8"))
-    wanted = yaml.safe_dump(_kubeconfig(admin, part, str(layout.token(part)))).encode()
-    path = layout.access(part)
+    wanted = yaml.safe_dump(_kubeconfig(admin, component, str(layout.token(component)))).encode()
+    path = layout.access(component)
     if path.exists() and path.read_bytes() == wanted:
         return False
     write_private(path, wanted)
     return True
 
 
-def _account(part: str, host: str) -> ObjectKey:
-    """The service account of a part: an agent's is called like its Host, others' are among what is installed."""
-    if part == AGENT:
+def _account(component: str, host: str) -> ObjectKey:
+    """The service account of a component: an agent's has the name of its Host, the others are in the manifests."""
+    if component == AGENT:
         return ObjectKey(HOST_LEASES, host)
     metadata = (each["metadata"] for each in manifests(Values()) if each["kind"] == _ACCOUNTS.kind)
-    return next(ObjectKey(each["namespace"], each["name"]) for each in metadata if each["name"] == f"pilotage-{part}")
+    return next(
+        ObjectKey(each["namespace"], each["name"]) for each in metadata if each["name"] == f"pilotage-{component}"
+    )
 
 
-def _kubeconfig(admin: Json, part: str, token_file: str) -> Json:
+def _kubeconfig(admin: Json, component: str, token_file: str) -> Json:
     """The same server, another user."""
     cluster = admin["clusters"][0]
-    context = {"cluster": cluster["name"], "user": part}
+    context = {"cluster": cluster["name"], "user": component}
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [cluster],
-        "users": [{"name": part, "user": {"tokenFile": token_file}}],
-        "contexts": [{"name": part, "context": context}],
-        "current-context": part,
+        "users": [{"name": component, "user": {"tokenFile": token_file}}],
+        "contexts": [{"name": component, "context": context}],
+        "current-context": component,
     }

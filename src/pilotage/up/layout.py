@@ -1,4 +1,4 @@
-"""The one folder that everything of one machine lies in, and the note in it about what runs."""
+"""Layout of the one folder of a machine, and the file in it that says what runs."""
 
 from __future__ import annotations
 
@@ -11,41 +11,32 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.system.folders import make_private, open_private, read_private, write_private
+from pilotage.private_files import make_private, open_private, read_private, write_private
+from pilotage.processes.identity import ProcessId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MARK = "PILOTAGE_UP"
-"""A variable in the environment of every process that belongs to a folder: the folder."""
 SOCKETS_PATH_MAX = 80
 """In bytes. Systems end at 104 or 108, with the name of the socket."""
 _SHORTCUT = "shortcut"
-"""The file with the path of the folder in which `Layout.shorten` made a way."""
-_NOTE, _LOCK, _ACCESS = "up.json", "up.lock", "access"
-_FILES = (_NOTE, _SHORTCUT)
+"""File with the path of the folder in which `Layout.shorten` made a symbolic link."""
+_STATE, _LOCK, _ACCESS = "up.json", "up.lock", "access"
+_FILES = (_STATE, _SHORTCUT)
 _FOLDERS = ("harbor", "operator", "models", "agent", "gateway", "logs", _ACCESS)
 _SHOWN = 3
-"""How many of the names in a folder that is not ours are said."""
+"""Names shown of a folder that is not ours."""
 
 
 class NotOurs(OSError):
-    """A folder with things of somebody else in it."""
+    """A folder with files that are not Pilotage's."""
 
 
-class Seen(NamedTuple):
-    """A process, and no other one that later got its number."""
+class UpState(NamedTuple):
+    """The processes of a folder, as its supervisor wrote them down before it told anybody."""
 
-    pid: int
-    born: str
-    """The moment it began, in no time of day: see `system.processes`."""
-
-
-class Note(NamedTuple):
-    """What runs for a folder, as its supervisor wrote it down before it told anybody."""
-
-    supervisor: Seen
-    parts: Mapping[str, Seen]
+    supervisor: ProcessId
+    components: Mapping[str, ProcessId]
     ports: Mapping[str, int]
     gateway: str
     """The address that requests go to."""
@@ -53,7 +44,7 @@ class Note(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where things are."""
+    """The paths of one folder."""
 
     folder: Path
 
@@ -74,12 +65,12 @@ class Layout(NamedTuple):
 
     @property
     def logs(self) -> Path:
-        """One file for each part."""
+        """One file for each component."""
         return self.folder / "logs"
 
     @property
     def supervisor_log(self) -> Path:
-        """The supervisor's own, where it has no terminal."""
+        """The supervisor's own log, where it has no terminal."""
         return self.logs / "up.log"
 
     @property
@@ -95,27 +86,27 @@ class Layout(NamedTuple):
 
     @property
     def gateway(self) -> Path:
-        """The gateway's own folder: its sockets, and the log of requests. `shorten` may have made another way to it."""
+        """The gateway's own folder: its sockets, and the access log. By the short path, if `shorten` made one."""
         own = self.of("gateway")
         shortcut = self._shortcut()
         return own if shortcut is None else shortcut / own.name
 
-    def of(self, part: str) -> Path:
-        """The folder of a part."""
-        return self.folder / part
+    def of(self, component: str) -> Path:
+        """The folder of a component."""
+        return self.folder / component
 
-    def access(self, part: str) -> Path:
-        """The kubeconfig of a part."""
-        return self.folder / _ACCESS / f"{part}.kubeconfig"
+    def access(self, component: str) -> Path:
+        """The kubeconfig of a component."""
+        return self.folder / _ACCESS / f"{component}.kubeconfig"
 
-    def token(self, part: str) -> Path:
-        """What its kubeconfig names; changed from time to time."""
-        return self.folder / _ACCESS / f"{part}.token"
+    def token(self, component: str) -> Path:
+        """The token file that its kubeconfig names; replaced from time to time."""
+        return self.folder / _ACCESS / f"{component}.token"
 
     def shorten(self) -> None:
-        """Where the path of the gateway's folder is too long for sockets, make a short way to it. Raises OSError.
+        """Where the path of the gateway's folder is too long for sockets, make a short one by a link. Raises OSError.
 
-        It is written down before it is made: who takes all this down may have another folder for such things.
+        It is recorded before it is made: `pilotage down` may run with another folder for temporary files.
         """
         self._forget_shortcut()
         own = self.of("gateway")
@@ -130,7 +121,7 @@ class Layout(NamedTuple):
         (shortcut / own.name).symlink_to(own)
 
     def _shortcut(self) -> Path | None:
-        """The folder with the short way in it, if there is one."""
+        """The folder with the link, if there is one."""
         try:
             return Path(os.fsdecode(read_private(self.folder / _SHORTCUT)))
         except FileNotFoundError:
@@ -139,13 +130,13 @@ class Layout(NamedTuple):
     def _forget_shortcut(self) -> None:
         shortcut = self._shortcut()
         if shortcut is not None:
-            with contextlib.suppress(OSError):  # it may be gone; whatever else is in it is not ours
+            with contextlib.suppress(OSError):  # it may be gone; other files in it are not ours
                 (shortcut / self.of("gateway").name).unlink(missing_ok=True)
                 shortcut.rmdir()
             (self.folder / _SHORTCUT).unlink()
 
     def make(self) -> None:
-        """Make the folders, for nobody else's eyes, and the lock, which marks them as ours.
+        """Make the folders, readable by their owner only, and the lock, which marks them as ours.
 
         Raises OSError; NotOurs for a folder with other things in it, NotPrivate for one of somebody else.
         """
@@ -172,24 +163,26 @@ class Layout(NamedTuple):
             self.folder.rmdir()
         return left
 
-    def read(self) -> Note | None:
-        """What runs, or ran; None where nothing is known."""
+    def read_state(self) -> UpState | None:
+        """The recorded processes, which may have ended; None where there is no record."""
         try:
-            note = json.loads(read_private(self.folder / _NOTE))
-            parts = {name: Seen(*seen) for name, seen in note["parts"].items()}
-            return Note(Seen(*note["supervisor"]), parts, note["ports"], note["gateway"], note["ready"])
+            state = json.loads(read_private(self.folder / _STATE))
+            components = {name: ProcessId(*process) for name, process in state["components"].items()}
+            return UpState(
+                ProcessId(*state["supervisor"]), components, state["ports"], state["gateway"], state["ready"]
+            )
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
-    def write(self, note: Note) -> None:
-        """Put it down, whole or not at all."""
-        write_private(self.folder / _NOTE, json.dumps(note._asdict()).encode())
+    def write_state(self, state: UpState) -> None:
+        """Record the processes, whole or not at all. Raises OSError."""
+        write_private(self.folder / _STATE, json.dumps(state._asdict()).encode())
 
-    def forget(self) -> None:
-        """Nothing runs any more."""
+    def remove_state(self) -> None:
+        """Record that nothing runs any more."""
         self._forget_shortcut()
         with contextlib.suppress(FileNotFoundError):
-            (self.folder / _NOTE).unlink()
+            (self.folder / _STATE).unlink()
 
 
 def _fits(folder: Path) -> bool:

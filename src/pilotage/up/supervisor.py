@@ -1,4 +1,4 @@
-"""Brings the parts up in order, keeps them up, and takes them down in the reverse order of need."""
+"""The supervisor: starts the components in order, restarts those that end, and stops them in the reverse order."""
 
 from __future__ import annotations
 
@@ -12,54 +12,58 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pilotage.kube import ApiError, Client, load_config
-from pilotage.up import access, logs, remains
-from pilotage.up.children import Child
-from pilotage.up.keys import Keys
-from pilotage.up.layout import Layout, Note, Seen
-from pilotage.up.parts import DOWN, GATEWAY, HARBOR, WORKERS, Wishes, command
-from pilotage.up.proof import UpError, look
+from pilotage.processes import identity
+from pilotage.processes.census import Marked, Processes
+from pilotage.processes.ports import free_port, is_listening
+from pilotage.processes.terminate import StillRunning, terminate
+from pilotage.up import access, leftovers, logs
+from pilotage.up.components import GATEWAY, HARBOR, STOP_ORDER, WORKERS, Component, UpOptions, command
+from pilotage.up.layout import Layout, UpState
+from pilotage.up.leftovers import UpError
+from pilotage.up.tokens import ComponentTokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
+    from pilotage.processes.identity import ProcessId
+    from pilotage.processes.terminate import Target
+
+LOCALHOST = "127.0.0.1"
 START_SECONDS = 60
 ATTEMPTS = 3
-"""A part that has ended so often before it was ready for the first time keeps the rest from coming up."""
-PATIENCE = 60
-"""How long a leftover of an earlier life may take to end when it is asked."""
-BACKOFF = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
-AGAIN_SECONDS = 0.3
-"""In a hurry, between two times that a part is told to end."""
-STEADY_SECONDS = 60
-"""A part that ran for so long starts anew with the shortest wait."""
-NOTE_SECONDS = 1.0
-"""Between two attempts to write the note."""
+"""A component that has ended so often before it was ready for the first time fails the whole start."""
+CLEAR_SECONDS = 60
+"""From SIGTERM to SIGKILL, for a component of an earlier run."""
+WRITE_SECONDS = 1.0
+"""Between two attempts to record what runs."""
 PORT_SECONDS = 0.5
-"""Between two looks whether the API server's port is free again."""
+"""Between two checks whether the API server's port is free again."""
 
 
 class Supervisor:
-    """The parts of one folder. `say` tells a person, a line at a time."""
+    """The components of one folder. `say` tells a person, a line at a time."""
 
-    def __init__(self, wishes: Wishes, say: Callable[[str], None]) -> None:
-        self.layout = Layout(wishes.folder)
-        self._wishes = wishes
+    def __init__(self, options: UpOptions, say: Callable[[str], None]) -> None:
+        self.layout = Layout(options.folder)
+        self._options = options
         self._say = functools.partial(_say, say)
-        self._children = {name: Child(name, self.layout) for name in DOWN}
-        self._parts: dict[str, Seen] = {}
+        self._components = {
+            each: Component(each, self.layout, functools.partial(self._command, each)) for each in STOP_ORDER
+        }
+        self._processes: dict[str, ProcessId] = {}
         self._ports: dict[str, int] = {}
         self._all_ready = False
         self._hurried = False
         self._changed = asyncio.Event()
-        """Set while the note does not say what runs."""
-        self._ends: collections.Counter[str] = collections.Counter()
+        """Set while the recorded state is not what runs."""
+        self._exits: collections.Counter[str] = collections.Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._keys = Keys(self.layout, self._client, self._say, wishes.host)
+        self._tokens = ComponentTokens(self.layout, self._client, self._say, options.host)
 
-    async def run(self, told: asyncio.Event, on_ready: Callable[[Note], None]) -> None:
-        """Bring everything up, keep it up until `told`, then take everything down. Raises UpError."""
-        with self._alone():
-            self._clear()
+    async def run(self, told: asyncio.Event, on_ready: Callable[[UpState], None]) -> None:
+        """Start everything, keep it running until `told`, then stop everything. Raises UpError."""
+        with self._locked():
+            await self._clear()
             waiting = asyncio.create_task(told.wait())
             try:
                 starting = asyncio.create_task(self._start())
@@ -70,20 +74,20 @@ class Supervisor:
                     return
                 on_ready(await starting)
                 await waiting
-                self._say("going down: servers first, in order")
+                self._say("stopping: model servers first, then the components in order")
             finally:
                 waiting.cancel()
                 await self._stop()
 
     def hurry(self) -> None:
-        """Do not wait for requests any more: the part whose turn it is gets told a second time, as do the next."""
+        """Do not wait for requests any more: each component that is being stopped gets SIGTERM again."""
         self._hurried = True
 
-    # Coming up
+    # Start
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One supervisor for each folder."""
+    def _locked(self) -> Iterator[None]:
+        """The lock of the folder: one supervisor for each."""
         try:
             self.layout.make()
             lock = os.fdopen(self.layout.open_lock(), "rb")
@@ -96,126 +100,143 @@ class Supervisor:
                 raise UpError(f"{self.layout.folder} is up already. Take it down first: pilotage down") from error
             yield
 
-    def _clear(self) -> None:
-        """End what an earlier supervisor left that was killed: its parts in order, then what it did not write down."""
-        note = self.layout.read()
-        parts = note.parts if note is not None else {}
-        for part in DOWN:
-            if part in parts and remains.end([parts[part]], PATIENCE):
-                raise UpError(f"{part} of an earlier `up` does not end (pid {parts[part].pid}).")
-        if left := remains.end(remains.marked(self.layout.folder), PATIENCE):
-            pids = ", ".join(str(each.pid) for each in left)
-            raise UpError(f"processes of an earlier `up` do not end: {pids}.")
-        if note is not None:
-            self._ports.update({part: note.ports[part] for part in WORKERS if part in note.ports})
+    async def _clear(self) -> None:
+        """End what a killed supervisor has left: its components in order, then what it did not record."""
+        state = self.layout.read_state()
+        components = state.components if state is not None else {}
+        for each in STOP_ORDER:
+            if each in components:
+                await self._end(Processes([components[each]]), each)
+        await self._end(Marked(leftovers.mark(self.layout)), "a process")
+        if state is not None:
+            self._ports.update({each: state.ports[each] for each in WORKERS if each in state.ports})
 
-    async def _start(self) -> Note:
-        if remains.listening([self._wishes.port]):
-            raise UpError(f"port {self._wishes.port} is taken. Choose another --port.")
-        self._spawn(self._keep_note())
+    async def _end(self, target: Target, what: str) -> None:
+        until = asyncio.get_running_loop().time() + CLEAR_SECONDS
+        try:
+            await terminate(target, lambda: until)
+        except StillRunning as error:
+            raise UpError(f"{what} of an earlier `up` has not ended: {error}.") from error
+
+    async def _start(self) -> UpState:
+        if is_listening(self._options.port):
+            raise UpError(f"port {self._options.port} is taken. Choose another --port.")
+        self._spawn(self._keep_state())
         async with self._in_time(HARBOR):
             await self._run(HARBOR)
             await self._prepared()
-        for part in WORKERS:
-            async with self._in_time(part):
-                await self._run(part)
-        await asyncio.gather(*(self._ready(part) for part in WORKERS))
+        for each in WORKERS:
+            async with self._in_time(each):
+                await self._run(each)
+        await asyncio.gather(*(self._ready(each) for each in WORKERS))
         self._all_ready = True
-        self.layout.write(self._note())
-        # Not before: who waits for all this looks for the last words of a start that failed where the log ended.
-        own = [child.log for child in self._children.values()]
+        self.layout.write_state(self._state())
+        # Not before: `up --detach` reads the last line of a start that failed where the log ended.
+        own = [each.log for each in self._components.values()]
         self._spawn(logs.keep_short([*own, self.layout.supervisor_log], self._say))
-        return self._note()
+        return self._state()
 
     @contextlib.asynccontextmanager
-    async def _in_time(self, part: str) -> AsyncIterator[None]:
+    async def _in_time(self, name: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(START_SECONDS):
                 yield
         except TimeoutError as error:
-            child = self._children[part]
-            raise UpError(f"{part} did not come up in {START_SECONDS} s: {child.last_words()} ({child.log})") from error
+            component = self._components[name]
+            raise UpError(
+                f"{name} was not ready in {START_SECONDS} s: {component.last_line()} ({component.log})"
+            ) from error
 
-    async def _run(self, part: str) -> None:
-        """Start a part and see to it that it is started again whenever it ends."""
-        self._parts[part] = await self._children[part].start(self._command(part))
-        self.layout.write(self._note())
-        self._spawn(self._keep(part))
+    async def _run(self, name: str) -> None:
+        """Start a component, and again whenever it ends."""
+        component = self._components[name]
+        process = await component.start()
+        if process is None:
+            raise UpError(f"{name} ended at once: {component.last_line()} ({component.log})")
+        self._processes[name] = process
+        self.layout.write_state(self._state())
+        before = self._before_harbor if name == HARBOR else None
+        ended, started = functools.partial(self._ended, name), functools.partial(self._started, name)
+        self._spawn(component.keep(ended, before, started))
 
-    def _command(self, part: str) -> list[str]:
-        if part == GATEWAY:
-            self.layout.shorten()  # each time: what cleans temporary folders may have taken the way
-        if part in WORKERS:
-            self._ports[part] = remains.free_port(self._ports.get(part, 0))  # somebody may have taken the last one
-        return command(part, self._wishes, self.layout, self._ports)
+    def _command(self, name: str) -> list[str]:
+        if name == GATEWAY:
+            self.layout.shorten()  # each time: what cleans temporary folders may have removed the link
+        if name in WORKERS:
+            self._ports[name] = self._free_port(self._ports.get(name, 0))
+        return command(name, self._options, self.layout, self._ports)
 
-    def _note(self) -> Note:
-        own = remains.seen(os.getpid())
+    def _free_port(self, last: int) -> int:
+        """The port of the last time, unless another program has taken it."""
+        with contextlib.suppress(OSError):
+            return free_port(LOCALHOST, last)
+        return free_port(LOCALHOST)
+
+    def _state(self) -> UpState:
+        own = identity.find(os.getpid())
         assert own is not None
-        return Note(own, self._parts, self._ports, f"http://127.0.0.1:{self._wishes.port}", self._all_ready)
+        gateway = f"http://{LOCALHOST}:{self._options.port}"
+        return UpState(own.id, self._processes, self._ports, gateway, self._all_ready)
 
-    async def _keep(self, part: str) -> None:
-        child, failures = self._children[part], 0
-        loop = asyncio.get_running_loop()
-        while True:
-            since = loop.time()
-            code = await child.ended()
-            self._ends[part] += 1
-            failures = 0 if loop.time() - since > STEADY_SECONDS else failures + 1
-            pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            self._say(f"{part} ended with {code}: {child.last_words()}. It starts again in {pause} s ({child.log})")
-            await asyncio.sleep(pause)
-            with contextlib.suppress(OSError):
-                if part == HARBOR:
-                    await self._own_port_is_free()
-                    self._keys.renew()
-                self._parts[part] = await child.start(self._command(part))
-                self._changed.set()
+    def _ended(self, name: str, how: int | OSError, seconds: float) -> None:
+        self._exits[name] += 1
+        component = self._components[name]
+        self._say(
+            f"{name} ended with {how}: {component.last_line()}. It is restarted in {seconds:g} s ({component.log})"
+        )
 
-    async def _keep_note(self) -> None:
-        """Write down what runs, for whoever comes after this process; tried on where the disk is full."""
+    def _started(self, name: str, process: ProcessId) -> None:
+        self._processes[name] = process
+        self._changed.set()
+
+    async def _before_harbor(self) -> None:
+        await self._own_port_is_free()
+        self._tokens.renew()
+
+    async def _keep_state(self) -> None:
+        """Record what runs, for whoever comes after this process; retried where the disk is full."""
         while True:
             await self._changed.wait()
             try:
-                self.layout.write(self._note())
+                self.layout.write_state(self._state())
                 self._changed.clear()
             except OSError:
-                await asyncio.sleep(NOTE_SECONDS)
+                await asyncio.sleep(WRITE_SECONDS)
 
     async def _own_port_is_free(self) -> None:
-        """Wait until the API server can listen where its clients look for it.
+        """Wait until the API server can listen where its clients expect it.
 
         They check its certificate: whoever has taken the port meanwhile gets no token from them.
         """
         port, said = self._ports[HARBOR], False
-        while remains.free_port(port) != port:
+        while self._free_port(port) != port:
             if not said:
                 self._say(f"{HARBOR} starts when port {port} is free: another process has taken it. End that one.")
             said = True
             await asyncio.sleep(PORT_SECONDS)
 
     async def _prepared(self) -> None:
-        """The API server answers, knows our kinds, and every part has its key; keys are changed from time to time."""
+        """Wait until the API server answers, install our kinds, and issue tokens; they are renewed from then on."""
         await self._until(self._answers)
         server = load_config(kubeconfig=str(self.layout.kubeconfig)).server
-        self._ports[HARBOR] = urlsplit(server).port or 0  # not before it answers: what the file says may be an old one
-        self.layout.write(self._note())
+        self._ports[HARBOR] = urlsplit(server).port or 0  # not before it answers: the file may be of an earlier run
+        self.layout.write_state(self._state())
         async with self._client() as client:
-            await access.install(client, self._wishes.host)
-        await self._keys.give()
-        self._spawn(self._keys.keep(self._start_anew))
+            await access.install(client, self._options.host)
+        await self._tokens.issue()
+        self._spawn(self._tokens.keep(self._restart))
 
-    def _start_anew(self, part: str) -> None:
-        """Kill a part, as a crash would: it reads at its start how the API server is reached. Its servers go on."""
-        self._say(f"{part} starts anew: the address or the authority of the API server has changed")
-        self._children[part].crash()
+    def _restart(self, name: str) -> None:
+        """Kill a component, as a crash would: it reads its kubeconfig only at its start. Model servers go on."""
+        self._say(f"{name} is restarted: the address or the certificate authority of the API server has changed")
+        self._components[name].crash()
 
     def _client(self) -> Client:
         return Client.connect(load_config(kubeconfig=str(self.layout.kubeconfig)))
 
     async def _answers(self) -> bool:
-        if not self._children[HARBOR].running:
-            raise UpError(f"the API server did not start: {self._children[HARBOR].last_words()}")
+        if self._components[HARBOR].id is None:
+            raise UpError(f"the API server did not start: {self._components[HARBOR].last_line()}")
         if not self.layout.kubeconfig.exists():
             return False
         try:
@@ -225,51 +246,37 @@ class Supervisor:
             return False
         return True
 
-    async def _ready(self, part: str) -> None:
-        async with self._in_time(part):
-            await self._until(functools.partial(self._says_ready, part))
-        self._say(f"{part} is ready")
+    async def _ready(self, name: str) -> None:
+        async with self._in_time(name):
+            await self._until(functools.partial(self._is_ready, name))
+        self._say(f"{name} is ready")
 
-    async def _says_ready(self, part: str) -> bool:
-        if self._ends[part] >= ATTEMPTS:
-            raise UpError(f"{part} does not start: {self._children[part].last_words().removeprefix('Error: ')}")
-        return await _answers_ready(self._ports[part])
+    async def _is_ready(self, name: str) -> bool:
+        if self._exits[name] >= ATTEMPTS:
+            raise UpError(f"{name} does not start: {self._components[name].last_line().removeprefix('Error: ')}")
+        return await _answers_ready(self._ports[name])
 
     async def _until(self, true: Callable[[], Awaitable[bool]]) -> None:
-        while not await true():  # noqa: ASYNC110 - what other processes do
+        while not await true():  # noqa: ASYNC110 - other processes change it
             await asyncio.sleep(0.05)
 
-    # Going down
+    # Stop
 
     async def _stop(self) -> None:
-        """Each part in its turn; the servers of the agent first, while requests still get through."""
-        for task in self._tasks:  # nothing is started again from here on
+        """Each component in its turn; the agent's servers first, while requests still get through."""
+        for task in self._tasks:  # nothing is restarted from here on
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in DOWN:
-            child = self._children[part]
-            if not child.running:
+        for name in STOP_ORDER:
+            component = self._components[name]
+            if component.id is None:
                 continue
-            code = await self._end(child)
-            self._say(f"{part} has ended" + (f" with {code}: {child.last_words()}" if code else ""))
-        proof = look(self.layout, self._note())
-        if not proof:
-            raise UpError(str(proof))
-        self.layout.forget()
-
-    async def _end(self, child: Child) -> int:
-        """Ask a part to end; in a hurry, again and again: of two signals that come at once the system keeps one."""
-        child.ask_to_end()
-        ended = asyncio.ensure_future(child.ended())
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._wishes.patience
-        while not ended.done() and loop.time() < until:
-            await asyncio.wait({ended}, timeout=AGAIN_SECONDS)
-            if self._hurried and not ended.done():
-                child.ask_to_end()
-        if not ended.done():
-            child.force()
-        return await ended
+            with contextlib.suppress(StillRunning):  # the census below names it
+                code = await component.stop(self._options.stop_seconds, hurry=lambda: self._hurried)
+                self._say(f"{name} has ended" + (f" with {code}: {component.last_line()}" if code else ""))
+        if left := leftovers.find(self.layout, self._state()):
+            raise UpError(str(left))
+        self.layout.remove_state()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.add(asyncio.create_task(work))
@@ -278,7 +285,7 @@ class Supervisor:
 async def _answers_ready(port: int) -> bool:
     """Whether /readyz answers 200."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection(LOCALHOST, port)
     except OSError:
         return False
     try:
@@ -291,6 +298,6 @@ async def _answers_ready(port: int) -> bool:
 
 
 def _say(say: Callable[[str], None], text: str) -> None:
-    """Tell a person. Where that fails (a disk that is full, a terminal that is gone) the work goes on."""
+    """Tell a person. A failure (a full disk, a terminal that is gone) stops nothing."""
     with contextlib.suppress(OSError):
         say(text)

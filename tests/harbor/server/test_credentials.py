@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pilotage.system.folders import NotPrivate
+from pilotage.private_files import NotPrivate
 from pilotage_harbor.server import pki
 from pilotage_harbor.server.authentication import Authentication
 from pilotage_harbor.server.credentials import ADMIN, Credentials, CredentialsError

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.processes.census import UP_FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pilotage.agent.launch.census import Mark
 
 _NAMES = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM"),
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
-        "PILOTAGE_UP",  # what runs on one machine belongs together by it
+        UP_FOLDER,
     }
 )
 _PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "HIP_", "HSA_", "ROCR_", "GGML_", "OMP_", "VK_")
 """Languages, and what says which devices there are."""
 
 
-def scrubbed(own: Mapping[str, str], given: Mapping[str, str], mark: Mark) -> dict[str, str]:
+def scrubbed(own: Mapping[str, str], given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server: from the agent's `own`, with what its spec has `given`, and our mark."""
     kept = {name: value for name, value in own.items() if name in _NAMES or name.startswith(_PREFIXES)}
-    return kept | dict(given) | mark.variables
+    return kept | dict(given) | dict(mark)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.agent.launch.failures import Failure
 from pilotage.agent.launch.process import FOLDER, OPENED
+from pilotage.processes.run_as import closed_to
 from pilotage.serving.runtimes import RUNTIMES
-from pilotage.system.unprivileged import closed_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.system.unprivileged import User
+    from pilotage.processes.run_as import User
 
 _PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
 """Variables that are about the agent's own user."""

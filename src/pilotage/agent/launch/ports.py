@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import errno
-import socket
 from typing import TYPE_CHECKING
+
+from pilotage.processes.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +27,7 @@ class Ports:
     def take(self) -> int:
         """A free one, and none of the last few. OSError if there is none."""
         for _ in range(TRIES):
-            port = _bind(self._host, 0)
+            port = free_port(self._host)
             if port not in self._last and port not in self._reserved:
                 self._last.append(port)
                 return port
@@ -35,16 +36,7 @@ class Ports:
     def is_free(self, port: int) -> bool:
         """Whether a server could listen there now."""
         try:
-            _bind(self._host, port)
+            free_port(self._host, port)
         except OSError:
             return False
         return True
-
-
-def _bind(host: str, port: int) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
-        probe.bind((host, port))
-        found: int = probe.getsockname()[1]
-        return found

@@ -34,9 +34,9 @@ def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
     """
     import asyncio
 
-    from pilotage.up.going import check, delete_all, go_down, reachable, remove
+    from pilotage.up.down import check, delete_all, go_down, reachable, remove
     from pilotage.up.layout import Layout
-    from pilotage.up.proof import UpError
+    from pilotage.up.leftovers import UpError
 
     layout = Layout(data)
     if not layout.lock.exists():

@@ -13,8 +13,8 @@ from pilotage.cli.commands.harbor import require_harbor
 from pilotage.cli.errors import one_sentence
 
 if TYPE_CHECKING:
-    from pilotage.up.layout import Layout, Note
-    from pilotage.up.parts import Wishes
+    from pilotage.up.components import UpOptions
+    from pilotage.up.layout import Layout, UpState
 
 
 def data_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -79,47 +79,47 @@ def up(
     deployed is there again the next time.
     """
     require_harbor()
-    from pilotage.up.parts import Wishes
+    from pilotage.up.components import UpOptions
 
     roots = tuple(root.absolute() for root in file_roots)
-    wishes = Wishes(data, port, api_port, host_name, roots, llama_server, envoy, allow_commands=allow_commands)
+    options = UpOptions(data, port, api_port, host_name, roots, llama_server, envoy, allow_commands=allow_commands)
     if detach:
-        _in_background(wishes)
+        _in_background(options)
     else:
-        _in_foreground(wishes, ready_fd)
+        _in_foreground(options, ready_fd)
 
 
-def _in_foreground(wishes: Wishes, ready_fd: int | None) -> None:
+def _in_foreground(options: UpOptions, ready_fd: int | None) -> None:
     """Until it is told to end. `ready_fd` is where `_in_background` listens."""
     import asyncio
 
-    from pilotage.up.proof import UpError
+    from pilotage.up.leftovers import UpError
 
     try:
-        asyncio.run(_run(wishes, ready_fd))
+        asyncio.run(_run(options, ready_fd))
     except UpError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:  # such as a disk that is full; all parts have ended by now
         raise click.ClickException(f"{error}.") from error
 
 
-async def _run(wishes: Wishes, ready_fd: int | None) -> None:
+async def _run(options: UpOptions, ready_fd: int | None) -> None:
     import asyncio
 
     from pilotage.runtime.process import on_signals
-    from pilotage.up.parts import unreachable
+    from pilotage.up.components import unreachable
     from pilotage.up.supervisor import Supervisor
 
-    if closed := unreachable(wishes):
+    if closed := unreachable(options):
         click.echo(f"Servers run as root: {closed} is closed to other users, and llama-server is below it.")
 
-    def ready(note: Note) -> None:
-        _announce(supervisor.layout, note, wishes.host)
+    def ready(state: UpState) -> None:
+        _announce(supervisor.layout, state, options.host)
         if ready_fd is not None:
             with contextlib.suppress(BrokenPipeError), os.fdopen(ready_fd, "wb", buffering=0) as pipe:
                 pipe.write(b"\n")  # whoever waited may have been interrupted: it stays up
 
-    supervisor = Supervisor(wishes, click.echo)
+    supervisor = Supervisor(options, click.echo)
     told = asyncio.Event()
 
     def end() -> None:
@@ -131,14 +131,14 @@ async def _run(wishes: Wishes, ready_fd: int | None) -> None:
         await supervisor.run(told, ready)
 
 
-def _in_background(wishes: Wishes) -> None:
+def _in_background(options: UpOptions) -> None:
     """The same command again, without a terminal; its words go to a log until it is ready."""
     import subprocess
     import sys
 
     from pilotage.up.layout import Layout
 
-    layout = Layout(wishes.folder)
+    layout = Layout(options.folder)
     try:
         layout.make()
     except OSError as error:
@@ -161,18 +161,18 @@ def _in_background(wishes: Wishes) -> None:
             os.close(writer)  # now the child alone has it: if it ends, so does the pipe
     with os.fdopen(reader, "rb") as pipe:
         ready = pipe.read(1)
-    note = layout.read() if ready else None
-    if note is not None:
-        _announce(layout, note, wishes.host)
+    state = layout.read_state() if ready else None
+    if state is not None:
+        _announce(layout, state, options.host)
         return
     child.wait()
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
     raise click.ClickException(lines[-1].removeprefix("Error: ") if lines else f"it ended with {child.returncode}.")
 
 
-def _announce(layout: Layout, note: Note, host: str) -> None:
+def _announce(layout: Layout, state: UpState, host: str) -> None:
     click.echo("\nPilotage is up.")
-    click.echo(f"  requests    {note.gateway}/v1")
+    click.echo(f"  requests    {state.gateway}/v1")
     click.echo(f"  kubectl     export KUBECONFIG={layout.kubeconfig}")
     click.echo(f"  logs        {layout.logs}")
     click.echo(f"  deploy      pilotage deploy NAME --model SOURCE --on {host} --route PilotageGateway")

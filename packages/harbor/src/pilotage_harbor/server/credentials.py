@@ -17,7 +17,7 @@ import ssl
 import time
 from typing import TYPE_CHECKING
 
-from pilotage.system.folders import make_private, read_private, write_private
+from pilotage.private_files import make_private, read_private, write_private
 from pilotage_harbor.access.signed import KEY_BYTES
 from pilotage_harbor.access.tokens import Tokens, digest_of
 from pilotage_harbor.access.users import AUTHENTICATED, MASTERS, User

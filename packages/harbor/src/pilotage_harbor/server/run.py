@@ -11,7 +11,7 @@ import resource
 import signal
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.system.folders import make_private, open_private
+from pilotage.private_files import make_private, open_private
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.aside import Threads
 from pilotage_harbor.core import Core

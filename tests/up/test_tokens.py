@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from pilotage.kube import Client
-from pilotage.system.folders import write_private
-from pilotage.up import access, keys
-from pilotage.up.keys import Keys, due
+from pilotage.private_files import write_private
+from pilotage.up import access, tokens
+from pilotage.up.components import WORKERS
 from pilotage.up.layout import Layout
-from pilotage.up.parts import WORKERS
+from pilotage.up.tokens import ComponentTokens, due
 from pilotage_harbor.access.users import MASTERS, User
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.core import Core
@@ -42,7 +42,7 @@ class Machine:
         write_private(self.layout.kubeconfig, ADMIN.encode())
         self.core = Core(None, now=lambda: self.loop.wall_time())
         self.harbor = Harbor(self.core)
-        self.keys = Keys(self.layout, self.connect, self.said.append, "local")
+        self.issued = ComponentTokens(self.layout, self.connect, self.said.append, "local")
         self.reachable = True
 
     def connect(self):
@@ -54,8 +54,8 @@ class Machine:
         await self.harbor.start()
         async with self.connect() as client:
             await access.install(client, "local")
-        await self.keys.give()
-        self.keeping = asyncio.create_task(self.keys.keep(self.moved.append))
+        await self.issued.issue()
+        self.keeping = asyncio.create_task(self.issued.keep(self.moved.append))
         return self
 
     async def __aexit__(self, *_):
@@ -76,18 +76,18 @@ async def test_a_clock_that_is_set_costs_a_second(tmp_path, days):
     async with Machine(tmp_path) as machine:
         old = machine.tokens()
         machine.offset = days * DAY
-        await asyncio.sleep(2 * keys.LOOK_SECONDS)
+        await asyncio.sleep(2 * tokens.CHECK_SECONDS)
         assert machine.accepted() == [True] * len(WORKERS)
         assert set(machine.tokens()).isdisjoint(old)
         machine.offset = 0.0
-        await asyncio.sleep(2 * keys.LOOK_SECONDS)
+        await asyncio.sleep(2 * tokens.CHECK_SECONDS)
         assert machine.accepted() == [True] * len(WORKERS)
 
 
 @virtual
 async def test_they_are_replaced_in_time_and_not_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(keys, "LOOK_SECONDS", 600.0)  # it is played for four days
-    monkeypatch.setattr(keys, "REVIEW_SECONDS", 3600.0)
+    monkeypatch.setattr(tokens, "CHECK_SECONDS", 600.0)  # it is played for four days
+    monkeypatch.setattr(tokens, "REVIEW_SECONDS", 3600.0)
     async with Machine(tmp_path) as machine:
         first = machine.tokens()
         await asyncio.sleep(DAY / 5)
@@ -106,10 +106,10 @@ async def test_parts_that_are_refused_get_new_ones(tmp_path):
         machine.core.tokens.key = b"y" * 32
         machine.core.tokens._verified.clear()
         assert machine.accepted() == [False] * len(WORKERS)
-        await asyncio.sleep(keys.REVIEW_SECONDS + 2 * keys.LOOK_SECONDS)
+        await asyncio.sleep(tokens.REVIEW_SECONDS + 2 * tokens.CHECK_SECONDS)
         assert machine.accepted() == [True] * len(WORKERS)
         machine.layout.token("agent").unlink()
-        await asyncio.sleep(keys.REVIEW_SECONDS + 2 * keys.LOOK_SECONDS)
+        await asyncio.sleep(tokens.REVIEW_SECONDS + 2 * tokens.CHECK_SECONDS)
         assert machine.accepted() == [True] * len(WORKERS), "there is one again"
 
 
@@ -118,13 +118,13 @@ async def test_after_a_restart_of_the_api_server_they_are_given_as_soon_as_it_an
     async with Machine(tmp_path) as machine:
         old = machine.tokens()
         machine.reachable = False
-        machine.keys.renew()
+        machine.issued.renew()
         await asyncio.sleep(60)
         assert len(machine.said) == 1, "it is said, and once"
         assert "nobody listens" in machine.said[0]
         machine.reachable = True
         write_private(machine.layout.kubeconfig, ADMIN.replace(":1'", ":2'").encode())
-        await asyncio.sleep(2 * keys.LOOK_SECONDS)
+        await asyncio.sleep(2 * tokens.CHECK_SECONDS)
         assert set(machine.tokens()).isdisjoint(old)
         assert machine.moved == [*WORKERS], "it listens elsewhere, which a part learns at its start"
         assert "127.0.0.1:2" in machine.layout.access("agent").read_text()

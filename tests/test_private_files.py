@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pilotage.system.folders import NotPrivate, check_private, make_private, open_private, read_private, write_private
+from pilotage.private_files import NotPrivate, check_private, make_private, open_private, read_private, write_private
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

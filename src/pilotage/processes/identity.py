@@ -1,6 +1,6 @@
-"""Processes that run, each told apart from a later one with the same pid.
+"""Identity of processes: a pid alone may be another process by now.
 
-A process is identified by its pid and the moment it began, in clock ticks since the system was booted, together with
+A process is identified by its pid and the moment it was born, in clock ticks since the system was booted, together with
 the id of that boot. No wall clock is part of it: a time of day moves when the clock is set, and psutil's
 `create_time()` with it.
 """
@@ -20,38 +20,51 @@ _PROC = Path("/proc")
 _LINUX = sys.platform == "linux"
 
 
-class Seen(NamedTuple):
-    """A process that runs. Those that have ended and wait to be noticed by their parents (zombies) do not."""
+class ProcessId(NamedTuple):
+    """One process, and no later one with its pid."""
+
+    pid: int
+    born: str
+    """The moment of its birth, as its system states it; not a time of day."""
+
+
+class ProcessInfo(NamedTuple):
+    """A running process. A zombie, which has ended and was not yet reaped by its parent, does not run."""
 
     pid: int
     born: str
     parent: int
     session: int
 
+    @property
+    def id(self) -> ProcessId:
+        """Its identity."""
+        return ProcessId(self.pid, self.born)
 
-def look(pid: int) -> Seen | None:
-    """One process, if it runs."""
-    return _look_linux(pid) if _LINUX else _look_elsewhere(pid)
+
+def find(pid: int) -> ProcessInfo | None:
+    """The running process with this pid; None if there is none."""
+    return _find_linux(pid) if _LINUX else _find_elsewhere(pid)
 
 
-def runs(pid: int, born: str) -> bool:
+def is_running(process: ProcessId) -> bool:
     """Whether exactly this process runs."""
-    seen = look(pid) if pid > 0 else None
-    return seen is not None and seen.born == born
+    found = find(process.pid) if process.pid > 0 else None
+    return found is not None and found.born == process.born
 
 
-def everybody() -> list[Seen]:
-    """All processes that run."""
+def running() -> list[ProcessInfo]:
+    """All running processes."""
     if _LINUX:
         pids = [int(each) for each in os.listdir(_PROC) if each.isdecimal()]  # noqa: PTH208 - twice as fast
     else:
         import psutil
 
         pids = psutil.pids()
-    return [seen for pid in pids if (seen := look(pid)) is not None]
+    return [found for pid in pids if (found := find(pid)) is not None]
 
 
-def variables(pid: int, names: Collection[str]) -> dict[str, str]:
+def environment(pid: int, names: Collection[str]) -> dict[str, str]:
     """Those of the named variables that a process was started with; none where its environment cannot be read."""
     if _LINUX:
         raw = _read(pid, "environ")
@@ -62,13 +75,13 @@ def variables(pid: int, names: Collection[str]) -> dict[str, str]:
     import psutil
 
     try:
-        environment = psutil.Process(pid).environ()
+        variables = psutil.Process(pid).environ()
     except (psutil.Error, OSError):
         return {}
-    return {name: value for name, value in environment.items() if name in names}
+    return {name: value for name, value in variables.items() if name in names}
 
 
-def _look_linux(pid: int) -> Seen | None:
+def _find_linux(pid: int) -> ProcessInfo | None:
     text = _read(pid, "stat")
     if not text:
         return None
@@ -76,11 +89,11 @@ def _look_linux(pid: int) -> Seen | None:
     fields = text[text.rindex(b")") + 2 :].split()
     if fields[0] in (b"Z", b"X", b"x"):
         return None
-    return Seen(pid, f"{_boot()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
+    return ProcessInfo(pid, f"{_boot()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
 
 
 def _read(pid: int, name: str) -> bytes:
-    """A file of a process; empty where it is gone or not for us. Without `Path`: there are hundreds to read.
+    """A file of a process; empty where it is gone or not readable. Without `Path`: there are hundreds to read.
 
     Raises OSError for all else, such as too many open files: that says nothing about the process.
     """
@@ -93,20 +106,20 @@ def _read(pid: int, name: str) -> bytes:
 
 @cache
 def _boot() -> str:
-    """The id of this run of the system: the start of a process is counted from there."""
+    """The id of this boot: the start of a process is counted from there."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
 
 
-def _look_elsewhere(pid: int) -> Seen | None:
+def _find_elsewhere(pid: int) -> ProcessInfo | None:
     import psutil
 
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return None
-        return Seen(pid, f"{process.create_time():.2f}", process.ppid(), os.getsid(pid))
+        return ProcessInfo(pid, f"{process.create_time():.2f}", process.ppid(), os.getsid(pid))
     except (psutil.Error, OSError):
         return None

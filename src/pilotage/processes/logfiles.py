@@ -1,8 +1,8 @@
-"""Keeps a log that another process writes from growing for ever.
+"""Rotation of a log that another process writes.
 
-Who writes it has it open for appending. To begin a new one it is copied and then cut to nothing: the next line goes to
-the new end, and nobody has to be told. Lines that come between the two are lost; a pipe would lose none, and would stop
-the writer when nobody reads.
+The writer has it open for appending. So it is copied and then truncated: the next line goes to the new end, and the
+writer need not be told. Lines that come between the two are lost; a pipe would lose none, and would block the writer
+when nobody reads.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def copy_aside(log: Path, bytes_max: int, kept: int = 1) -> bool:
-    """Begin a new one if this one is longer. So many earlier ones stay, as ``….1``, ``….2`` and so on.
+def rotate(log: Path, bytes_max: int, kept: int = 1) -> bool:
+    """Rotate the log if it is longer than `bytes_max`; whether it was. `kept` earlier ones stay: ``….1``, ``….2``, ….
 
-    Raises OSError where that cannot be done: then nothing was cut, and no earlier one is lost.
+    Raises OSError: then nothing was truncated, and no earlier one is lost.
     """
     try:
         if log.stat().st_size <= bytes_max:
@@ -26,7 +26,7 @@ def copy_aside(log: Path, bytes_max: int, kept: int = 1) -> bool:
     except FileNotFoundError:
         return False
     copy = _copy(log)
-    with log.open("r+b") as file:  # who may not cut it finds that out before anything is moved
+    with log.open("r+b") as file:  # without permission to truncate it, nothing is moved
         try:
             shutil.copyfile(log, copy)
             make_room(log, kept)
@@ -40,7 +40,7 @@ def copy_aside(log: Path, bytes_max: int, kept: int = 1) -> bool:
 
 
 def make_room(log: Path, kept: int) -> None:
-    """Move the earlier ones on, so that there is no ``….1`` any more; of as many as are kept, the oldest goes."""
+    """Renumber the earlier ones, so that ``….1`` is free; of as many as are kept, the oldest is removed."""
     for number in range(kept - 1, 0, -1):
         earlier = _numbered(log, number)
         if earlier.exists():
@@ -48,7 +48,7 @@ def make_room(log: Path, kept: int) -> None:
 
 
 def files_of(log: Path, kept: int = 1) -> list[Path]:
-    """All files that a log may have: it, the earlier ones, and a copy that was never finished."""
+    """All files of a log: itself, the earlier ones, and a copy that was never finished."""
     return [log, _copy(log), *(_numbered(log, number) for number in range(1, kept + 1))]
 
 

@@ -1,8 +1,8 @@
-"""The keys of the parts: tokens that are replaced long before they end, and at once when they are refused.
+"""Service account tokens of the components: replaced long before they expire, and at once when they are refused.
 
-A token ends by the wall clock, which can be set, and which goes on while a laptop is suspended. So the wall clock is
-asked every second whether a key is due; nothing here sleeps until then. In addition the API server is asked whether it
-still accepts the keys: it does not if an account was made anew, or its signing key.
+A token expires by the wall clock, which can be set, and which goes on while a laptop is suspended. So the wall clock is
+read every second; nothing here sleeps until a token is due. The API server is also asked whether it still accepts the
+tokens: it does not if an account was recreated, or its signing key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pilotage.kube import ApiError, Resource
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.up import access
-from pilotage.up.parts import WORKERS
+from pilotage.up.components import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from pilotage.kube import Client
     from pilotage.up.layout import Layout
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 REVIEW_SECONDS = 10.0
 SKEW_SECONDS = 60.0
 """A clock that was set back by less than this has not been set back."""
-SAID_AFTER = 10
-"""Attempts that fail, one a second, before a person is told: an API server that starts anew is no news."""
+REPORTED_AFTER = 10
+"""Failed attempts, one a second, before they are reported: a restart of the API server is not worth a line."""
 _REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False)
 
 
 def due(issued: float, now: float) -> bool:
-    """Whether keys are to be replaced: a quarter of their life is over, or the clock was set to before it began."""
+    """Whether tokens are to be replaced: a quarter of their life is over, or the clock was set to before it began."""
     return not issued - SKEW_SECONDS <= now < issued + access.SECONDS / 4
 
 
-class Keys:
-    """The keys of all parts of a folder. `connect` makes a client of the administrator; `host` names our own Host."""
+class ComponentTokens:
+    """The tokens of all components. `connect` makes a client of the administrator; `host` names our own Host."""
 
     def __init__(self, layout: Layout, connect: Callable[[], Client], say: Callable[[str], None], host: str) -> None:
         self._layout = layout
@@ -47,43 +47,43 @@ class Keys:
         self._failures = 0
 
     def renew(self) -> None:
-        """Replace them as soon as the API server answers, because it was started anew."""
+        """Replace them as soon as the API server answers."""
         self._issued = float("-inf")
 
-    async def give(self) -> list[str]:
-        """Give a new key to each part. Returns the parts that have to reach the server in another way than before."""
+    async def issue(self) -> list[str]:
+        """Issue a token to each component. Returns the components whose kubeconfig has changed."""
         issued = utc_now().timestamp()
         async with self._connect() as client:
-            moved = [part for part in WORKERS if await access.give_access(client, self._layout, part, self._host)]
+            moved = [each for each in WORKERS if await access.give_access(client, self._layout, each, self._host)]
         self._issued = issued
         return moved
 
     async def keep(self, moved: Callable[[str], None]) -> None:
-        """Replace them when they are due or refused, until cancelled. `moved` gets the parts that `give` names."""
+        """Replace them when they are due or refused, until cancelled. `moved` is called with what `issue` returns."""
         review_at = monotonic() + REVIEW_SECONDS
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
                 if monotonic() >= review_at:
                     review_at = monotonic() + REVIEW_SECONDS
                     if await self._refused():
                         self.renew()
                 if due(self._issued, utc_now().timestamp()):
-                    for part in await self.give():
-                        moved(part)
+                    for component in await self.issue():
+                        moved(component)
             except (ApiError, OSError) as error:
                 self._failures += 1
-                if self._failures == SAID_AFTER:
-                    self._say(f"the keys of the parts cannot be renewed, which is tried on: {error}")
+                if self._failures == REPORTED_AFTER:
+                    self._say(f"the tokens of the components cannot be renewed, which is retried: {error}")
             else:
                 self._failures = 0
 
     async def _refused(self) -> bool:
-        """Whether the API server does not accept the key of a part, or there is none to be read."""
+        """Whether the API server does not accept the token of a component, or there is none to be read."""
         async with self._connect() as client:
-            for part in WORKERS:
+            for component in WORKERS:
                 try:
-                    token = self._layout.token(part).read_text(encoding="utf-8")
+                    token = self._layout.token(component).read_text(encoding="utf-8")
                 except (OSError, UnicodeDecodeError):
                     return True
                 body = {"apiVersion": "authentication.k8s.io/v1", "kind": _REVIEWS.kind, "spec": {"token": token}}

@@ -1,0 +1,133 @@
+"""Taking a whole machine down, from outside: objects are deleted if asked, every process is ended, and it is proven."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.kube import Absent, Client, Propagation, load_config
+from pilotage.private_files import check_private
+from pilotage.processes.census import Marked, Processes
+from pilotage.processes.identity import is_running
+from pilotage.processes.terminate import HURRY_SECONDS, StillRunning, terminate
+from pilotage.up import leftovers
+from pilotage.up.components import STOP_ORDER
+from pilotage.up.leftovers import UpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pilotage.kube import Object, Resource
+    from pilotage.processes.terminate import Target
+    from pilotage.up.layout import Layout, UpState
+
+
+LEFT_SECONDS = 5.0
+"""From SIGTERM to SIGKILL, for processes that no component has ended."""
+
+
+async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> None:
+    """Delete every endpoint, then every Model, and wait until each is proven gone. Raises UpError when time is up."""
+    async with Client.connect(load_config(kubeconfig=str(layout.kubeconfig))) as client:
+        gone = await _delete(client, ENDPOINTS, say, timeout) | await _delete(client, MODELS, say, timeout)
+        for each in (await client.list(TEARDOWNS)).items:
+            receipt = each.get("status", "receipt", default=None)
+            if receipt and each.get("spec", "reason") == "Deleted" and each.get("spec", "target", "uid") in gone:
+                count = each.get("status", "gone", default=0)
+                say(f"  {each.get('spec', 'target', 'name')}: {count} objects proven gone")
+
+
+async def _delete(client: Client, resource: Resource, say: Callable[[str], None], timeout: float) -> set[str]:
+    """Returns the uids of the deleted objects."""
+    found = (await client.list(resource)).items
+    for each in found:
+        say(f"deleting {resource.kind} {each.meta.namespace}/{each.meta.name}")
+        with contextlib.suppress(Absent):
+            await client.delete(resource, each.key, uid=each.meta.uid, propagation=Propagation.BACKGROUND)
+    try:
+        async with asyncio.timeout(timeout):
+            while left := (await client.list(resource)).items:  # noqa: ASYNC110 - brief, and once
+                await asyncio.sleep(0.1)
+    except TimeoutError as error:
+        raise UpError(
+            f"{resource.kind} {', '.join(str(each.key) for each in left)} was not deleted in {timeout:g} s"
+            f"{_waiting(left[0])}. Everything still runs; ask `pilotage why`, then try again."
+        ) from error
+    return {each.meta.uid for each in found}
+
+
+def _waiting(obj: Object) -> str:
+    said = obj.get("status", "waitingFor", default="")
+    return f" ({said})" if said else ""
+
+
+async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, timeout: float) -> None:
+    """End all processes of the folder, and prove it. Raises UpError for those that do not end."""
+    state = layout.read_state()
+    if state is not None:
+        await _end_supervisor(state, say, hurry=hurry, timeout=timeout)
+    with _locked(layout):
+        state = layout.read_state() or state  # it may have started more components before it ended
+        components = state.components if state is not None else {}
+        for each in STOP_ORDER:
+            if each in components and is_running(components[each]):
+                say(f"{each} runs without its supervisor and is stopped")
+                seconds = 3 * HURRY_SECONDS if hurry else timeout
+                await _end(Processes([components[each]]), seconds, hurry=hurry)
+        marked = Marked(leftovers.mark(layout))
+        if found := marked.members():
+            say(f"processes of an earlier run are ended: {', '.join(str(each.pid) for each in found)}")
+            await _end(marked, LEFT_SECONDS)
+        if left := leftovers.find(layout, state):
+            raise UpError(str(left))
+        layout.remove_state()
+
+
+async def _end(target: Target, seconds: float, *, hurry: bool = False) -> int:
+    """The number of processes that had to be killed. What does not end even then is found by the last census."""
+    until = asyncio.get_running_loop().time() + seconds
+    with contextlib.suppress(StillRunning):
+        return await terminate(target, lambda: until, hurry=lambda: hurry)
+    return 0
+
+
+@contextlib.contextmanager
+def _locked(layout: Layout) -> Iterator[None]:
+    """Prevent that the folder is brought up meanwhile. A supervisor that is not recorded yet has the lock already."""
+    with os.fdopen(layout.open_lock(), "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UpError(f"{layout.folder} is being brought up. Try again in a moment.") from error
+        yield
+
+
+async def _end_supervisor(state: UpState, say: Callable[[str], None], *, hurry: bool, timeout: float) -> None:
+    if await _end(Processes([state.supervisor]), timeout, hurry=hurry):
+        say(f"the supervisor (pid {state.supervisor.pid}) did not end in {timeout:g} s and was killed")
+
+
+def check(layout: Layout) -> None:
+    """Raise UpError unless the folder is ours: whoever can write there decides which processes are ended."""
+    try:
+        check_private(layout.folder)
+    except OSError as error:
+        raise UpError(f"{error}. Nothing was touched.") from error
+
+
+def remove(layout: Layout) -> list[str]:
+    """Remove our files, and the folder if nothing else is in it. Returns the names of the rest. Raises UpError."""
+    try:
+        return layout.remove()
+    except OSError as error:
+        raise UpError(f"{layout.folder} could not be removed: {error}.") from error
+
+
+def reachable(layout: Layout) -> bool:
+    """Whether a supervisor runs whose API server can be asked."""
+    state = layout.read_state()
+    return state is not None and is_running(state.supervisor) and layout.kubeconfig.exists()
