@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from controlplane import Access, ApiError
 from pilotage.catalogue import Phase
+from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.diagnosis.leaks import FULL, Code, Leak, Severity, find_leaks, left_over
+from pilotage.teardown.diagnosis.leaks import Code, Leak, Severity, find_leaks, left_over
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
@@ -578,7 +579,7 @@ async def gathered(client: Client, namespace: str = "") -> list[Leak]:
     """What would be found in five minutes, if nothing happened until then."""
     later = utc_now() + dt.timedelta(minutes=5)
     places = [namespace] if namespace else []
-    world = await gather(client, Discovery(client), namespaces=places, full=full_kinds() | FULL, now=later)
+    world = await gather(client, Discovery(client), namespaces=places, full=full_kinds() | FOR_LEAKS, now=later)
     return await settle(client, world, lambda world: find_leaks(world, relate(world)))
 
 

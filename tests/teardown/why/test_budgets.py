@@ -37,7 +37,7 @@ async def test_a_budget_refuses_an_eviction_and_not_a_delete(stage: Stage):
     assert root_codes(found) == {"budget-refuses-eviction"}
     note = the(found, "budget-refuses-eviction")
     assert str(note.subject) == f"poddisruptionbudget/db -n {stage.namespace}"
-    assert "a DELETE ignores it" in note.text
+    assert "A DELETE is unaffected." in note.text
     assert note.evidence == ("disruptionsAllowed is 0: 1 of 1 needed pods are healthy", "it asks for minAvailable 1")
     await stage.delete(PODS, only)
     await until(stage.client, PODS, only.key, lambda now: now is None)

@@ -119,11 +119,11 @@ async def _live(
 
 
 async def _look(session: Session, namespace: str) -> _Found:
-    from pilotage.teardown.diagnosis.leaks import FULL
+    from pilotage.catalogue.reading import FOR_LEAKS
     from pilotage.teardown.snapshot.resolve import settle
 
     places = [namespace] if namespace else []
-    world = await read_world(session, places, FULL, everywhere=not namespace)
+    world = await read_world(session, places, FOR_LEAKS, everywhere=not namespace)
     if namespace:
         check_namespace(world, namespace)
     return await settle(session.client, world, lambda world: _of_world(world, namespace))

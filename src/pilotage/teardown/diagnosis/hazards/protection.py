@@ -1,10 +1,11 @@
-"""What protects objects: usages, pods that mount a claim. And what only seems to: disruption budgets."""
+"""Usages and mounted claims, which keep an object; and guards of pods, which do not forbid a delete."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
+from pilotage.api.names import GROUP
+from pilotage.catalogue import Relation, known
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
 from pilotage.teardown.diagnosis.remedies import place
@@ -14,25 +15,23 @@ if TYPE_CHECKING:
 
     from pilotage.teardown.snapshot.world import Item
 
-OURS = "pilotage.dev"
 IN_USE = "crossplane.io/in-use"
-BUDGET = GroupKind("policy", "PodDisruptionBudget")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
 POD = GroupKind("", "Pod")
 _USAGES = ("Usage", "ClusterUsage")
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
-    """What keeps the members of a ledger, or is thought to."""
-    budgets: dict[str, Item] = {}
+    """Objects that protect members of the ledger, or seem to."""
+    guards: dict[str, Item] = {}
     used: set[str] = set()
     for item in outlook.going.values():
         for edge in outlook.graph.into(item.uid):
             source = edge.source
             if edge.relation is not Relation.PROTECTS:
                 continue
-            if source.group_kind == BUDGET:
-                budgets[source.uid] = source
+            if known(source.group_kind).guard is not None:
+                guards[source.uid] = source
             elif source.resource.kind in _USAGES and _can_protect(source, item):
                 used.add(item.uid)
                 if not outlook.goes(source):
@@ -41,11 +40,11 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             yield _labelled(item)
         if item.group_kind == CLAIM:
             yield from _claim(outlook, item)
-    for budget in budgets.values():
+    for guard in guards.values():
         yield Hazard(
             Code.BUDGET_IGNORED,
-            budget,
-            "guards pods that go against evictions only: their delete does not ask it",
+            guard,
+            "protects pods of this teardown against eviction only. Their DELETE is unaffected.",
             False,
             "",
         )
@@ -53,7 +52,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
 
 def _can_protect(usage: Item, item: Item) -> bool:
     """Crossplane's ClusterUsage cannot protect what is in a namespace, whatever it says."""
-    return usage.resource.group == OURS or usage.resource.kind != "ClusterUsage" or not item.meta.namespace
+    return usage.resource.group == GROUP or usage.resource.kind != "ClusterUsage" or not item.meta.namespace
 
 
 def _in_use(usage: Item, item: Item) -> Hazard:

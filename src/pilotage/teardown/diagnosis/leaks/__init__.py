@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
 from pilotage.teardown.diagnosis.leaks.looking import Looking
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import World
 
-__all__ = ["FULL", "Code", "Leak", "LeftOver", "Severity", "find_leaks", "left_over"]
-
-FULL: frozenset[GroupKind] = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice")})
-"""What has to be read in full besides what the relations need."""
+__all__ = ["Code", "Leak", "LeftOver", "Severity", "find_leaks", "left_over"]
 
 _FAMILIES: tuple[Callable[[Looking], Iterator[Leak]], ...] = (
     holds.leaks,

@@ -1,10 +1,11 @@
-"""Objects that are about something which is not there: autoscalers, budgets, monitors, webhooks, aggregated APIs."""
+"""Objects whose target does not exist: autoscalers, guards of pods, monitors, webhooks, aggregated APIs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue import Relation, guards, kinds, known
+from pilotage.catalogue.relation import BySelector
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
@@ -13,8 +14,10 @@ from pilotage.teardown.snapshot.fields import entries, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pilotage.kube import Json
     from pilotage.teardown.diagnosis.leaks.looking import Looking
     from pilotage.teardown.snapshot.graph import Edge
+    from pilotage.teardown.snapshot.world import Item
 
 WEBHOOKS = frozenset(
     GroupKind("admissionregistration.k8s.io", kind)
@@ -22,10 +25,6 @@ WEBHOOKS = frozenset(
 )
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-BUDGET = GroupKind("policy", "PodDisruptionBudget")
-_MONITORS = {"ServiceMonitor": "Service", "PodMonitor": "Pod"}
-_MONITORING = "monitoring.coreos.com"
-_MAKERS = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"))
 
 
 def leaks(looking: Looking) -> Iterator[Leak]:
@@ -33,7 +32,7 @@ def leaks(looking: Looking) -> Iterator[Leak]:
     for edge in looking.pointing_at_nothing(Relation.SCALES):
         if not looking.owned(edge.source):
             yield _scaler(edge)
-    yield from _budgets(looking)
+    yield from _guards(looking)
     yield from _monitors(looking)
     for edge in looking.pointing_at_nothing(Relation.TARGETS):
         source = edge.source
@@ -59,42 +58,57 @@ def _scaler(edge: Edge) -> Leak:
     )
 
 
-def _budgets(looking: Looking) -> Iterator[Leak]:
-    for item in looking.of(*BUDGET):
-        namespace = item.meta.namespace
-        body = looking.world.body(item)
-        known = all(looking.read(kind, namespace) for kind in (("", "Pod"), *_MAKERS))
-        if body is None or not known or looking.owned(item) or looking.graph.out_of(item.uid):
-            continue
-        yield Leak(
-            Code.PROTECTS_NOTHING,
-            item,
-            "protects nothing: no pod or workload has the labels that it selects",
-            Severity.LOW,
-            "None, until something gets these labels, whose evictions it then refuses.",
-            delete(item),
-            "Deletes the budget. No pod is touched.",
-            (f"it selects {mapping(body, 'spec', 'selector', 'matchLabels') or mapping(body, 'spec', 'selector')}",),
-        )
+def _guards(looking: Looking) -> Iterator[Leak]:
+    """Guards whose selector matches nothing; only where everything that has pod labels was read."""
+    labelled = [GroupKind("", "Pod"), *(kind for kind in kinds() if kind.group == "apps" and known(kind).pod_labels)]
+    for guard in guards():
+        for item in looking.of(*guard.group_kind):
+            if not all(looking.read(kind, item.meta.namespace) for kind in labelled):
+                continue
+            body = _pointing_nowhere(looking, item)
+            if body is None:
+                continue
+            selector = mapping(body, "spec", "selector")
+            yield Leak(
+                Code.PROTECTS_NOTHING,
+                item,
+                "protects nothing: no pod or workload has the labels that it selects",
+                Severity.LOW,
+                "None, until an object gets these labels: its eviction is then refused.",
+                delete(item),
+                f"Deletes the {item.resource.kind}. No pod is touched.",
+                (f"it selects {mapping(selector, 'matchLabels') or selector}",) if selector else (),
+            )
 
 
 def _monitors(looking: Looking) -> Iterator[Leak]:
-    for kind, watched in _MONITORS.items():
-        for item in looking.of(_MONITORING, kind):
-            body = looking.world.body(item)
+    """Monitors whose selector matches nothing; only where all that they could scrape was read."""
+    for row in kinds().values():
+        scraped = [
+            kind for field in row.relations if isinstance(field.target, BySelector) for kind in field.target.kinds
+        ]
+        for item in looking.of(*row.group_kind) if row.monitors else ():
+            body = _pointing_nowhere(looking, item)
             elsewhere = mapping(body, "spec", "namespaceSelector") and looking.world.namespaces
-            known = looking.read(("", watched), item.meta.namespace) and not elsewhere
-            if body is None or not known or looking.owned(item) or looking.graph.out_of(item.uid):
+            known_here = all(looking.read((kind.group, kind.kind), item.meta.namespace) for kind in scraped)
+            if body is None or elsewhere or not known_here:
                 continue
             yield Leak(
                 Code.MONITORS_NOTHING,
                 item,
-                f"monitors nothing: no {watched} has the labels that it selects",
+                f"monitors nothing: no {' or '.join(kind.kind for kind in scraped)} has the labels that it selects",
                 Severity.LOW,
                 "Nothing is scraped, and an alert on it never fires.",
                 delete(item),
                 "Deletes the monitor. Nothing was scraped by it.",
             )
+
+
+def _pointing_nowhere(looking: Looking, item: Item) -> Json | None:
+    """The body of an object that has neither an owner nor a target; None for another, or until it has been read."""
+    if looking.owned(item) or looking.graph.out_of(item.uid):
+        return None
+    return looking.world.body(item)
 
 
 def _webhook(looking: Looking, edge: Edge) -> Iterator[Leak]:

@@ -1,44 +1,50 @@
-"""Disruption budgets: they refuse evictions, never a DELETE. Said so that nobody takes one for the cause."""
+"""Guards of pods, such as disruption budgets: they refuse evictions, never a DELETE.
+
+Reported as a note, so that nobody takes one for the cause of a delete that does not finish.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue import Relation, guards
 from pilotage.teardown.diagnosis.remedies import LOOK, place
 from pilotage.teardown.diagnosis.why.codes import Code
 from pilotage.teardown.diagnosis.why.model import Cause, Remedy
-from pilotage.teardown.diagnosis.why.reading import selects
-from pilotage.teardown.snapshot.fields import dig, number, text
+from pilotage.teardown.snapshot.fields import dig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pilotage.catalogue.kind import Guard
     from pilotage.teardown.diagnosis.why.context import Context
     from pilotage.teardown.snapshot.world import Item
 
 
 def causes(context: Context, item: Item) -> Iterator[Cause]:
-    """The budgets that would refuse an eviction of this pod now."""
+    """The guards that would refuse an eviction of this pod now."""
     if item.group_kind != ("", "Pod") or item.terminating or not context.asked_about(item):
         return
-    for budget in context.world.of("policy", "PodDisruptionBudget", item.meta.namespace):
-        body = context.body(budget)
-        if body is None or not selects(dig(body, "spec", "selector"), item.meta.labels):
+    known = {row.group_kind: row.guard for row in guards()}
+    for edge in context.graph.into(item.uid):
+        guard = known.get(edge.source.group_kind)
+        if guard is None or not guard.disruptions_allowed or edge.relation is not Relation.PROTECTS:
             continue
-        if number(body, "status", "disruptionsAllowed") > 0:
+        body = context.body(edge.source)
+        allowed = _at(body, guard.disruptions_allowed)
+        if body is None or (isinstance(allowed, int) and allowed > 0):
             continue
-        healthy, wanted = number(body, "status", "currentHealthy"), number(body, "status", "desiredHealthy")
         yield Cause(
             Code.BUDGET_REFUSES_EVICTION,
-            budget,
-            f"lets {item} not be evicted now (a drain gets 429), but a DELETE ignores it: it holds no delete up",
-            (f"disruptionsAllowed is 0: {healthy} of {wanted} needed pods are healthy", *_wish(body)),
+            edge.source,
+            f"blocks eviction of {item} (429). A DELETE is unaffected.",
+            tuple(_evidence(guard, body)),
             remedies=(
                 Remedy(
                     "",
-                    "Delete the pod, or better its workload, rather than evict it",
+                    "Delete the pod, or better its workload, instead of evicting it",
                     f"kubectl delete {place(item)}",
-                    "It goes at once, whatever the budget says: fewer pods than it asks for may then run.",
+                    "It goes at once, whatever the budget says. Fewer pods than it asks for may then run.",
                     LOOK,
                     item,
                 ),
@@ -46,11 +52,16 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         )
 
 
-def _wish(body: object) -> tuple[str, ...]:
-    for field in ("minAvailable", "maxUnavailable"):
-        value = dig(body, "spec", field)
-        if isinstance(value, int | str):
-            return (f"it asks for {field} {value}",)
-    return (
-        (text(body, "spec", "unhealthyPodEvictionPolicy"),) if text(body, "spec", "unhealthyPodEvictionPolicy") else ()
-    )
+def _evidence(guard: Guard, body: object) -> Iterator[str]:
+    healthy, wanted = (_at(body, path) or 0 for path in (guard.healthy, guard.healthy_wanted))
+    name = guard.disruptions_allowed.rpartition(".")[2]
+    yield f"{name} is 0: {healthy} of {wanted} needed pods are healthy"
+    for path in guard.settings:
+        value = _at(body, path)
+        if isinstance(value, int | str) and value != "":
+            yield f"it asks for {path.rpartition('.')[2]} {value}"
+            return
+
+
+def _at(body: object, path: str) -> object:
+    return dig(body, *path.split(".")) if path else None
