@@ -1,4 +1,4 @@
-"""Following a change of an endpoint until it serves, or does not: how `deploy`, `redeploy` and `rollback` wait."""
+"""LiveObjects a change of an endpoint until it serves, or does not: how `deploy`, `redeploy` and `rollback` wait."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.following import Following
 from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.cli.views import Endpoint, view
 from pilotage.runtime.clock import SteadyClock
+from pilotage.runtime.lazy_logger import silenced
+from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.session.operator_lease import find_operator
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def follow_rollout(session: Session, obj: Object, before: str, patience: P
     goal = RolloutGoal(obj.meta.uid, obj.meta.generation, before)
     shown = renderer(sys.stdout, as_json=patience.json, hint="Ctrl-C leaves it to the operator")
     try:
-        with interruptible():
+        with interruptible(), silenced():
             return await _follow(session.client, obj, goal, patience, shown)
     except Interrupted:
         say(f"Stopped looking; the operator goes on by itself. Look with: pilotage status {_words(obj)}", err=True)
@@ -62,7 +63,7 @@ async def _follow(client: Client, obj: Object, goal: RolloutGoal, patience: Pati
     degraded: dt.datetime | None = None
     asking = asyncio.create_task(_mention_operator(client, obj))
     try:
-        async with Following(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
+        async with LiveObjects(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
             while True:
                 now = clock.now()
                 current = seen.objects.get(obj.meta.name)

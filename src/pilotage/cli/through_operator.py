@@ -12,7 +12,6 @@ import msgspec
 
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWN_DONE, TEARDOWNS
 from pilotage.cli.errors import BadTarget
-from pilotage.cli.following import Following
 from pilotage.cli.output.progress import print_event, renderer
 from pilotage.cli.output.teardown import BLOCKERS_MAX, TeardownProgress, describe, receipt_lines, wait_to_json
 from pilotage.cli.output.text import say
@@ -22,6 +21,8 @@ from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now
+from pilotage.runtime.lazy_logger import silenced
+from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.engine.receipt import ReceiptError, save
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.policy import Policy
@@ -88,7 +89,7 @@ class Operated:
         for place in {obj.meta.namespace for obj in self._found}:
             await self._client.list(TEARDOWNS, place, metadata_only=True)  # who may not follow is told before it begins
         try:
-            with interruptible():
+            with interruptible(), silenced():
                 for obj in self._found:
                     await self._ask(obj)
                 return max([await self._see_off(obj, deadline, receipt, as_json=as_json) for obj in self._found])
@@ -139,14 +140,14 @@ class Operated:
                     return _Ended(record, decision, gone)
                 await places[0].changed(min(TICK_SECONDS, (deadline - now).total_seconds()))
 
-    async def _places(self, stack: contextlib.AsyncExitStack, obj: Object) -> list[Following]:
+    async def _places(self, stack: contextlib.AsyncExitStack, obj: Object) -> list[LiveObjects]:
         """Where the record may be: beside the endpoint, or with the operator where that namespace itself goes."""
         labels = f"{LABEL_ENDPOINT_UID}={obj.meta.uid}"
-        beside = Following(self._client, TEARDOWNS, obj.meta.namespace, labels=labels)
+        beside = LiveObjects(self._client, TEARDOWNS, obj.meta.namespace, labels=labels)
         places = [await stack.enter_async_context(beside)]
         if self._operator.namespace not in ("", obj.meta.namespace):
             with contextlib.suppress(ApiError):  # who may not look there does without
-                there = Following(self._client, TEARDOWNS, self._operator.namespace, labels=labels)
+                there = LiveObjects(self._client, TEARDOWNS, self._operator.namespace, labels=labels)
                 places.append(await stack.enter_async_context(there))
         return places
 
@@ -227,7 +228,7 @@ def _together(ledgers: Iterable[Ledger], now: dt.datetime) -> Ledger:
     )
 
 
-def _newest(places: list[Following], uid: str) -> Teardown | None:
+def _newest(places: list[LiveObjects], uid: str) -> Teardown | None:
     """The record that counts: one that is under way before one that has ended, and then the newest."""
     records = [view(obj, Teardown) for place in places for obj in place.objects.values()]
     mine = [record for record in records if is_of_deletion(record, uid)]
