@@ -5,10 +5,9 @@ import json
 import pytest
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.cli.commands.rollback import REVISIONED, choose, restored
+from pilotage.cli.commands.rollback import choose, restored
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.views import Endpoint, view
-from pilotage.controllers.endpoint.revisions import IN_PLACE
 from pilotage.kube import Json, Object
 from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
 
@@ -47,11 +46,6 @@ def test_without_a_number_it_is_the_newest_that_served_and_was_another(wanted: s
 def test_where_there_is_none_it_is_said(history: list[Json], number: int | None, words: str):
     with pytest.raises(BadTarget, match=words):
         choose(endpoint(OTHER, *history), number)
-
-
-def test_every_field_of_a_spec_either_comes_back_or_changes_in_place():
-    fields = set(EndpointSpec.__struct_encode_fields__)
-    assert fields == {*REVISIONED, *IN_PLACE}
 
 
 def test_what_changes_in_place_stays():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.api import EndpointSpec
+from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.serving import ResolvedModel, fingerprint, wanted_parts
 from pilotage.serving.manifests import TEMPLATE
 from tests.serving.cases import ALL, GGUF, subject
@@ -41,6 +42,12 @@ IN_PLACE: dict[str, list[Any]] = {
     "strategy": [{"type": "Recreate"}],
     "deletion": [{"drainSeconds": 300}, {"keep": ["Volumes"]}],
 }
+
+
+def test_every_field_either_makes_a_revision_or_changes_in_place():
+    """A new field has to be put into one of the two, with values that the tests below try."""
+    assert {*IN_PODS, "model", "placement"} == {*REVISION_FIELDS}
+    assert {*REVISION_FIELDS, *IN_PLACE} == {*EndpointSpec.__struct_encode_fields__}
 
 
 def some_of(choices: dict[str, list[Any]]) -> st.SearchStrategy[Json]:

@@ -213,6 +213,10 @@ class WeightsVolume(Schema, frozen=True):
     """Access mode of the claim. Replicas on several nodes require ReadWriteMany."""
 
 
+REVISION_FIELDS = ("model", "runtime", "placement", "resources", "nodeSelector", "tolerations", "cache")
+"""Fields of `EndpointSpec` that make a new revision: a running pod cannot take them on. The others change in place."""
+
+
 class EndpointSpec(Schema, frozen=True):
     """Desired state of the endpoint."""
 

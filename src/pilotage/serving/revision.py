@@ -1,14 +1,14 @@
-"""What makes a new revision, and what an old one can take on.
+"""The fingerprint of a revision: a spec with another one needs new pods.
 
-A new one is made by whatever a running pod cannot take on: the model, the runtime, the placement, resources, where it
-may run, the cache. The number of replicas, the route, the strategy and the deletion policy change in place. With
-KServe, whether it scales by itself makes a new one, too: there, that is written on the pods.
+It covers `REVISION_FIELDS`. With KServe, whether the endpoint has an autoscaler counts, too: there, that is written on
+the pods.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.serving.manifests import digest
 from pilotage.serving.quantity import normal
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from pilotage.api.endpoint import EndpointSpec
     from pilotage.serving.parts import ResolvedModel
 
-_IN_PODS = {"runtime", "placement", "resources", "nodeSelector", "tolerations", "cache"}
-
 
 def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:
-    """The same for specs that the same pods can serve.
+    """A digest that is the same for specs that the same pods can serve.
 
     Values that are the default do not count, so that a field that is new in a later version changes nothing.
     """
-    parts: dict[str, Any] = {name: value for name, value in spec.without_defaults().items() if name in _IN_PODS}
+    parts: dict[str, Any] = {name: value for name, value in spec.without_defaults().items() if name in REVISION_FIELDS}
     resources = parts.get("resources") or {}
     parts["resources"] = {
         kind: {name: normal(value) for name, value in amounts.items()} for kind, amounts in resources.items()

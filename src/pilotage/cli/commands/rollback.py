@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pilotage.cli.rollout import Patience
     from pilotage.cli.views import Endpoint, PastRevision
     from pilotage.kube import Json, Object
-
-REVISIONED = ("model", "runtime", "placement", "resources", "nodeSelector", "tolerations", "cache")
-"""What a revision is made of. The rest of a spec changes in place, and belongs to none."""
 
 
 @click.command()
@@ -97,7 +95,7 @@ def choose(endpoint: Endpoint, number: int | None) -> PastRevision:
 
 def _is_so(spec: Json, old: Json) -> bool:
     """Whether the spec asks for what a revision was made of."""
-    return all(_essence(spec.get(field)) == _essence(old.get(field)) for field in REVISIONED)
+    return all(_essence(spec.get(field)) == _essence(old.get(field)) for field in REVISION_FIELDS)
 
 
 def _essence(value: object) -> object:
@@ -112,5 +110,5 @@ def _essence(value: object) -> object:
 
 def restored(spec: Json, old: Json) -> Json:
     """The spec, with what a revision is made of as it was in the old one."""
-    kept = {field: value for field, value in spec.items() if field not in REVISIONED}
-    return kept | {field: old[field] for field in REVISIONED if field in old}
+    kept = {field: value for field, value in spec.items() if field not in REVISION_FIELDS}
+    return kept | {field: old[field] for field in REVISION_FIELDS if field in old}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
-from pilotage.api.endpoint import EndpointSpec, PastRevision
+from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec, PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import format_time
 from pilotage.serving import backend, fingerprint, problems, wanted_parts
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 KEPT = 10
 """Length of the history."""
-
-IN_PLACE = ("replicas", "autoscaling", "route", "deletion", "strategy")
-"""Fields of a spec that change without a new revision."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +148,9 @@ class RevisionHistory(NamedTuple):
 
 
 def _revision(past: PastRevision, subject: EndpointRef, capabilities: Capabilities) -> Revision:
-    now = {name: getattr(subject.spec, name) for name in IN_PLACE}
-    pods = {name: value for name, value in past.spec.items() if name not in IN_PLACE}
-    spec = replace(EndpointSpec.read(pods), **now)
+    then = EndpointSpec.read({name: value for name, value in past.spec.items() if name in REVISION_FIELDS})
+    revisioned = [each.name for each in fields(EndpointSpec) if each.encode_name in REVISION_FIELDS]
+    spec = replace(subject.spec, **{name: getattr(then, name) for name in revisioned})
     known = {name: value for name, value in past.model.items() if name in ResolvedModel._fields}
     try:
         model = ResolvedModel(**known)
