@@ -1,6 +1,5 @@
 """An import goes down the layers, never up; and the command line starts light."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -9,21 +8,8 @@ from pathlib import Path
 import pytest
 
 import pilotage
+from docs.layers import LAYERS, PICTURE, imported_packages, picture
 
-# From the bottom up; the packages of one row may import each other's lower rows only. ARCHITECTURE.md says why.
-LAYERS = [
-    {"kube"},
-    {"processes", "runtime"},
-    {"api"},
-    {"catalogue"},
-    {"teardown"},
-    {"models", "serving", "traffic"},
-    {"controllers"},
-    {"agent", "gateway", "operator"},
-    {"up"},
-    {"cli"},
-]
-BELOW_ALL = {"__version__", "private_files", "terminal"}
 HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_client", "yaml")
 
 PROGRAMS = {"agent", "gateway", "operator", "processes", "up"}
@@ -41,19 +27,6 @@ OTHERS = re.compile(r"^\s*(?:from|import) pilotage_", re.MULTILINE)
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
-def imported_packages(module: Path) -> set[str]:
-    """The packages of pilotage that a module imports, anywhere in it, without the modules below all."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: imports are absolute"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "pilotage" and len(part) > 1} - BELOW_ALL
-
-
 def upward_imports(source: Path) -> list[str]:
     return [
         f"{module.relative_to(source)} imports pilotage.{imported}"
@@ -67,6 +40,10 @@ def upward_imports(source: Path) -> list[str]:
 def test_every_package_has_a_layer():
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert packages == set(LEVEL)
+
+
+def test_the_picture_is_current():
+    assert PICTURE.read_text() == picture(), "python -m docs.layers writes it"
 
 
 def test_imports_go_down():

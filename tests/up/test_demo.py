@@ -1,6 +1,6 @@
-"""``make demo`` tells the story that the README shows.
+"""``make demo`` tells the story that docs/demo.md shows.
 
-`PILOTAGE_TRANSCRIPT=write` puts what it says now into the README.
+`PILOTAGE_TRANSCRIPT=write` puts what it says now into docs/demo.md.
 """
 
 import os
@@ -15,7 +15,7 @@ import pytest
 from demo.__main__ import end
 from demo.machine import Machine
 
-README = Path(__file__).parents[2] / "README.md"
+TRANSCRIPT = Path(__file__).parents[2] / "docs" / "demo.md"
 BLOCK = re.compile(r"(?<=<!-- demo -->\n```\n).*?(?=```\n<!-- /demo -->)", re.DOTALL)
 
 PASSING = re.compile(r"^ +(operator|up|route|gone|detach|drain|stop|remove) .*\d s$")
@@ -47,11 +47,11 @@ def test_the_demo_tells_the_story_of_the_readme(folder):
     answer = subprocess.run([sys.executable, "-m", "demo"], capture_output=True, text=True, check=False, env=env)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     told = tidy(answer.stdout)
-    readme = README.read_text(encoding="utf-8")
+    written = TRANSCRIPT.read_text(encoding="utf-8")
     if os.environ.get("PILOTAGE_TRANSCRIPT") == "write":
-        README.write_text(BLOCK.sub(lambda _: told, readme), encoding="utf-8")
-        readme = README.read_text(encoding="utf-8")
-    shown = BLOCK.search(readme)
+        TRANSCRIPT.write_text(BLOCK.sub(lambda _: told, written), encoding="utf-8")
+        written = TRANSCRIPT.read_text(encoding="utf-8")
+    shown = BLOCK.search(written)
     assert shown is not None
     assert stable(told) == stable(shown[0])
     assert re.search(r"^  [1-9]\d* requests, [1-9]\d* of them streams: 0 failed$", told, re.MULTILINE)
