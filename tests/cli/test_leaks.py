@@ -11,7 +11,7 @@ from controlplane import Access, Cluster
 from pilotage.catalogue import Phase
 from pilotage.cli.commands import leaks as command
 from pilotage.kube import Client, Resource, load_config
-from pilotage.teardown.diagnosis.leaks import looking
+from pilotage.teardown.diagnosis.leaks import survey as looking
 from pilotage.teardown.engine.receipt import Receipt, save
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy

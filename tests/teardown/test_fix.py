@@ -8,10 +8,10 @@ import pytest
 
 from controlplane import Access, Cluster
 from pilotage.kube import PODS, Absent, Client, Discovery, Object, Propagation, Resource, load_config, merge_patch
-from pilotage.teardown.diagnosis.fix import FixRefused, FixResult, Outcome, fix, propose
-from pilotage.teardown.diagnosis.remedies import place, redrive_foreground, replay_delete, strip_finalizer
+from pilotage.teardown.diagnosis.fix import FixOutcome, FixRefused, FixResult, fix, propose
+from pilotage.teardown.diagnosis.remedies import Remedy, place, redrive_foreground, replay_delete, strip_finalizer
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Remedy, Verdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.resolve import settle
@@ -46,7 +46,9 @@ def offering(item: Item, *remedies: Remedy) -> tuple[World, Explanation]:
     """A live world with one object, and an explanation that offers these remedies for it."""
     world = World(NOW, live=True)
     world.add(item)
-    return world, Explanation(item, Verdict.STUCK, "stuck", (Cause("staged", item, "is staged", remedies=remedies),))
+    return world, Explanation(
+        item, StuckVerdict.STUCK, "stuck", (StuckCause("staged", item, "is staged", remedies=remedies),)
+    )
 
 
 def stripping(item: Item, finalizer: str = FINALIZER) -> tuple[World, Explanation]:
@@ -84,7 +86,7 @@ async def test_a_finalizer_that_why_offers_to_remove_is_removed(stage: Stage):
     assert "LEAKS" in text
     assert not await is_gone(stage, CONFIG_MAPS, made)  # to describe is not to do
     result = await fix(stage.client, world, explanation, "strip-finalizer", finalizer=FINALIZER)
-    assert result.outcome is Outcome.GONE
+    assert result.outcome is FixOutcome.GONE
     assert await is_gone(stage, CONFIG_MAPS, made)
 
 
@@ -104,7 +106,7 @@ async def test_other_finalizers_stay(stage: Stage):
     proposal = propose(world, explanation, "strip-finalizer", finalizer=FINALIZER)
     assert proposal.describe()[-1] == f"Its other finalizers stay: {OTHER}."
     result = await fix(stage.client, world, explanation, "strip-finalizer", finalizer=FINALIZER)
-    assert result.outcome is Outcome.GOING
+    assert result.outcome is FixOutcome.GOING
     assert result.changes == (f"finalizer {FINALIZER} is off",)
     assert result.said.endswith(f"is still there: it waits for {OTHER}.")
     assert (await read(stage, CONFIG_MAPS, made)).meta.finalizers == (OTHER,)
@@ -115,7 +117,7 @@ async def test_an_object_that_somebody_has_changed_is_not_touched(stage: Stage):
     world, explanation = stripping(await read(stage, CONFIG_MAPS, made))
     await stage.client.patch(CONFIG_MAPS, made.key, merge_patch({"data": {"at": "work"}}))
     result = await fix(stage.client, world, explanation, "strip-finalizer", finalizer=FINALIZER)
-    assert result.outcome is Outcome.REFUSED
+    assert result.outcome is FixOutcome.REFUSED
     assert "has changed since it was read" in result.said
     assert result.advice.endswith(f"pilotage why configmap/held -n {stage.namespace}")
     assert (await read(stage, CONFIG_MAPS, made)).meta.finalizers == (FINALIZER,)
@@ -141,7 +143,7 @@ async def test_another_object_of_the_name_keeps_its_finalizer(stage: Stage):
     other = await another_of_its_name(stage, made, finalizers=[FINALIZER])
     await stage.delete(CONFIG_MAPS, other)
     result = await fix(stage.client, world, explanation, "strip-finalizer", finalizer=FINALIZER)
-    assert result.outcome is Outcome.REFUSED
+    assert result.outcome is FixOutcome.REFUSED
     assert (await read(stage, CONFIG_MAPS, other)).meta.finalizers == (FINALIZER,)
 
 
@@ -163,7 +165,7 @@ async def test_a_foreground_deletion_is_driven_on(stage: Stage):
     item = await read(stage, CONFIG_MAPS, owner)
     world, explanation = offering(item, redrive_foreground(item))
     result = await fix(stage.client, world, explanation, "redrive-foreground")
-    assert result.outcome is Outcome.GONE
+    assert result.outcome is FixOutcome.GONE
     assert await is_gone(stage, CONFIG_MAPS, owner)
 
 
@@ -179,12 +181,12 @@ async def test_a_delete_that_was_refused_is_sent_again(stage: Stage):
     world, explanation = offering(item, replay_delete(item))
     async with refusing(stage, deleting(stage, CONFIG_MAPS, made), *policy(stage, "DELETE", "not today")):
         refused = await fix(stage.client, world, explanation, "replay-delete")
-        assert refused.outcome is Outcome.REFUSED
+        assert refused.outcome is FixOutcome.REFUSED
         assert "not today" in refused.said
         assert refused.advice.endswith(f"pilotage why configmap/settings -n {stage.namespace}")
         assert not await is_gone(stage, CONFIG_MAPS, made)
     done = await fix(stage.client, world, explanation, "replay-delete")
-    assert done.outcome is Outcome.GONE
+    assert done.outcome is FixOutcome.GONE
     assert await is_gone(stage, CONFIG_MAPS, made)
     assert (await fix(stage.client, world, explanation, "replay-delete")).said.endswith("was gone already.")
 
@@ -196,7 +198,7 @@ async def test_another_object_of_the_name_is_not_deleted(stage: Stage):
     await stage.delete(CONFIG_MAPS, made)
     other = await stage.make(CONFIG_MAPS, config_map("held"))
     result = await fix(stage.client, world, explanation, "replay-delete")
-    assert result.outcome is Outcome.REFUSED
+    assert result.outcome is FixOutcome.REFUSED
     assert "it was not touched" in result.said
     assert not await is_gone(stage, CONFIG_MAPS, other)
 
@@ -205,7 +207,7 @@ async def test_a_deleted_object_that_stays_is_reported_as_it_is(stage: Stage):
     made = await stage.make(CONFIG_MAPS, config_map("held", finalizers=[FINALIZER]))
     item = await read(stage, CONFIG_MAPS, made)
     result = await fix(stage.client, *offering(item, replay_delete(item)), "replay-delete")
-    assert result.outcome is Outcome.GOING
+    assert result.outcome is FixOutcome.GOING
     assert result.changes[0].startswith("it is being deleted since ")
     assert f"it waits for {FINALIZER}" in result.said
 
@@ -227,7 +229,7 @@ async def test_a_pod_on_a_node_that_is_gone_is_forced_out(stage: Stage):
         assert text[1].startswith(f"Sends DELETE for pod/worker -n {stage.namespace} with no grace")
         assert text[2] == "LEAKS: the process may still run."
         result = await fix(stage.client, world, explanation, "force-delete-pod")
-        assert result.outcome is Outcome.GONE
+        assert result.outcome is FixOutcome.GONE
         assert await is_gone(stage, PODS, made)
     finally:
         await force_pods_out(stage.client, stage.namespace)
@@ -285,7 +287,7 @@ async def test_somebody_who_may_not_is_told_what_to_ask_for(stage: Stage, own_cl
     config = load_config(kubeconfig=str(own_cluster.user(unique("nobody"))))
     async with Client.connect(config) as nobody:
         result: FixResult = await fix(nobody, world, explanation, "strip-finalizer", finalizer=FINALIZER)
-    assert result.outcome is Outcome.REFUSED
+    assert result.outcome is FixOutcome.REFUSED
     assert result.said.startswith("You may not do that: ")
     assert result.advice == "Ask an administrator for the verb patch on configmaps."
     assert place(explanation.subject) == f"configmap/held -n {stage.namespace}"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from controlplane import Access, Cluster
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.hazards import FULL, Code, Hazard, predict
-from pilotage.teardown.diagnosis.hazards.keepers import others_matter
+from pilotage.teardown.diagnosis.hazards import FULL, Hazard, HazardCode, predict
+from pilotage.teardown.diagnosis.hazards.finalizers import others_matter
 from pilotage.teardown.diagnosis.hazards.permissions import EVERYTHING
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.plan import make_ledger
@@ -52,7 +52,7 @@ def codes(hazards: list[Hazard]) -> dict[str, bool]:
     return found
 
 
-def the(hazards: list[Hazard], code: Code) -> Hazard:
+def the(hazards: list[Hazard], code: HazardCode) -> Hazard:
     (hazard,) = [each for each in hazards if each.code is code]
     return hazard
 
@@ -81,7 +81,7 @@ OPERATOR = "deployment/kserve-controller-manager"
 
 
 def test_a_dead_controller_blocks_what_waits_for_it():
-    hazard = the(predicted(world_of([service_of_kserve(), operator(0)]), CHAT), Code.KEEPER_DEAD)
+    hazard = the(predicted(world_of([service_of_kserve(), operator(0)]), CHAT), HazardCode.KEEPER_DEAD)
     assert hazard.blocks
     assert "inferenceservice/chat -n shop will hang on finalizer inferenceservice.finalizers" in hazard.text
     assert "kubectl describe deployment/kserve-controller-manager -n kserve" in hazard.advice
@@ -95,13 +95,13 @@ def test_alike_objects_are_told_once():
     hazards = predicted(world_of([service_of_kserve("a"), service_of_kserve("b"), operator(0)]), *(
         "inferenceservice/a", "inferenceservice/b"
     ))  # fmt: skip
-    assert "and 1 more like it" in the(hazards, Code.KEEPER_DEAD).text
+    assert "and 1 more like it" in the(hazards, HazardCode.KEEPER_DEAD).text
 
 
 def test_a_finalizer_of_the_table_is_told_once_for_all_kinds():
     other = made("serving.kserve.io/v1alpha1", "TrainedModel", "m", {"finalizers": [KSERVE]})
     hazards = predicted(world_of([service_of_kserve(), other, operator(0)]), CHAT, "trainedmodel/m")
-    assert "and 1 more like it" in the(hazards, Code.KEEPER_DEAD).text
+    assert "and 1 more like it" in the(hazards, HazardCode.KEEPER_DEAD).text
 
 
 def test_a_keeper_that_was_guessed_by_its_name_blocks_nothing():
@@ -111,7 +111,7 @@ def test_a_keeper_that_was_guessed_by_its_name_blocks_nothing():
 
 
 def test_an_operator_that_goes_while_its_objects_stay_leaves_them_undeletable():
-    hazard = the(predicted(world_of([service_of_kserve(), operator(1)]), OPERATOR), Code.KEEPER_GOES_FIRST)
+    hazard = the(predicted(world_of([service_of_kserve(), operator(1)]), OPERATOR), HazardCode.KEEPER_GOES_FIRST)
     assert hazard.blocks
     assert "inferenceservice/chat" in hazard.text
     assert "in the same teardown" in hazard.advice
@@ -124,7 +124,7 @@ def test_an_operator_that_goes_with_its_objects_goes_after_them():
 def test_an_operator_whose_namespace_is_being_deleted_is_killed_first():
     leaving = made("v1", "Namespace", "kserve", {"deletionTimestamp": OLD})
     hazards = predicted(world_of([service_of_kserve(), operator(1), leaving]), CHAT)
-    assert the(hazards, Code.KEEPER_GOES_FIRST).blocks
+    assert the(hazards, HazardCode.KEEPER_GOES_FIRST).blocks
 
 
 def test_a_finalizer_that_nobody_was_seen_to_keep_is_worth_a_word():
@@ -217,7 +217,7 @@ def test_a_webhook_that_fails_or_denies_blocks():
     failing = refused('Internal error occurred: failed calling webhook "w.io": no endpoints', ErrorClass.UNAVAILABLE)
     assert codes(with_webhook(failing, webhook())[1]) == {"webhook-fails": True}
     denying = refused('admission webhook "w.io" denied the request: not on Fridays')
-    hazard = the(with_webhook(denying, webhook())[1], Code.WEBHOOK_DENIES)
+    hazard = the(with_webhook(denying, webhook())[1], HazardCode.WEBHOOK_DENIES)
     assert hazard.blocks
     assert "not on Fridays" in hazard.evidence[0]
 
@@ -282,7 +282,7 @@ def usage(**meta: Any) -> Json:
 
 def test_a_usage_refuses_the_delete_unless_it_goes_first():
     config = made("v1", "ConfigMap", "a", {"labels": {"crossplane.io/in-use": "true"}})
-    hazard = the(predicted(world_of([config, usage()]), "configmap/a"), Code.IN_USE)
+    hazard = the(predicted(world_of([config, usage()]), "configmap/a"), HazardCode.IN_USE)
     assert hazard.blocks
     assert hazard.text.startswith("usage/u -n shop protects configmap/a -n shop")
     assert predicted(world_of([config, usage()]), "configmap/a", "usage/u") == []
@@ -301,7 +301,7 @@ def test_a_claim_waits_for_the_pods_that_stay():
         made("apps/v1", "ReplicaSet", "web-1", {"ownerReferences": owned_by("Deployment", "web")}),
         made("v1", "Pod", "web-1-a", {"ownerReferences": owned_by("ReplicaSet", "web-1")}),
     ]
-    hazard = the(predicted(claimed(*pods), "persistentvolumeclaim/data"), Code.CLAIM_IN_USE)
+    hazard = the(predicted(claimed(*pods), "persistentvolumeclaim/data"), HazardCode.CLAIM_IN_USE)
     assert hazard.blocks
     assert "pod/web-1-a" in hazard.text
     assert predicted(claimed(*pods), "persistentvolumeclaim/data", "deployment/web") == []
@@ -322,7 +322,7 @@ WEB = made("v1", "Service", "web", spec={"selector": {"app": "web"}})
 def test_a_route_that_stays_breaks_for_its_share():
     rules = [{"backendRefs": [{"name": "web"}]}]
     route = made("gateway.networking.k8s.io/v1", "HTTPRoute", "r", spec={"rules": rules})
-    hazard = the(predicted(world_of([WEB, route]), "service/web"), Code.ROUTE_LOSES_BACKEND)
+    hazard = the(predicted(world_of([WEB, route]), "service/web"), HazardCode.ROUTE_LOSES_BACKEND)
     assert not hazard.blocks
     assert "answers 500 for its share" in hazard.text
     assert predicted(world_of([WEB, route]), "service/web", "httproute/r") == []
@@ -332,7 +332,7 @@ def test_a_route_in_another_namespace_is_told_as_such():
     rules = [{"backendRefs": [{"name": "web", "namespace": "shop"}]}]
     meta = {"namespace": "edge"}
     route = made("gateway.networking.k8s.io/v1", "HTTPRoute", "r", meta, spec={"rules": rules})
-    hazard = the(predicted(world_of([WEB, route]), "service/web"), Code.ROUTE_LOSES_BACKEND)
+    hazard = the(predicted(world_of([WEB, route]), "service/web"), HazardCode.ROUTE_LOSES_BACKEND)
     assert "it goes from namespace edge to shop" in hazard.evidence
     hazards = predicted(world_of([WEB, route]), "httproute/r")
     assert codes(hazards) == {"refers-to-other-namespace": False}
@@ -343,7 +343,7 @@ def test_a_reference_to_a_namespace_that_was_not_read_is_told_with_care():
     route = made("gateway.networking.k8s.io/v1", "HTTPRoute", "r", {"namespace": "edge"}, spec={"rules": rules})
     world = world_of([route])
     world.namespaces = frozenset({"edge"})
-    hazard = the(predicted(world, "httproute/r"), Code.REFERS_TO_OTHER_NAMESPACE)
+    hazard = the(predicted(world, "httproute/r"), HazardCode.REFERS_TO_OTHER_NAMESPACE)
     assert "service/web -n shop, which is in another namespace, and stays if it is there" in hazard.text
     everything = world_of([route, WEB | {"metadata": {"name": "other"}}])
     assert predicted(everything, "httproute/r") == []  # all was read, and it is not there
@@ -386,7 +386,7 @@ def test_an_autoscaler_and_a_service_that_stay_have_nothing_left():
 def test_a_webhook_or_api_that_outlives_its_service_refuses_or_blocks_others():
     hook = made("v1", "Service", "hook", {"namespace": "ops"})
     world = world_of([hook, webhook()])
-    hazard = the(predicted(world, "service/hook"), Code.WEBHOOK_LOSES_SERVICE)
+    hazard = the(predicted(world, "service/hook"), HazardCode.WEBHOOK_LOSES_SERVICE)
     assert hazard.blocks
     assert "what w.io checks is refused then" in hazard.text
     assert not the(predicted(world_of([hook, webhook(failurePolicy="Ignore")]), "service/hook"), hazard.code).blocks
@@ -410,7 +410,7 @@ def test_a_binding_to_an_account_that_goes():
 def test_what_is_controlled_from_above_is_made_again():
     above = made("apps/v1", "Deployment", "web")
     part = made("apps/v1", "ReplicaSet", "web-1", {"ownerReferences": owned_by("Deployment", "web")})
-    hazard = the(predicted(world_of([above, part]), "replicaset/web-1"), Code.OWNER_MAKES_IT_AGAIN)
+    hazard = the(predicted(world_of([above, part]), "replicaset/web-1"), HazardCode.OWNER_MAKES_IT_AGAIN)
     assert hazard.text.startswith("deployment/web -n shop stays and controls replicaset/web-1")
     assert predicted(world_of([above, part]), "deployment/web") == []
     assert predicted(world_of([above, part]), "replicaset/web-1", "deployment/web") == []
@@ -584,7 +584,7 @@ async def test_a_plain_object_has_nothing_in_its_way_and_a_dead_webhook_is_found
             async def refused() -> list[Hazard] | None:  # the server takes a moment to heed a new configuration
                 return await planned(client, namespace, config.meta.uid) or None
 
-            hazard = the(await eventually(refused), Code.WEBHOOK_FAILS)
+            hazard = the(await eventually(refused), HazardCode.WEBHOOK_FAILS)
         assert hazard.blocks
         assert "dead.pilotage.example.com" in hazard.text
         assert 'service "nobody" not found' in hazard.evidence[0]

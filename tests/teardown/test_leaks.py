@@ -19,7 +19,7 @@ from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.diagnosis.leaks import Code, Leak, Severity, find_leaks, left_over
+from pilotage.teardown.diagnosis.leaks import Leak, LeakCode, Severity, find_leaks, left_over
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
@@ -89,7 +89,7 @@ def child(**owner: Any) -> str:
 
 def test_an_object_whose_owner_is_gone_is_a_leak_that_the_collector_should_take():
     leak = the(seen(child(), "apps/v1/Deployment"))
-    assert (leak.code, leak.severity) == (Code.OWNER_GONE, Severity.LOW)
+    assert (leak.code, leak.severity) == (LeakCode.OWNER_GONE, Severity.LOW)
     assert "deployment/web is gone" in leak.text
     assert "should have taken it" in leak.text
     assert leak.command == "pilotage delete configmap/a -n shop"
@@ -98,27 +98,27 @@ def test_an_object_whose_owner_is_gone_is_a_leak_that_the_collector_should_take(
 def test_an_owner_of_the_same_name_with_another_uid_does_not_own_it():
     web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, uid: another}\n---\n"
     leak = the(seen(web + child()))
-    assert leak.code == Code.OWNER_WRONG_UID
+    assert leak.code == LeakCode.OWNER_WRONG_UID
     assert "another object" in leak.text
 
 
 def test_an_owner_in_another_namespace_counts_as_gone():
     web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: other, uid: gone}\n---\n"
-    assert the(seen(web + child())).code == Code.OWNER_IN_OTHER_NAMESPACE
+    assert the(seen(web + child())).code == LeakCode.OWNER_IN_OTHER_NAMESPACE
 
 
 @pytest.mark.parametrize(
     ("here", "code", "said"),
     [
-        ("", Code.OWNER_GONE, "its owner deployment/web is not in its namespace, which counts as gone: "),
+        ("", LeakCode.OWNER_GONE, "its owner deployment/web is not in its namespace, which counts as gone: "),
         (
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, uid: another}\n---\n",
-            Code.OWNER_WRONG_UID,
+            LeakCode.OWNER_WRONG_UID,
             "its owner deployment/web is not in its namespace, which counts as gone; the one of that name",
         ),
     ],
 )
-def test_an_owner_that_was_looked_for_in_one_namespace_may_be_in_another(here: str, code: Code, said: str):
+def test_an_owner_that_was_looked_for_in_one_namespace_may_be_in_another(here: str, code: LeakCode, said: str):
     """Which counts as gone all the same; but nobody knows that no object has its uid."""
     world = seen(here + child(), "apps/v1/Deployment")
     world.namespaces = frozenset({"shop"})
@@ -139,7 +139,7 @@ def test_an_owner_without_a_namespace_is_gone_wherever_one_looked():
 
 def test_an_owner_of_a_kind_that_is_not_served_leaves_it_for_ever():
     leak = the(seen(child(apiVersion="acme.io/v1", kind="Widget"), live=True))
-    assert (leak.code, leak.severity) == (Code.OWNER_NOT_SERVED, Severity.MEDIUM)
+    assert (leak.code, leak.severity) == (LeakCode.OWNER_NOT_SERVED, Severity.MEDIUM)
     assert "never takes it" in leak.text
 
 
@@ -147,7 +147,7 @@ def test_a_cluster_scoped_object_of_a_gone_namespaced_owner_is_never_collected()
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "a"}}
     role["metadata"]["ownerReferences"] = owned_by("Deployment", "web", uid="gone")
     leak = the(seen(yaml.safe_dump(role), "apps/v1/Deployment"))
-    assert leak.code == Code.OWNER_NAMESPACED
+    assert leak.code == LeakCode.OWNER_NAMESPACED
     assert "never takes it" in leak.text
 
 
@@ -208,7 +208,7 @@ WEB_SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\n"
 
 def test_a_slice_made_by_hand_outlives_its_service():
     leak = the(seen(a_slice(), "v1/Service"))
-    assert leak.code == Code.SLICE_WITHOUT_SERVICE
+    assert leak.code == LeakCode.SLICE_WITHOUT_SERVICE
     assert "service/web" in leak.text
 
 
@@ -218,7 +218,7 @@ def test_a_slice_whose_service_is_there_is_fine():
 
 def test_a_slice_that_sends_traffic_to_gone_pods_breaks_requests():
     leak = the(seen(WEB_SERVICE + a_slice(owner=True, pod="web-a"), "v1/Pod"))
-    assert (leak.code, leak.severity) == (Code.SLICE_WITH_GONE_PODS, Severity.HIGH)
+    assert (leak.code, leak.severity) == (LeakCode.SLICE_WITH_GONE_PODS, Severity.HIGH)
     assert "web-a" in leak.text
 
 
@@ -242,7 +242,7 @@ def route(*backends: Json) -> str:
 
 def test_a_route_to_a_service_that_is_not_there_fails_requests():
     leak = the(seen(route({"name": "lost"}), "v1/Service"))
-    assert (leak.code, leak.severity) == (Code.ROUTE_TO_NOTHING, Severity.HIGH)
+    assert (leak.code, leak.severity) == (LeakCode.ROUTE_TO_NOTHING, Severity.HIGH)
     assert leak.command == "pilotage delete httproute/r -n shop"
 
 
@@ -267,7 +267,7 @@ POD = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-1-a, ownerReferences
 def test_a_replica_set_that_lost_its_deployment_runs_pods_that_nobody_updates():
     pod = POD % owned_by("ReplicaSet", "web-1")
     leak = the(seen(REPLICA_SET + pod, "apps/v1/Deployment"))
-    assert (leak.code, leak.severity) == (Code.REPLICASET_ORPHANED, Severity.HIGH)
+    assert (leak.code, leak.severity) == (LeakCode.REPLICASET_ORPHANED, Severity.HIGH)
     assert "runs 1 pod" in leak.text
 
 
@@ -313,7 +313,7 @@ def a_claim(manager: str) -> str:
 
 def test_a_claim_outlives_the_stateful_set_it_was_made_for():
     leak = the(seen(a_claim("kube-controller-manager"), "apps/v1/StatefulSet", "v1/Pod"))
-    assert leak.code == Code.CLAIM_OF_GONE_STATEFULSET
+    assert leak.code == LeakCode.CLAIM_OF_GONE_STATEFULSET
     assert "LOSES ITS DATA" in leak.effect
 
 
@@ -401,7 +401,7 @@ def hook(*policies: str) -> str:
 
 def test_a_webhook_without_its_service_refuses_writes_if_it_fails_closed():
     leak = the(seen(hook("Fail"), "v1/Service"))
-    assert (leak.code, leak.severity) == (Code.WEBHOOK_WITHOUT_SERVICE, Severity.HIGH)
+    assert (leak.code, leak.severity) == (LeakCode.WEBHOOK_WITHOUT_SERVICE, Severity.HIGH)
     assert "w0.io" in leak.text
     assert the(seen(hook("Ignore"), "v1/Service")).severity is Severity.LOW
 
@@ -410,7 +410,7 @@ def test_an_aggregated_api_without_its_service_holds_every_namespace_up():
     spec = {"service": {"namespace": "ops", "name": "x"}}
     api = manifest("apiregistration.k8s.io/v1", "APIService", "v1.x.io", spec=spec)
     leak = the(seen(api, "v1/Service"))
-    assert leak.code == Code.APISERVICE_WITHOUT_SERVICE
+    assert leak.code == LeakCode.APISERVICE_WITHOUT_SERVICE
     assert "no namespace" in leak.costs
     world = seen(api, "v1/Service")
     world.namespaces = frozenset({"shop"})
@@ -431,7 +431,7 @@ def volume(phase: str, policy: str, since: str = OLD) -> str:
 
 def test_a_released_volume_is_paid_for():
     leak = the(seen(volume("Released", "Retain")))
-    assert leak.code == Code.VOLUME_RELEASED
+    assert leak.code == LeakCode.VOLUME_RELEASED
     assert "STORAGE BEHIND IT STAYS" in leak.effect
     assert leak.concerns("shop")
     assert not leak.concerns("other")
@@ -467,7 +467,7 @@ def held(since: str, **meta: Any) -> str:
 
 def test_our_own_hold_is_a_leak_when_no_teardown_takes_that_long():
     leak = the(seen(held(OLD, deletionTimestamp=OLD)))
-    assert leak.code == Code.HOLD_LEFT
+    assert leak.code == LeakCode.HOLD_LEFT
     assert leak.command == "pilotage delete widgets.acme.io/h -n shop"
     assert codes(seen(held(YOUNG, deletionTimestamp=YOUNG))) == []  # a teardown is under way
 
@@ -496,7 +496,7 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, uid: u1}\n"
 
 def test_what_a_receipt_took_down_and_lives_on():
     result = left_over(seen(CONFIG), ledger(entry("u1")))
-    assert [leak.code for leak in result.leaks] == [Code.LIVES_ON]
+    assert [leak.code for leak in result.leaks] == [LeakCode.LIVES_ON]
     assert result.unread == {}
 
 
@@ -515,7 +515,7 @@ def test_what_a_receipt_owned_and_did_not_list_stayed():
     owned = yaml.safe_load(CONFIG)
     owned["metadata"]["ownerReferences"] = owned_by("ConfigMap", "gone", api_version="v1", uid="u0")
     result = left_over(seen(yaml.safe_dump(owned)), ledger(entry("u0", "gone")))
-    assert [(leak.code, leak.subject.uid) for leak in result.leaks] == [(Code.OWNED_BY_THE_GONE, "u1")]
+    assert [(leak.code, leak.subject.uid) for leak in result.leaks] == [(LeakCode.OWNED_BY_THE_GONE, "u1")]
 
 
 # Any world
@@ -600,8 +600,8 @@ async def test_the_collector_takes_what_we_say_it_takes_and_leaves_what_we_say_i
             await until(client, CONFIG_MAPS, gone.key, lambda found: found is None)
             codes = {leak.subject.meta.name: leak.code for leak in await gathered(client, namespace)}
             everywhere = {leak.subject.meta.name: leak.code for leak in await gathered(client)}
-    assert codes == {"left": Code.OWNER_NOT_SERVED}
-    assert everywhere[f"{namespace}-role"] is Code.OWNER_NAMESPACED
+    assert codes == {"left": LeakCode.OWNER_NOT_SERVED}
+    assert everywhere[f"{namespace}-role"] is LeakCode.OWNER_NAMESPACED
 
 
 async def test_a_real_namespace_in_order_has_no_leaks_and_one_in_disorder_has_them(cluster: Access, namespace: str):

@@ -13,8 +13,9 @@ from pilotage.catalogue import Relation
 from pilotage.kube import Json, Object, Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.tree import Node, Tree, render, to_json, tree
-from pilotage.teardown.diagnosis.tree_state import ready, span
+from pilotage.teardown.diagnosis.tree_state import ready
 from pilotage.teardown.relations import relate
+from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, KindReading, Name, State, World
@@ -230,7 +231,7 @@ def test_of_many_alike_the_first_are_shown_and_what_is_going_before_all() -> Non
     world = world_of([a("ReplicaSet", "web", api_version="apps/v1"), *pods], full=False)
     text = shown(world, "replicaset/web").splitlines()
     assert len(text) == 22
-    assert text[1] == "├─ pod/p4321  terminating for 1h"
+    assert text[1] == "├─ pod/p4321  terminating for 60m"
     assert text[-1] == "└─ … and 4,980 more of kind Pod"
 
 
@@ -294,7 +295,7 @@ def test_programs_get_the_same_tree() -> None:
 def test_a_pod_in_its_grace_period_says_how_much_is_left() -> None:
     meta: dict[str, Any] = {"deletionTimestamp": "2026-11-15T12:00:12Z", "deletionGracePeriodSeconds": 30}
     assert shown(world_of([a("Pod", "p", **meta)]), "pod/p") == (
-        "pod/p -n shop  terminating for 18s, 12s of grace left"
+        "pod/p -n shop  terminating for 18 s, 12 s of grace left"
     )
 
 
@@ -310,7 +311,7 @@ def test_readiness_is_told_in_a_few_words() -> None:
     up = {"type": "Available", "status": "True"}
     assert told("Model", "pilotage.dev/v1alpha1", status={"conditions": [{"type": "Odd"}, up]}) == "available"
     assert told("ConfigMap", "v1") == ""
-    assert [span(seconds) for seconds in (0, 59, 60, 7199, 86400)] == ["0s", "59s", "1m", "1h", "1d"]
+    assert [span(seconds) for seconds in (0, 59, 120, 7200, 172800)] == ["0 s", "59 s", "2m", "2h", "2d"]
 
 
 # Whatever the graph

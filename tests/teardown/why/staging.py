@@ -20,7 +20,7 @@ from pilotage.kube import (
 )
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Cause, Explanation
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.resolve import settle
@@ -96,7 +96,7 @@ class Stage:
                     await self.delete(resource, obj)
 
 
-def all_causes(explanation: Explanation) -> Iterator[Cause]:
+def all_causes(explanation: Explanation) -> Iterator[StuckCause]:
     """Every cause of the tree, from the top down."""
     open_ = list(reversed(explanation.causes))
     while open_:
@@ -105,7 +105,7 @@ def all_causes(explanation: Explanation) -> Iterator[Cause]:
         yield cause
 
 
-def the(explanation: Explanation, code: str) -> Cause:
+def the(explanation: Explanation, code: str) -> StuckCause:
     """The cause of this code, which must be there, once."""
     found = list(
         {(str(cause.subject), cause.text): cause for cause in all_causes(explanation) if cause.code == code}.values()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.kube import ErrorClass, Json, Resource
 from pilotage.teardown.diagnosis.fix import propose
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.questions import Answer
@@ -163,14 +163,14 @@ def test_any_content_and_any_answer(seen: list[Any], live: bool, data: st.DataOb
         for question in sorted(made.wanted - made.answers.keys(), key=repr):
             made.answers[question] = data.draw(answers)
         explanation = explain(made, graph, each)
-        assert explanation.verdict in Verdict
+        assert explanation.verdict in StuckVerdict
         assert all(cause.text and cause.subject for cause in explanation.roots)
         for remedy in remedies_of(explanation):
             assert means_one_thing(remedy.command), remedy.command
         for remedy in remedies_of(explanation) if live else ():
             if remedy.code:  # what is offered can be done
-                alone = (Cause("staged", each, "is staged", remedies=(remedy,)),)
-                offered = Explanation(each, Verdict.STUCK, "stuck", alone)
+                alone = (StuckCause("staged", each, "is staged", remedies=(remedy,)),)
+                offered = Explanation(each, StuckVerdict.STUCK, "stuck", alone)
                 assert propose(made, offered, remedy.code, finalizer=remedy.detail).remedy is remedy
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pilotage.kube import Object
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from tests.support.kinds import deployment
 from tests.support.waiting import until
 from tests.teardown.why.objects import API_SERVICES, DEPLOYMENTS, SERVICES, unique
@@ -34,7 +34,7 @@ async def dead(stage: Stage, service: str) -> Object:
 async def test_an_apiservice_without_its_service(stage: Stage):
     made = await dead(stage, "metrics")
     found = await stage.why(API_SERVICES, made)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"service-missing"}
     step = the(found, "apiservice-dead")
     assert "ServiceNotFound" in step.evidence[0]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Throttled
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from tests.support.waiting import eventually, until
 from tests.teardown.why.objects import BUDGETS, force_pods_out, pod
 from tests.teardown.why.staging import Stage, root_codes, the
@@ -33,7 +33,7 @@ async def test_a_budget_refuses_an_eviction_and_not_a_delete(stage: Stage):
 
     await eventually(is_refused)
     found = await stage.why(PODS, only)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert root_codes(found) == {"budget-refuses-eviction"}
     note = the(found, "budget-refuses-eviction")
     assert str(note.subject) == f"poddisruptionbudget/db -n {stage.namespace}"

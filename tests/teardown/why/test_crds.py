@@ -3,8 +3,8 @@
 import secrets
 
 from pilotage.kube import Object
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of
 from tests.support import kinds
 from tests.support.waiting import until
@@ -19,16 +19,16 @@ async def test_a_definition_waits_for_an_instance_with_a_finalizer(stage: Stage)
         await stage.delete(kinds.CRDS, definition)
         await until(stage.client, gadgets, instance.key, _terminating)
         explanation = await stage.why(kinds.CRDS, definition)
-        assert f"waits for widget/last -n {stage.namespace}" in the(explanation, Code.CRD_INSTANCES).text
-        assert root_codes(explanation) == {Code.FINALIZER_UNCLAIMED}
+        assert f"waits for widget/last -n {stage.namespace}" in the(explanation, CauseCode.CRD_INSTANCES).text
+        assert root_codes(explanation) == {CauseCode.FINALIZER_UNCLAIMED}
         assert name_of(explanation.roots[0].subject).name == "last"
-        assert explanation.verdict is Verdict.STUCK
+        assert explanation.verdict is StuckVerdict.STUCK
         assert (remedies_of(explanation)[-1].code, remedies_of(explanation)[-1].detail) == (
             "strip-finalizer",
             finalizer,
         )
         about_it = await stage.why(gadgets, instance)
-        note = the(about_it, Code.CRD_TERMINATING)
+        note = the(about_it, CauseCode.CRD_TERMINATING)
         assert f"its definition {definition.meta.name} is being deleted" in note.text
         await stage.clear()
 
@@ -39,7 +39,7 @@ async def test_a_definition_with_a_finalizer_of_somebody_else(stage: Stage) -> N
     definition = await stage.make(kinds.CRDS, kinds.definition(kinds.widgets()), finalizers=["hold.test/crd"])
     await stage.delete(kinds.CRDS, definition)
     explanation = await stage.why(kinds.CRDS, definition)
-    assert Code.FINALIZER_UNCLAIMED in root_codes(explanation)
+    assert CauseCode.FINALIZER_UNCLAIMED in root_codes(explanation)
     assert remedies_of(explanation)[-1].detail == "hold.test/crd"
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pilotage.kube import Json, Object, Resource
 from pilotage.teardown.diagnosis.remedies import delete_together
-from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN, Code
+from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN, CauseCode
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render, to_json
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.relations import relate
@@ -155,10 +155,10 @@ def test_any_world_can_be_explained(seed: int) -> None:
 def check(explanation: Explanation) -> None:
     """It ends in a cause, in "not stuck", or in "unknown"; and the way of stripping a finalizer comes last."""
     codes = {root.code for root in explanation.roots}
-    assert codes <= {code.value for code in Code}
-    if explanation.verdict is Verdict.STUCK:
+    assert codes <= {code.value for code in CauseCode}
+    if explanation.verdict is StuckVerdict.STUCK:
         assert codes - NOTES - UNCERTAIN
-    elif explanation.verdict is Verdict.NOT_STUCK:
+    elif explanation.verdict is StuckVerdict.NOT_STUCK:
         assert codes <= NOTES or explanation.headline == "is gone"
     else:
         assert codes & UNCERTAIN or not codes
@@ -178,8 +178,8 @@ def test_a_chain_of_a_thousand_owners_ends() -> None:
     top = made.get("uid-0")
     assert top is not None
     explanation = explain(made, Graph(()), top)
-    assert {root.code for root in explanation.roots} == {Code.TOO_DEEP}
-    assert (explanation.verdict, exit_code(explanation)) == (Verdict.UNKNOWN, 3)
+    assert {root.code for root in explanation.roots} == {CauseCode.TOO_DEEP}
+    assert (explanation.verdict, exit_code(explanation)) == (StuckVerdict.UNKNOWN, 3)
 
 
 def test_shared_dependents_do_not_multiply() -> None:
@@ -194,7 +194,7 @@ def test_shared_dependents_do_not_multiply() -> None:
     top = made.get("l-0")
     assert top is not None
     explanation = explain(made, Graph(()), top)
-    assert Code.FINALIZER_UNCLAIMED in {root.code for root in explanation.roots}
+    assert CauseCode.FINALIZER_UNCLAIMED in {root.code for root in explanation.roots}
     assert len(render(explanation)) < 1000
 
 
@@ -205,8 +205,8 @@ def test_a_dump_without_the_needed_kinds_is_unknown() -> None:
     top = made.get("t")
     assert top is not None
     explanation = explain(made, Graph(()), top)
-    assert {root.code for root in explanation.roots} == {Code.UNREADABLE}
-    assert (explanation.verdict, exit_code(explanation)) == (Verdict.UNKNOWN, 3)
+    assert {root.code for root in explanation.roots} == {CauseCode.UNREADABLE}
+    assert (explanation.verdict, exit_code(explanation)) == (StuckVerdict.UNKNOWN, 3)
     assert explanation.unread == ("Pod: no",)
     assert "Could not be read: Pod: no" in render(explanation)
 
@@ -214,10 +214,10 @@ def test_a_dump_without_the_needed_kinds_is_unknown() -> None:
 def test_a_controller_that_nobody_looked_for_is_not_called_missing() -> None:
     held = item(WIDGETS, "held", metadata=going(600, "finalizer.keda.sh"))
     everywhere = explain(world(held), Graph(()), held)
-    assert {root.code for root in everywhere.roots} == {Code.FINALIZER_CONTROLLER_MISSING}
+    assert {root.code for root in everywhere.roots} == {CauseCode.FINALIZER_CONTROLLER_MISSING}
     for made in (world(held, unread={kinds.DEPLOYMENTS: "forbidden"}), world(held, namespaces=("shop",))):
         explanation = explain(made, Graph(()), held)
-        assert {root.code for root in explanation.roots} == {Code.FINALIZER_CONTROLLER_UNCLEAR}
+        assert {root.code for root in explanation.roots} == {CauseCode.FINALIZER_CONTROLLER_UNCLEAR}
         assert confidence(explanation) is Confidence.LOW
 
 
@@ -229,9 +229,9 @@ def test_what_an_unfinished_teardown_holds_is_taken_down_by_finishing_it(seconds
     held = item(WIDGETS, "held", metadata=going(seconds, HOLD))
     for made in (world(held), world(held, namespaces=("shop",))):  # nobody has to be looked for
         explanation = explain(made, Graph(()), held)
-        assert explanation.verdict is Verdict.STUCK
+        assert explanation.verdict is StuckVerdict.STUCK
         (root,) = explanation.roots
-        assert root.code == Code.FINALIZER_TEARDOWN_UNFINISHED
+        assert root.code == CauseCode.FINALIZER_TEARDOWN_UNFINISHED
         assert root.text.startswith(said)
         assert any("kept by an unfinished pilotage delete" in line for line in render(explanation))
         finish, strip = remedies_of(explanation)
@@ -245,7 +245,7 @@ def test_what_an_unfinished_teardown_holds_is_taken_down_by_finishing_it(seconds
 def test_a_delete_of_what_an_unfinished_teardown_holds_would_hang() -> None:
     held = item(WIDGETS, "held", metadata={"finalizers": [HOLD]})
     explanation = explain(world(held), Graph(()), held)
-    assert {root.code for root in explanation.roots} == {Code.FINALIZER_TEARDOWN_UNFINISHED}
+    assert {root.code for root in explanation.roots} == {CauseCode.FINALIZER_TEARDOWN_UNFINISHED}
     assert [remedy.command for remedy in remedies_of(explanation)] == [
         "pilotage delete widgets.gadgets.example.com/held -n shop"
     ]
@@ -279,14 +279,14 @@ def test_a_namespace_of_many_alike_is_told_in_a_few_lines() -> None:
 def test_what_is_held_by_nothing_for_an_hour_is_unknown() -> None:
     held = item(kinds.CONFIG_MAPS, "odd", metadata=going(3600))
     explanation = explain(world(held), Graph(()), held)
-    assert explanation.verdict is Verdict.UNKNOWN
+    assert explanation.verdict is StuckVerdict.UNKNOWN
     assert explanation.headline == "terminating for 60m; nothing that could be read holds it"
 
 
 def test_a_pod_in_its_grace_is_not_stuck() -> None:
     pod = item(PODS, "web", metadata={**going(-12), "deletionGracePeriodSeconds": 30}, status={"phase": "Running"})
     explanation = explain(world(pod), Graph(()), pod)
-    assert explanation.verdict is Verdict.NOT_STUCK
+    assert explanation.verdict is StuckVerdict.NOT_STUCK
     assert explanation.headline == "not stuck: 12 s of grace left"
 
 

@@ -5,7 +5,7 @@ import pytest
 from controlplane import Access
 from pilotage.kube import PODS, Client, Json, Object, Resource, load_config
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from pilotage.teardown.relations import relate
 from tests.support.kinds import CONFIG_MAPS, config_map, deployment
 from tests.support.waiting import eventually, until
@@ -27,7 +27,7 @@ async def test_a_pod_that_its_deployment_makes_again(stage: Stage):
 
     made = await eventually(its_pod)
     found = await stage.why(PODS, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     note = the(found, "made-by-controller")
     assert str(note.subject) == f"deployment/web -n {stage.namespace}"
     assert f"makes pod/{made.meta.name}" in note.text
@@ -65,7 +65,7 @@ async def test_argo_cd_applies_it_again(stage: Stage, cluster: Access):
     await stage.make(APPLICATIONS, application(selfHeal=True))
     made = await stage.make(CONFIG_MAPS, tracked(stage))
     found = await stage.why(CONFIG_MAPS, made)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"gitops-reapplies"}
     root = the(found, "gitops-reapplies")
     assert str(root.subject) == f"application/shop -n {stage.namespace}"
@@ -79,7 +79,7 @@ async def test_argo_cd_that_does_not_heal_is_only_a_note(stage: Stage, cluster: 
     await stage.make(APPLICATIONS, application(selfHeal=False))
     made = await stage.make(CONFIG_MAPS, tracked(stage))
     found = await stage.why(CONFIG_MAPS, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert root_codes(found) == {"gitops-managed"}
 
 
@@ -90,7 +90,7 @@ async def test_flux_has_just_made_it_again(stage: Stage, cluster: Access):
     async with Client.connect(config, name="kustomize-controller") as flux:
         made = await Stage(flux, stage.namespace).make(CONFIG_MAPS, config_map("settings", labels=labels))
     found = await stage.why(CONFIG_MAPS, made, seconds_later=20)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     root = the(found, "gitops-reapplies")
     assert root.evidence[1].startswith("kustomize-controller made it 2")
     assert root.remedies[1].command == "flux suspend kustomization shop -n flux-system"
@@ -113,7 +113,7 @@ async def test_helm_does_not_come_back_by_itself(stage: Stage):
     release = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": stage.namespace}
     made = await stage.make(CONFIG_MAPS, config_map("settings", annotations=release))
     found = await stage.why(CONFIG_MAPS, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert the(found, "gitops-managed").remedies[1].command == f"helm uninstall shop -n {stage.namespace}"
 
 

@@ -16,8 +16,8 @@ from controlplane import Access, Cluster
 from pilotage.kube import LEASES, Absent, Client, Object, Resource, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render
 from tests.cli.running import Ran
 from tests.support import kinds
@@ -68,11 +68,11 @@ async def test_the_controller_is_known_and_scaled_to_0(stage: Stage, widgets: Re
     obj = await held(stage, widgets, "inferenceservice.finalizers")
     await stage.make(kinds.CONFIG_MAPS, kinds.config_map("part"), ownerReferences=[owner(widgets, obj)])
     explanation = await stage.why(widgets, obj, seconds_later=14 * 60)
-    assert root_codes(explanation) == {Code.FINALIZER_CONTROLLER_DEAD}
-    root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
+    assert root_codes(explanation) == {CauseCode.FINALIZER_CONTROLLER_DEAD}
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_DEAD)
     assert name_of(root.subject).name == controller.meta.name
     assert "scaled to 0" in root.text
-    assert (explanation.verdict, exit_code(explanation)) == (Verdict.STUCK, 1)
+    assert (explanation.verdict, exit_code(explanation)) == (StuckVerdict.STUCK, 1)
     assert explanation.headline == "terminating for 14m"
     first, second, last = remedies_of(explanation)
     assert first.command == f"kubectl scale deployment/kserve-controller-manager -n {stage.namespace} --replicas=1"
@@ -151,7 +151,7 @@ async def test_the_controllers_pods_cannot_start(stage: Stage, namespace_for_pod
     obj = await held(stage, widgets, "finalizer.keda.sh")
     await until(stage.client, kinds.DEPLOYMENTS, controller.key, _unavailable)
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_DEAD)
     assert "0 of 1 replicas available" in root.text
     assert remedies_of(explanation)[0].command.startswith("kubectl describe deployment/keda-operator")
 
@@ -160,7 +160,7 @@ async def test_the_controllers_lease_has_expired(stage: Stage, widgets: Resource
     held_lease = await lease(stage, "cert-manager-controller", 2 * HOUR)
     obj = await held(stage, widgets, "finalizer.acme.cert-manager.io")
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_DEAD)
     assert name_of(root.subject).name == held_lease.meta.name
     assert "its lease expired" in root.text
     assert any("somebody held it" in line for line in root.evidence)
@@ -171,8 +171,8 @@ async def test_the_controller_renews_its_lease_and_is_at_work(stage: Stage, widg
     await lease(stage, "crossplane-leader-election-core", 1)
     obj = await held(stage, widgets, "composite.apiextensions.crossplane.io")
     explanation = await stage.why(widgets, obj)
-    assert root_codes(explanation) == {Code.FINALIZER_CONTROLLER_WORKING}
-    assert (explanation.verdict, exit_code(explanation)) == (Verdict.NOT_STUCK, 0)
+    assert root_codes(explanation) == {CauseCode.FINALIZER_CONTROLLER_WORKING}
+    assert (explanation.verdict, exit_code(explanation)) == (StuckVerdict.NOT_STUCK, 0)
     assert explanation.headline.endswith("not stuck")
     assert remedies_of(explanation)[0].title == "Wait"
     assert not any("← root cause" in line for line in render(explanation))
@@ -184,11 +184,11 @@ async def test_the_controller_runs_and_has_said_nothing_for_an_hour(
     controller = await stage.make(kinds.DEPLOYMENTS, kinds.deployment("rook-ceph-operator"))
     obj = await held(stage, widgets, "cephcluster.ceph.rook.io")
     await until(stage.client, kinds.DEPLOYMENTS, controller.key, _available)
-    assert root_codes(await stage.why(widgets, obj)) == {Code.FINALIZER_CONTROLLER_WORKING}
+    assert root_codes(await stage.why(widgets, obj)) == {CauseCode.FINALIZER_CONTROLLER_WORKING}
     explanation = await stage.why(widgets, obj, seconds_later=HOUR)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_SILENT)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_SILENT)
     assert any("1 of 1 replicas available" in line for line in root.evidence)
-    assert explanation.verdict is Verdict.STUCK
+    assert explanation.verdict is StuckVerdict.STUCK
     assert confidence(explanation) is Confidence.MEDIUM
     assert remedies_of(explanation)[0].command.startswith("kubectl logs deployment/rook-ceph-operator")
 
@@ -205,9 +205,9 @@ async def test_the_controller_says_in_a_condition_why_it_fails(stage: Stage, wid
     ready = {"type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     await stage.status(widgets, obj, {"conditions": [ready, condition]})
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_ERRORING)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_ERRORING)
     assert "BucketNotEmpty" in root.text
-    assert root_codes(explanation) == {Code.FINALIZER_CONTROLLER_ERRORING}
+    assert root_codes(explanation) == {CauseCode.FINALIZER_CONTROLLER_ERRORING}
     assert confidence(explanation) is Confidence.HIGH
     assert remedies_of(explanation)[0].command.startswith("kubectl describe widgets.")
 
@@ -216,7 +216,7 @@ async def test_the_controller_says_in_an_event_why_it_fails(stage: Stage, widget
     obj = await held(stage, widgets, "acme.example.org/release-address")
     await warned(stage, obj, "could not release 10.0.0.7: the pool answers 503")
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_ERRORING)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_ERRORING)
     assert "the pool answers 503" in root.text
     assert any("Event CleanupFailed of acme-controller" in line for line in root.evidence)
 
@@ -231,7 +231,7 @@ async def test_the_controller_may_not_do_what_it_has_to(stage: Stage, widgets: R
         f'namespace "{stage.namespace}"',
     )
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_FORBIDDEN)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_FORBIDDEN)
     assert root.text == f"FORBIDDEN: {user} may not delete secrets in namespace {stage.namespace}"
     assert "The server confirms that it may not." in root.evidence
     assert confidence(explanation) is Confidence.HIGH
@@ -251,7 +251,7 @@ async def test_the_controller_was_forbidden_and_may_by_now(stage: Stage, cluster
     grant = remedies_of(await stage.why(widgets, obj))[0].command  # what `why` says to do, done
     for command in grant.split(" && "):
         cluster.kubectl(*command.split()[1:])
-    root = the(await stage.why(widgets, obj), Code.FINALIZER_CONTROLLER_FORBIDDEN)
+    root = the(await stage.why(widgets, obj), CauseCode.FINALIZER_CONTROLLER_FORBIDDEN)
     assert "It may by now: the controller tries again." in root.evidence
     assert root.confidence is Confidence.MEDIUM
 
@@ -259,7 +259,7 @@ async def test_the_controller_was_forbidden_and_may_by_now(stage: Stage, cluster
 async def test_the_controller_is_known_but_nowhere_to_be_found(stage: Stage, widgets: Resource) -> None:
     obj = await held(stage, widgets, "longhorn.io")
     explanation = await stage.why(widgets, obj, seconds_later=HOUR)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_MISSING)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_MISSING)
     assert "No workload named longhorn-manager was found." in root.evidence
     first, last = remedies_of(explanation)[0], remedies_of(explanation)[-1]
     assert first.title.startswith("Install Longhorn manager again")
@@ -271,7 +271,7 @@ async def test_nobody_watches_the_finalizer(stage: Stage) -> None:
     finalizer = f"x{secrets.token_hex(4)}.test/hold"
     obj = await held(stage, kinds.CONFIG_MAPS, finalizer)
     explanation = await stage.why(kinds.CONFIG_MAPS, obj)
-    root = the(explanation, Code.FINALIZER_UNCLAIMED)
+    root = the(explanation, CauseCode.FINALIZER_UNCLAIMED)
     assert any('last written by "pilotage"' in line for line in root.evidence)
     assert confidence(explanation) is Confidence.MEDIUM
     first, last = remedies_of(explanation)
@@ -309,7 +309,7 @@ async def test_an_unknown_controller_is_found_by_the_webhooks_of_its_api_group(s
     )
     obj = await held(stage, widgets, f"{widgets.group}/clean-up")
     explanation = await stage.why(widgets, obj)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_DEAD)
     assert name_of(root.subject).name == controller.meta.name
     assert any("answers the webhooks of the API group" in line for line in root.evidence)
 
@@ -322,7 +322,7 @@ async def test_an_unknown_controller_is_found_by_who_wrote_the_finalizer(stage: 
     obj = await held(theirs, kinds.CONFIG_MAPS, f"x{secrets.token_hex(4)}.test/hold")
     try:
         explanation = await stage.why(kinds.CONFIG_MAPS, obj)
-        root = the(explanation, Code.FINALIZER_CONTROLLER_DEAD)
+        root = the(explanation, CauseCode.FINALIZER_CONTROLLER_DEAD)
         assert name_of(root.subject).name == "harvest-operator"
         assert '"harvest-operator" is the name of' in " ".join(root.evidence)
     finally:
@@ -334,7 +334,7 @@ async def test_a_delete_of_what_is_still_there_would_hang(stage: Stage, widgets:
     obj = await stage.make(widgets, {"metadata": {"name": "present"}}, finalizers=["karpenter.sh/termination"])
     explanation = await stage.why(widgets, obj)
     assert explanation.headline == "present; a delete would not go through"
-    assert root_codes(explanation) == {Code.FINALIZER_CONTROLLER_DEAD}
+    assert root_codes(explanation) == {CauseCode.FINALIZER_CONTROLLER_DEAD}
     assert not any(remedy.code == "strip-finalizer" for remedy in remedies_of(explanation))
 
 
@@ -350,7 +350,7 @@ async def test_who_may_read_little_is_told_so(stage: Stage, own_cluster: Cluster
     obj = await held(stage, kinds.CONFIG_MAPS, "kueue.x-k8s.io/resource-in-use")
     async with Client.connect(load_config(kubeconfig=str(own_cluster.user(user)))) as little:
         explanation = await Stage(little, stage.namespace).why(kinds.CONFIG_MAPS, obj, in_namespace=True)
-    root = the(explanation, Code.FINALIZER_CONTROLLER_UNCLEAR)
+    root = the(explanation, CauseCode.FINALIZER_CONTROLLER_UNCLEAR)
     assert any(line.startswith("Deployment.apps could not be read: ") for line in root.evidence)
     assert confidence(explanation) is Confidence.LOW
     assert remedies_of(explanation)[-1].code == "strip-finalizer"
@@ -359,7 +359,7 @@ async def test_who_may_read_little_is_told_so(stage: Stage, own_cluster: Cluster
 async def test_nothing_holds_what_nobody_deletes(stage: Stage) -> None:
     obj = await stage.make(kinds.CONFIG_MAPS, kinds.config_map("plain"))
     explanation = await stage.why(kinds.CONFIG_MAPS, obj)
-    assert (explanation.verdict, explanation.headline) == (Verdict.NOT_STUCK, "is not being deleted")
+    assert (explanation.verdict, explanation.headline) == (StuckVerdict.NOT_STUCK, "is not being deleted")
     assert explanation.causes == ()
 
 

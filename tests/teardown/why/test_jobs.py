@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Json, Object, Propagation
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.support.waiting import eventually, until
 from tests.teardown.why.objects import CRON_JOBS, JOBS, force_pods_out, pod
@@ -38,7 +38,7 @@ async def test_a_pod_that_outlived_its_job(stage: Stage):
     await until(stage.client, JOBS, job.key, lambda now: now is None)
     await until(stage.client, PODS, made.key, lambda now: now and TRACKING not in now.meta.finalizers)
     found = await stage.why(PODS, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert "job-pod-orphaned" in root_codes(found)
     note = the(found, "job-pod-orphaned")
     assert "its Job report is gone" in note.text
@@ -62,7 +62,7 @@ async def test_a_pod_that_is_held_by_the_tracking_of_a_job_that_is_gone(stage: S
     )
     await stage.delete(PODS, made)
     found = await stage.why(PODS, made, seconds_later=60)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert "job-tracking-left" in root_codes(found)
     root = the(found, "job-tracking-left")
     assert "ConfigMap owner controls it" in root.evidence[1]
@@ -82,7 +82,7 @@ async def test_a_job_that_a_cron_job_makes_again(stage: Stage):
     }
     job = await stage.make(JOBS, {"metadata": {"name": "nightly-1"}, "spec": job_spec()}, ownerReferences=[reference])
     found = await stage.why(JOBS, job)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     note = the(found, "job-made-by-cronjob")
     assert str(note.subject) == f"cronjob/nightly -n {stage.namespace}"
     assert '"suspend":true' in note.remedies[0].command

@@ -6,8 +6,8 @@ import pytest
 
 from controlplane import Cluster
 from pilotage.kube import PODS, Object, ObjectKey, Resource
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import confidence, remedies_of, render
 from tests.support import kinds
 from tests.support.waiting import until
@@ -50,21 +50,21 @@ async def test_pods_go_first_and_finalized_content_stays(stage: Stage, namespace
     await stage.make(MAPS, kinds.config_map("waiting"))
     await stage.delete(NAMESPACES, other)
     namespace = await doomed(stage)
-    assert (await stage.why(NAMESPACES, namespace)).verdict is Verdict.NOT_STUCK
+    assert (await stage.why(NAMESPACES, namespace)).verdict is StuckVerdict.NOT_STUCK
     await until(stage.client, PODS, pod.key, lambda obj: obj is not None and obj.meta.terminating)
     await until(stage.client, MAPS, kept.key, lambda obj: obj is not None and obj.meta.terminating)
     await until(stage.client, NAMESPACES, other.key, _all_deletes_sent)
 
     explanation = await ask(stage, namespace)
-    step = the(explanation, Code.NAMESPACE_PODS_FIRST)
+    step = the(explanation, CauseCode.NAMESPACE_PODS_FIRST)
     assert f"waits for pod/last -n {stage.namespace}" in step.text
     assert "configmap/waiting" in " ".join(step.evidence)
     assert {name_of(root.subject).name for root in explanation.roots} == {"last"}
     assert remedies_of(explanation)[-1].code == "strip-finalizer"
 
     explanation = await ask(stage, other)
-    assert root_codes(explanation) == {Code.FINALIZER_UNCLAIMED}
-    assert f"waits for configmap/kept -n {other.meta.name}" in the(explanation, Code.NAMESPACE_CONTENT).text
+    assert root_codes(explanation) == {CauseCode.FINALIZER_UNCLAIMED}
+    assert f"waits for configmap/kept -n {other.meta.name}" in the(explanation, CauseCode.NAMESPACE_CONTENT).text
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -73,9 +73,9 @@ async def test_content_is_counted_whatever_the_conditions_say(stage: Stage) -> N
         await stage.delete(MAPS, await stage.make(MAPS, kinds.config_map(name), finalizers=["alike.test/hold"]))
     namespace = await doomed(stage)  # no condition at all
     explanation = await ask(stage, namespace)
-    assert "(and 2 more like it)" in the(explanation, Code.NAMESPACE_CONTENT).text
-    assert Code.FINALIZER_UNCLAIMED in root_codes(explanation)
-    assert explanation.verdict is Verdict.STUCK
+    assert "(and 2 more like it)" in the(explanation, CauseCode.NAMESPACE_CONTENT).text
+    assert CauseCode.FINALIZER_UNCLAIMED in root_codes(explanation)
+    assert explanation.verdict is StuckVerdict.STUCK
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -90,12 +90,12 @@ async def test_remaining_content_that_is_no_longer_there(stage: Stage) -> None:
     ]
     await stage.status(NAMESPACES, namespace, {"conditions": conditions})
     explanation = await ask(stage, namespace)
-    root = the(explanation, Code.NAMESPACE_EMPTY)
+    root = the(explanation, CauseCode.NAMESPACE_EMPTY)
     assert [line.partition(" still says")[0] for line in root.evidence] == [
         "Condition NamespaceContentRemaining",
         "Condition NamespaceFinalizersRemaining",
     ]
-    assert explanation.verdict is Verdict.NOT_STUCK
+    assert explanation.verdict is StuckVerdict.NOT_STUCK
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -114,18 +114,18 @@ async def test_an_api_that_does_not_answer_anywhere(stage: Stage) -> None:
         namespace = await doomed(stage, ("NamespaceDeletionDiscoveryFailure", message))
         await until(stage.client, API_SERVICES, dead.key, _unavailable)
         explanation = await ask(stage, namespace)
-        step = the(explanation, Code.NAMESPACE_DISCOVERY_FAILURE)
+        step = the(explanation, CauseCode.NAMESPACE_DISCOVERY_FAILURE)
         assert message in step.evidence[0]
         below = [cause for cause in all_causes(explanation) if name_of(cause.subject).kind == "APIService"]
         assert [name_of(cause.subject).name for cause in below] == [f"v1.{group}"]
         assert below[0] in step.because
-        assert explanation.verdict is Verdict.STUCK
+        assert explanation.verdict is StuckVerdict.STUCK
 
 
 @pytest.mark.usefixtures("paused_controllers")
 async def test_an_api_that_did_not_answer_and_does_by_now(stage: Stage) -> None:
     namespace = await doomed(stage, ("NamespaceDeletionDiscoveryFailure", "Discovery failed for some groups: a/v1"))
-    step = the(await ask(stage, namespace), Code.NAMESPACE_DISCOVERY_FAILURE)
+    step = the(await ask(stage, namespace), CauseCode.NAMESPACE_DISCOVERY_FAILURE)
     assert "All APIs answer by now" in " ".join(step.evidence)
     assert step.confidence is Confidence.MEDIUM
     assert step.remedies[0].command == "kubectl get apiservices"
@@ -135,7 +135,7 @@ async def test_an_api_that_did_not_answer_and_does_by_now(stage: Stage) -> None:
 async def test_an_api_version_that_is_none(stage: Stage) -> None:
     message = "unexpected GroupVersion string: a/b/c"
     namespace = await doomed(stage, ("NamespaceDeletionGroupVersionParsingFailure", message))
-    root = the(await ask(stage, namespace), Code.NAMESPACE_GROUP_VERSION_FAILURE)
+    root = the(await ask(stage, namespace), CauseCode.NAMESPACE_GROUP_VERSION_FAILURE)
     assert message in root.evidence[0]
 
 
@@ -145,7 +145,7 @@ async def test_deletes_of_the_namespace_controller_fail(stage: Stage) -> None:
     message = "Failed to delete all resource types, 1 remaining: admission webhook denied the request"
     namespace = await doomed(stage, ("NamespaceDeletionContentFailure", message))
     explanation = await ask(stage, namespace)
-    root = the(explanation, Code.NAMESPACE_CONTENT_FAILURE)
+    root = the(explanation, CauseCode.NAMESPACE_CONTENT_FAILURE)
     assert message in root.evidence[0]
     assert "configmap/refused" in root.text
     assert remedies_of(explanation)[0].command == f"kubectl describe namespace/{stage.namespace}"
@@ -156,14 +156,14 @@ async def test_nobody_deletes_what_is_in_it(stage: Stage) -> None:
     await stage.make(MAPS, kinds.config_map("left"))
     namespace = await doomed(stage)
     explanation = await ask(stage, namespace)
-    root = the(explanation, Code.NAMESPACE_CONTENT_NOT_DELETED)
+    root = the(explanation, CauseCode.NAMESPACE_CONTENT_NOT_DELETED)
     assert "configmap/left" in root.text
     assert confidence(explanation) is Confidence.MEDIUM
     assert remedies_of(explanation)[1].command == f"pilotage delete -n {stage.namespace} --all"
     left = await stage.client.get(MAPS, ObjectKey(stage.namespace, "left"))
     about_it = await stage.why(MAPS, left)
-    assert root_codes(about_it) == {Code.NAMESPACE_TERMINATING}
-    assert about_it.verdict is Verdict.NOT_STUCK
+    assert root_codes(about_it) == {CauseCode.NAMESPACE_TERMINATING}
+    assert about_it.verdict is StuckVerdict.NOT_STUCK
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -173,7 +173,7 @@ async def test_the_operator_lives_in_the_namespace_of_its_objects(stage: Stage, 
     namespace = await doomed(stage)
     await stage.delete(widgets, run)
     explanation = await ask(stage, namespace)
-    root = the(explanation, Code.NAMESPACE_OPERATOR_INSIDE)
+    root = the(explanation, CauseCode.NAMESPACE_OPERATOR_INSIDE)
     assert name_of(root.subject).name == "tekton-chains-controller"
     assert root.remedies[0].title == "Run Tekton Chains from another namespace until its objects are gone"
     assert any("WENT FIRST" in line and line.endswith("← root cause") for line in render(explanation))
@@ -187,8 +187,8 @@ async def test_a_finalizer_in_the_spec_of_the_namespace(stage: Stage, own_cluste
     await stage.delete(NAMESPACES, namespace)
     try:
         explanation = await ask(stage, namespace)
-        assert "waits for finalizer hold.test/spec" in the(explanation, Code.FINALIZER).text
-        assert root_codes(explanation) == {Code.FINALIZER_UNCLAIMED}
+        assert "waits for finalizer hold.test/spec" in the(explanation, CauseCode.FINALIZER).text
+        assert root_codes(explanation) == {CauseCode.FINALIZER_UNCLAIMED}
         # It takes another request than a finalizer in the metadata, one that could let all go that is in it.
         assert [remedy.command for remedy in remedies_of(explanation)] == [f"kubectl describe namespace/{name}"]
     finally:

@@ -9,8 +9,8 @@ import pytest
 
 from controlplane import Cluster
 from pilotage.kube import Object, Propagation, Resource
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of, render
 from tests.support import kinds
 from tests.support.waiting import until
@@ -34,8 +34,8 @@ async def test_a_foreground_deletion_waits_for_a_chain_of_dependents(stage: Stag
     await stage.delete(MAPS, top, Propagation.FOREGROUND)
     await until(stage.client, MAPS, bottom.key, _terminating)
     explanation = await stage.why(MAPS, top)
-    assert root_codes(explanation) == {Code.FINALIZER_UNCLAIMED}
-    assert name_of(the(explanation, Code.FINALIZER_UNCLAIMED).subject).name == "bottom"
+    assert root_codes(explanation) == {CauseCode.FINALIZER_UNCLAIMED}
+    assert name_of(the(explanation, CauseCode.FINALIZER_UNCLAIMED).subject).name == "bottom"
     lines = render(explanation)
     assert lines[0].endswith("(foreground)")
     assert [line.strip(" └─") for line in lines[1:3]] == [
@@ -50,12 +50,12 @@ async def test_a_foreground_deletion_whose_dependent_is_not_being_deleted(stage:
     top = await stage.make(MAPS, kinds.config_map("top"))
     await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[owner(MAPS, top)])
     await stage.delete(MAPS, top, Propagation.FOREGROUND)
-    assert (await stage.why(MAPS, top)).verdict is Verdict.NOT_STUCK  # it has only just begun
+    assert (await stage.why(MAPS, top)).verdict is StuckVerdict.NOT_STUCK  # it has only just begun
     explanation = await stage.why(MAPS, top, seconds_later=10 * MINUTES)
-    root = the(explanation, Code.FOREGROUND_DEPENDENT_NOT_DELETED)
+    root = the(explanation, CauseCode.FOREGROUND_DEPENDENT_NOT_DELETED)
     assert name_of(root.subject).name == "child"
     assert [remedy.code for remedy in remedies_of(explanation)] == ["", "replay-delete"]
-    assert explanation.verdict is Verdict.STUCK
+    assert explanation.verdict is StuckVerdict.STUCK
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -63,9 +63,9 @@ async def test_a_foreground_deletion_that_lost_its_way(stage: Stage) -> None:
     top = await stage.make(MAPS, kinds.config_map("top"))
     await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[owner(MAPS, top, blockOwnerDeletion=False)])
     await stage.delete(MAPS, top, Propagation.FOREGROUND)
-    assert (await stage.why(MAPS, top)).verdict is Verdict.NOT_STUCK
+    assert (await stage.why(MAPS, top)).verdict is StuckVerdict.NOT_STUCK
     explanation = await stage.why(MAPS, top, seconds_later=10 * MINUTES)
-    assert root_codes(explanation) == {Code.FOREGROUND_LOST}
+    assert root_codes(explanation) == {CauseCode.FOREGROUND_LOST}
     first = remedies_of(explanation)[0]
     assert (first.code, first.subject.uid) == ("redrive-foreground", top.meta.uid)  # type: ignore[union-attr]
     assert await stage.delete(MAPS, top, Propagation.BACKGROUND) is None  # what the remedy does: it is gone
@@ -77,9 +77,9 @@ async def test_an_orphaning_deletion_that_is_not_finished(stage: Stage) -> None:
     child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[owner(MAPS, top)])
     await stage.delete(MAPS, top, Propagation.ORPHAN)
     explanation = await stage.why(MAPS, top, seconds_later=10 * MINUTES)
-    root = the(explanation, Code.ORPHAN_PENDING)
+    root = the(explanation, CauseCode.ORPHAN_PENDING)
     assert root.evidence == (f"configmap/{child.meta.name} -n {stage.namespace} still names it as an owner.",)
-    assert root_codes(explanation) == {Code.ORPHAN_PENDING}
+    assert root_codes(explanation) == {CauseCode.ORPHAN_PENDING}
     assert "although it was to stay" in remedies_of(explanation)[-1].effect
 
 
@@ -90,15 +90,15 @@ async def test_two_that_own_each_other_wait_for_each_other(stage: Stage) -> None
     changed = {**one.to_dict(), "metadata": {**one.to_dict()["metadata"], "ownerReferences": [owner(MAPS, two)]}}
     await stage.client.replace(MAPS, changed)
     present = await stage.why(MAPS, one)
-    assert root_codes(present) == {Code.OWNER_CYCLE}
-    assert present.verdict is Verdict.NOT_STUCK  # a delete of either takes both
+    assert root_codes(present) == {CauseCode.OWNER_CYCLE}
+    assert present.verdict is StuckVerdict.NOT_STUCK  # a delete of either takes both
     await stage.delete(MAPS, one, Propagation.FOREGROUND)
     await stage.delete(MAPS, two, Propagation.FOREGROUND)
     explanation = await stage.why(MAPS, one, seconds_later=10 * MINUTES)
-    root = the(explanation, Code.CYCLE)
+    root = the(explanation, CauseCode.CYCLE)
     here = stage.namespace
     assert root.text == f"waits for itself: configmap/one -n {here} → configmap/two -n {here} → configmap/one -n {here}"
-    assert explanation.verdict is Verdict.STUCK
+    assert explanation.verdict is StuckVerdict.STUCK
     [remedy] = remedies_of(explanation)
     assert remedy.command == f"pilotage delete configmap/one configmap/two -n {here}"
 
@@ -108,10 +108,10 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
     child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[owner(MAPS, other)], finalizers=[hold()])
     await until(stage.client, MAPS, child.key, _terminating)  # the garbage collector did that
     explanation = await stage.why(MAPS, child)
-    root = the(explanation, Code.OWNER_IN_OTHER_NAMESPACE)
+    root = the(explanation, CauseCode.OWNER_IN_OTHER_NAMESPACE)
     assert f"configmap/{other.meta.name} -n default is in another namespace" in root.text
     assert "began to delete it" in root.text
-    assert root_codes(explanation) == {Code.OWNER_IN_OTHER_NAMESPACE, Code.FINALIZER_UNCLAIMED}
+    assert root_codes(explanation) == {CauseCode.OWNER_IN_OTHER_NAMESPACE, CauseCode.FINALIZER_UNCLAIMED}
     marked = [line for line in render(explanation) if line.endswith("← root cause")]
     assert len(marked) == 1  # why it goes is a note; why it does not finish is the cause
     assert "NOBODY watches it" in marked[0]
@@ -121,14 +121,14 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
     ]
 
 
-@pytest.mark.parametrize("wrong", [Code.OWNER_IN_OTHER_NAMESPACE, Code.OWNER_WRONG_UID])
+@pytest.mark.parametrize("wrong", [CauseCode.OWNER_IN_OTHER_NAMESPACE, CauseCode.OWNER_WRONG_UID])
 async def test_what_is_not_collected_yet_is_kept_without_its_wrong_owner(
-    stage: Stage, own_cluster: Cluster, wrong: Code
+    stage: Stage, own_cluster: Cluster, wrong: CauseCode
 ) -> None:
     """The remedy of `why`, done before the garbage collector has seen it: it stays when that looks again."""
-    where = "default" if wrong is Code.OWNER_IN_OTHER_NAMESPACE else stage.namespace
+    where = "default" if wrong is CauseCode.OWNER_IN_OTHER_NAMESPACE else stage.namespace
     other = await stage.make(MAPS, kinds.config_map(f"owner-{secrets.token_hex(3)}"), namespace=where)
-    reference = owner(MAPS, other) | ({"uid": str(uuid.uuid4())} if wrong is Code.OWNER_WRONG_UID else {})
+    reference = owner(MAPS, other) | ({"uid": str(uuid.uuid4())} if wrong is CauseCode.OWNER_WRONG_UID else {})
     with controllers_paused(own_cluster):
         child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[reference])
         lost = await stage.make(MAPS, kinds.config_map("lost"), ownerReferences=[reference])
@@ -148,11 +148,11 @@ async def test_an_owner_of_the_same_name_with_another_uid_counts_as_gone(stage: 
     child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[old], finalizers=[hold()])
     await until(stage.client, MAPS, child.key, _terminating)
     explanation = await stage.why(MAPS, child)
-    root = the(explanation, Code.OWNER_WRONG_UID)
+    root = the(explanation, CauseCode.OWNER_WRONG_UID)
     assert root.evidence == (
         f"The owner reference names uid {old['uid']}; configmap/owner -n {stage.namespace} has uid {again.meta.uid}.",
     )
-    assert Code.FINALIZER_UNCLAIMED in root_codes(explanation)
+    assert CauseCode.FINALIZER_UNCLAIMED in root_codes(explanation)
     assert [(remedy.code, remedy.subject) for remedy in remedies_of(explanation)] == [
         ("", explanation.subject),
         ("strip-finalizer", explanation.subject),
@@ -165,7 +165,7 @@ async def test_an_owner_that_is_gone_is_why_it_is_being_deleted(stage: Stage) ->
     await stage.delete(MAPS, first)
     await until(stage.client, MAPS, child.key, _terminating)
     explanation = await stage.why(MAPS, child)
-    assert "its owner configmap/owner" in the(explanation, Code.OWNER_GONE).text
+    assert "its owner configmap/owner" in the(explanation, CauseCode.OWNER_GONE).text
 
 
 async def test_what_has_no_namespace_is_never_collected_for_an_owner_that_has_one(stage: Stage) -> None:
@@ -173,7 +173,7 @@ async def test_what_has_no_namespace_is_never_collected_for_an_owner_that_has_on
     role = {"metadata": {"name": f"dependent-{secrets.token_hex(3)}"}, "rules": []}
     child = await stage.make(kinds.CLUSTER_ROLES, role, ownerReferences=[owner(MAPS, top)])
     explanation = await stage.why(kinds.CLUSTER_ROLES, child)
-    assert root_codes(explanation) == {Code.OWNER_NAMESPACED}
+    assert root_codes(explanation) == {CauseCode.OWNER_NAMESPACED}
     assert explanation.headline == "present; nothing collects it"
     assert remedies_of(explanation)[0].command == f"pilotage delete clusterrole/{child.meta.name}"
 
@@ -182,8 +182,8 @@ async def test_an_owner_of_a_kind_that_is_not_served_leaves_it_alone(stage: Stag
     lost = {"apiVersion": "gone.example.org/v1", "kind": "Gadget", "name": "g", "uid": str(uuid.uuid4())}
     child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=[lost])
     explanation = await stage.why(MAPS, child)
-    assert root_codes(explanation) == {Code.OWNER_UNREADABLE}
-    assert f"gadget/g -n {stage.namespace}" in the(explanation, Code.OWNER_UNREADABLE).text
+    assert root_codes(explanation) == {CauseCode.OWNER_UNREADABLE}
+    assert f"gadget/g -n {stage.namespace}" in the(explanation, CauseCode.OWNER_UNREADABLE).text
     assert explanation.unread[0].startswith("Gadget.gone.example.org: ")
     assert remedies_of(explanation)[0].command == "kubectl api-resources"
 
@@ -196,9 +196,9 @@ async def test_another_owner_that_lives_keeps_it(stage: Stage) -> None:
     child = await stage.make(MAPS, kinds.config_map("child"), ownerReferences=references)
     await stage.delete(MAPS, leaving)
     explanation = await stage.why(MAPS, child)
-    root = the(explanation, Code.OWNER_KEEPS)
+    root = the(explanation, CauseCode.OWNER_KEEPS)
     assert f"configmap/living -n {stage.namespace} owns it, too" in root.text
-    assert explanation.verdict is Verdict.NOT_STUCK
+    assert explanation.verdict is StuckVerdict.NOT_STUCK
 
 
 async def test_what_still_serves_below_it_is_named(stage: Stage, widgets: Resource) -> None:

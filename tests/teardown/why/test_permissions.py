@@ -7,7 +7,7 @@ import pytest
 from controlplane import Cluster
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Explanation, Verdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckVerdict
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.resolve import settle
@@ -47,7 +47,7 @@ async def why(client: Client, uid: str, *namespaces: str) -> Explanation:
 async def test_somebody_who_may_not_delete(stage: Stage, reader: Client):
     made = await stage.make(CONFIG_MAPS, config_map("settings"))
     found = await why(reader, made.meta.uid, stage.namespace)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"may-not-delete"}
     root = the(found, "may-not-delete")
     assert f"in namespace {stage.namespace}" in root.evidence[0]

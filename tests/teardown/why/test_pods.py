@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pilotage.kube import PODS, Client, Object
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of
 from tests.support.waiting import until
 from tests.teardown.why.objects import FINALIZER, SILENT, event, force_pods_out, node, pod, unique
@@ -34,7 +34,7 @@ async def test_a_pod_on_a_lost_node(stage: Stage):
     made = await deleted_pod(stage, name, grace=1)
     lost = await node(stage, name, "Unknown", "NodeStatusUnknown")
     found = await stage.why(PODS, made, seconds_later=60)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"node-lost"}
     root = the(found, "node-lost")
     assert name_of(root.subject).name == lost.meta.name
@@ -62,7 +62,7 @@ async def test_a_pod_within_its_grace_is_not_stuck(stage: Stage):
     made = await deleted_pod(stage, name, grace=300, containers=containers)
     await node(stage, name, "True")
     found = await stage.why(PODS, made, seconds_later=60)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert found.headline.startswith("not stuck: ")
     assert found.headline.endswith(" of grace left")
     note = the(found, "pod-in-grace")
@@ -77,7 +77,7 @@ async def test_a_pod_past_its_grace_that_no_kubelet_confirms(stage: Stage):
     made = await deleted_pod(stage, name, grace=5, containers=containers)
     await node(stage, name, "True")
     found = await stage.why(PODS, made, seconds_later=125)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     root = the(found, "pod-overdue")
     assert root.text.startswith("is 2m past its grace") or root.text.startswith("is 11")
     assert name in root.text
@@ -91,7 +91,7 @@ async def test_a_pod_just_past_its_grace_is_not_stuck(stage: Stage):
     made = await deleted_pod(stage, name, grace=5)
     await node(stage, name, "True")
     found = await stage.why(PODS, made, seconds_later=8)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert root_codes(found) == {"pod-confirming"}
 
 
@@ -141,6 +141,6 @@ async def test_a_static_pod_comes_back(stage: Stage):
     annotations = {"kubernetes.io/config.mirror": "as-staged"}
     made = await stage.make(PODS, pod("kept", "node-0"), annotations=annotations)
     found = await stage.why(PODS, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert "node-0" in the(found, "pod-static").text
     assert the(found, "pod-static").remedies[0].command == "ssh node-0 ls /etc/kubernetes/manifests"

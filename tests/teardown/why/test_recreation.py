@@ -4,9 +4,9 @@ import copy
 import secrets
 
 from pilotage.kube import Resource
-from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Explanation, Verdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.resolve import settle
@@ -27,12 +27,12 @@ async def test_it_was_applied_again_while_it_is_being_deleted(stage: Stage) -> N
         body = kinds.config_map("again", {"n": secrets.token_hex(3)}, namespace=stage.namespace)
         await applier.apply(MAPS, body)  # it succeeds, which is the trap
         explanation = await stage.why(MAPS, obj)
-        return explanation if Code.CHANGED_WHILE_TERMINATING in root_codes(explanation) else None
+        return explanation if CauseCode.CHANGED_WHILE_TERMINATING in root_codes(explanation) else None
 
     explanation = await eventually(applied_later)  # times of the API are whole seconds
-    note = the(explanation, Code.CHANGED_WHILE_TERMINATING)
+    note = the(explanation, CauseCode.CHANGED_WHILE_TERMINATING)
     assert note.text.startswith('"argocd-controller" applied it again')
-    assert Code.FINALIZER_UNCLAIMED in root_codes(explanation)
+    assert CauseCode.FINALIZER_UNCLAIMED in root_codes(explanation)
     assert remedies_of(explanation)[0].harm == 0
 
 
@@ -46,8 +46,8 @@ async def test_another_object_has_its_name_by_now(stage: Stage) -> None:
     after = await maker.create(MAPS, kinds.config_map("name", {"a": "b"}), namespace=stage.namespace)
     world = await stage.world()
     explanation = await settle(stage.client, world, lambda known: explain(known, relate(known), item))
-    assert (explanation.verdict, explanation.headline) == (Verdict.NOT_STUCK, "is gone")
-    note = the(explanation, Code.RECREATED)
+    assert (explanation.verdict, explanation.headline) == (StuckVerdict.NOT_STUCK, "is gone")
+    note = the(explanation, CauseCode.RECREATED)
     assert getattr(note.subject, "uid", None) == after.meta.uid
     assert 'by "kustomize-controller"' in note.text
     assert before.meta.uid in note.evidence[0]
@@ -60,5 +60,5 @@ async def test_what_is_gone_is_gone(stage: Stage) -> None:
     await stage.delete(MAPS, before)
     world = await stage.world()
     explanation = await settle(stage.client, world, lambda known: explain(known, relate(known), item))
-    assert (explanation.verdict, explanation.headline, explanation.causes) == (Verdict.NOT_STUCK, "is gone", ())
+    assert (explanation.verdict, explanation.headline, explanation.causes) == (StuckVerdict.NOT_STUCK, "is gone", ())
     assert name_of(explanation.subject).name == "name"

@@ -5,9 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from pilotage.kube import Json, Resource
-from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.remedies import Remedy
+from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Explanation, Remedy, Verdict
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import confidence, exit_code, remedies_of, render, to_json
 from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import Item, Name
@@ -105,14 +106,16 @@ def test_json_says_the_same() -> None:
     assert {each["kind"] for each in answer["stillServing"]} == {"Deployment", "Service", "Ingress", "Pod"}
 
 
-def explanation(*causes: Cause, verdict: Verdict = Verdict.STUCK) -> Explanation:
+def explanation(*causes: StuckCause, verdict: StuckVerdict = StuckVerdict.STUCK) -> Explanation:
     return Explanation(item(kinds.CONFIG_MAPS, "it"), verdict, "terminating for 14m", causes)
 
 
 def cause(
-    code: str, text: str, *because: Cause, sure: Confidence = Confidence.HIGH, remedies: tuple[Remedy, ...] = ()
-) -> Cause:
-    return Cause(code, Name("", "ConfigMap", "shop", "it"), text, because=because, confidence=sure, remedies=remedies)
+    code: str, text: str, *because: StuckCause, sure: Confidence = Confidence.HIGH, remedies: tuple[Remedy, ...] = ()
+) -> StuckCause:
+    return StuckCause(
+        code, Name("", "ConfigMap", "shop", "it"), text, because=because, confidence=sure, remedies=remedies
+    )
 
 
 def test_branches_are_drawn() -> None:
@@ -133,7 +136,7 @@ def test_an_explanation_is_as_sure_as_its_least_sure_step() -> None:
     chain = cause("a", "one", cause("b", "two", cause("c", "three"), sure=Confidence.LOW))
     assert confidence(explanation(chain)) is Confidence.LOW
     assert confidence(explanation(cause("d", "four"), chain)) is Confidence.LOW
-    note = cause(Code.OWNER_GONE, "a note", sure=Confidence.LOW)
+    note = cause(CauseCode.OWNER_GONE, "a note", sure=Confidence.LOW)
     assert confidence(explanation(cause("a", "one"), note)) is Confidence.HIGH
 
 
@@ -144,11 +147,13 @@ def test_remedies_are_ordered_by_harm_and_given_once() -> None:
     assert found == [look, strip]
 
 
-@pytest.mark.parametrize(("verdict", "code"), [(Verdict.NOT_STUCK, 0), (Verdict.STUCK, 1), (Verdict.UNKNOWN, 3)])
-def test_the_exit_code_follows_from_the_verdict(verdict: Verdict, code: int) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(StuckVerdict.NOT_STUCK, 0), (StuckVerdict.STUCK, 1), (StuckVerdict.UNKNOWN, 3)]
+)
+def test_the_exit_code_follows_from_the_verdict(verdict: StuckVerdict, code: int) -> None:
     assert exit_code(explanation(verdict=verdict)) == code
 
 
 def test_notes_get_no_mark_of_a_root_cause() -> None:
-    lines = render(explanation(cause(Code.RECREATED, "another one"), verdict=Verdict.NOT_STUCK))
+    lines = render(explanation(cause(CauseCode.RECREATED, "another one"), verdict=StuckVerdict.NOT_STUCK))
     assert lines[1] == "└─ another one"

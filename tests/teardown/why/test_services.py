@@ -3,7 +3,7 @@
 from typing import Any
 
 from pilotage.kube import Object
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from tests.teardown.why.objects import SERVICES, SLICES, event
 from tests.teardown.why.staging import Stage, all_causes, root_codes, the
 
@@ -22,7 +22,7 @@ async def balanced(stage: Stage) -> Object:
 async def test_a_load_balancer_that_nobody_gives_back(stage: Stage):
     made = await balanced(stage)
     found = await stage.why(SERVICES, made, seconds_later=600)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"load-balancer-controller-missing"}
     root = the(found, "load-balancer-controller-missing")
     assert "192.0.2.7" in root.evidence[0]
@@ -51,7 +51,7 @@ def endpoint_slice(name: str, service: str) -> dict[str, Any]:
 async def test_a_slice_whose_service_is_gone(stage: Stage):
     left = await stage.make(SLICES, endpoint_slice("by-hand", "web"))
     found = await stage.why(SLICES, left)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     note = the(found, "endpointslice-without-service")
     assert "its Service web does not exist" in note.text
     assert note.remedies[0].command == f"kubectl delete endpointslice/by-hand -n {stage.namespace}"
@@ -61,5 +61,5 @@ async def test_a_service_whose_slices_will_stay(stage: Stage):
     made = await stage.make(SERVICES, {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
     await stage.make(SLICES, endpoint_slice("by-hand", "web"))
     found = await stage.why(SERVICES, made)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert str(the(found, "endpointslices-stay").subject) == f"endpointslice/by-hand -n {stage.namespace}"

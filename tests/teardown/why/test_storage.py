@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotage.kube import PODS, Client, Object
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from tests.support.waiting import until
 from tests.teardown.why.objects import (
     ATTACHMENTS,
@@ -33,7 +33,7 @@ async def test_a_claim_that_a_running_pod_uses(stage: Stage):
     await stage.make(PODS, pod("reader", "node-0", claim="data"))
     await stage.delete(CLAIMS, held)
     found = await stage.why(CLAIMS, held)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"pod-uses-claim"}
     root = the(found, "pod-uses-claim")
     assert str(root.subject) == f"pod/reader -n {stage.namespace}"
@@ -60,7 +60,7 @@ async def test_a_pod_without_a_node_holds_no_claim(stage: Stage):
     kept = await stage.make(CLAIMS, claim("data"))
     await stage.make(PODS, pod("waiting", claim="data"))
     found = await stage.why(CLAIMS, kept)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     await stage.delete(CLAIMS, kept)
     await until(stage.client, CLAIMS, kept.key, lambda now: now is None)  # which the server agrees with
 
@@ -78,7 +78,7 @@ async def test_a_claim_that_outlives_its_stateful_set(stage: Stage):
     await stage.make(STATEFUL_SETS, {"metadata": {"name": "db"}, "spec": spec})
     kept = await stage.make(CLAIMS, claim("data-db-0"))
     found = await stage.why(CLAIMS, kept)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert f"statefulset/db -n {stage.namespace}" in the(found, "pvc-kept-by-statefulset").text
 
 
@@ -98,7 +98,7 @@ async def test_a_volume_whose_claim_still_holds_it(stage: Stage):
     disk, holder = await bound(stage)
     await stage.delete(VOLUMES, disk)
     found = await stage.why(VOLUMES, disk)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"pv-bound"}
     root = the(found, "pv-bound")
     assert f"{stage.namespace}/data" in root.text
@@ -110,7 +110,7 @@ async def test_a_released_volume_stays_by_intent(stage: Stage):
     await stage.delete(CLAIMS, holder)
     await until(stage.client, VOLUMES, disk.key, lambda now: now and now.get("status", "phase") == "Released")
     found = await stage.why(VOLUMES, disk)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     note = the(found, "pv-retained")
     assert "Retain" in note.text
     assert note.remedies[0].effect.startswith("LEAKS")

@@ -7,7 +7,7 @@ import pytest
 from controlplane import Access
 from pilotage.kube import Json, Object, Resource
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Verdict
+from pilotage.teardown.diagnosis.why.model import StuckVerdict
 from pilotage.teardown.relations import relate
 from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, NAMESPACES, config_map
 from tests.teardown.staged import install, theirs
@@ -46,7 +46,7 @@ async def test_a_usage_protects_what_it_is_about(stage: Stage):
     await stage.make(CONFIG_MAPS, config_map("user"))
     await stage.make(USAGES, usage("guard", reference("used"), reference("user")))
     found = await stage.why(CONFIG_MAPS, used)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"usage-protects"}
     root = the(found, "usage-protects")
     assert str(root.subject) == f"usage/guard -n {stage.namespace}"
@@ -61,7 +61,7 @@ async def test_a_usage_protects_nothing_else(stage: Stage):
     await stage.make(USAGES, usage("guard", reference("used")))
     await stage.make(USAGES, usage("far", reference("other", namespace="elsewhere"), reference("other")))
     found = await stage.why(CONFIG_MAPS, other)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert found.causes == ()
 
 
@@ -112,7 +112,7 @@ async def composed_usage(stage: Stage, user: Object) -> Object:
 async def test_a_usage_waits_for_what_uses(stage: Stage):
     user = await stage.make(CONFIG_MAPS, config_map("user"))
     found = await stage.why(USAGES, await composed_usage(stage, user))
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"usage-waits-for-user"}
     assert str(found.roots[0].subject) == f"configmap/user -n {stage.namespace}"
     assert found.roots[0].remedies[0].command == f"kubectl delete configmap/user -n {stage.namespace}"
@@ -141,5 +141,5 @@ async def test_a_cluster_usage_protects_what_is_in_no_namespace(stage: Stage):
 async def test_a_label_without_a_usage(stage: Stage):
     marked = await stage.make(CONFIG_MAPS, config_map("marked", labels=IN_USE))
     found = await stage.why(CONFIG_MAPS, marked)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert root_codes(found) == {"usage-label-left"}

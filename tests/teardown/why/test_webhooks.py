@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.kube import Absent, Invalid, Object, ObjectKey, Propagation, Resource, json_patch
 from pilotage.teardown.diagnosis.why.explain import explain
-from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckVerdict
 from pilotage.teardown.relations import relate
 from tests.contract.hooks import HookServer, deny
 from tests.support.kinds import CONFIG_MAPS, CRDS, config_map
@@ -57,7 +57,7 @@ async def test_a_dead_webhook_refuses_the_delete(stage: Stage, present: Object):
     guard = webhook(stage, "DELETE", {"url": "https://127.0.0.1:1/"})
     async with refusing(stage, deleting(stage, CONFIG_MAPS, present), guard) as (configuration,):
         found = await stage.why(CONFIG_MAPS, present)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"webhook-unreachable"}
     step = the(found, "webhook-fails-on-delete")
     assert name_of(step.subject).name == configuration.meta.name
@@ -148,7 +148,7 @@ async def test_a_webhook_that_lets_it_pass_is_no_cause(stage: Stage, present: Ob
     allowing = hooks.hook("guard", lambda _: {"allowed": True})
     await stage.make(*webhook(stage, "DELETE", allowing.client_config))
     found = await stage.why(CONFIG_MAPS, present)
-    assert found.verdict is Verdict.NOT_STUCK
+    assert found.verdict is StuckVerdict.NOT_STUCK
     assert found.causes == ()
 
 
@@ -246,7 +246,7 @@ async def test_a_foreground_deletion_whose_child_may_not_be_deleted(stage: Stage
     async with refusing(stage, deleting(stage, CONFIG_MAPS, child), guard):
         await stage.delete(CONFIG_MAPS, owner, Propagation.FOREGROUND)
         found = await stage.why(CONFIG_MAPS, owner, seconds_later=120)
-    assert found.verdict is Verdict.STUCK
+    assert found.verdict is StuckVerdict.STUCK
     assert root_codes(found) == {"webhook-denies-delete"}
     replay = the(found, "webhook-denies-delete").remedies[1]
     assert (replay.code, str(replay.subject)) == ("replay-delete", f"configmap/child -n {stage.namespace}")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Client, Object
-    from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Remedy
+    from pilotage.teardown.diagnosis.remedies import Remedy
+    from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
     from pilotage.teardown.snapshot.world import World
 
 CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
@@ -73,7 +74,7 @@ _ACTS = {
 }
 
 
-class Outcome(enum.StrEnum):
+class FixOutcome(enum.StrEnum):
     """How it ended."""
 
     GONE = "gone"
@@ -90,7 +91,7 @@ class FixResult(NamedTuple):
     """What came of it: one sentence, one on what to do next (empty where there is nothing), and what has changed."""
 
     proposal: Proposal
-    outcome: Outcome
+    outcome: FixOutcome
     said: str
     advice: str = ""
     changes: tuple[str, ...] = ()
@@ -134,7 +135,7 @@ def _offers(explanation: Explanation, code: str) -> Iterator[tuple[Remedy, Item]
             yield remedy, remedy.subject
 
 
-def _remedies(causes: tuple[Cause, ...]) -> Iterator[Remedy]:
+def _remedies(causes: tuple[StuckCause, ...]) -> Iterator[Remedy]:
     for cause in causes:
         yield from cause.remedies
         yield from _remedies(cause.because)
@@ -186,7 +187,7 @@ async def fix(
     try:
         await _act(client, proposal)
     except Absent:
-        return FixResult(proposal, Outcome.GONE, f"{proposal.subject} was gone already.")
+        return FixResult(proposal, FixOutcome.GONE, f"{proposal.subject} was gone already.")
     except Uncertain as error:
         return await _look_again(client, proposal, f"No answer came to it ({_words(error)}).")
     except ApiError as error:
@@ -233,7 +234,7 @@ def _refused(proposal: Proposal, error: ApiError) -> FixResult:
             said, advice = f"The API server did not do it: {_words(error)}.", "Try again in a while."
         case _:
             said, advice = f"The API server refused it: {_words(error)}.", again
-    return FixResult(proposal, Outcome.REFUSED, said, advice)
+    return FixResult(proposal, FixOutcome.REFUSED, said, advice)
 
 
 def _words(error: ApiError) -> str:
@@ -259,20 +260,20 @@ async def _look_again(client: Client, proposal: Proposal, doubt: str) -> FixResu
     try:
         now = await client.get(item.resource, item.object.key, metadata_only=True)
     except Absent:
-        return FixResult(proposal, Outcome.GONE, f"{item} is gone.", changes=(f"{item} is gone",))
+        return FixResult(proposal, FixOutcome.GONE, f"{item} is gone.", changes=(f"{item} is gone",))
     except ApiError as error:
         said = f"{doubt or 'It was sent.'} {item} could not be read afterwards: {_words(error)}."
-        return FixResult(proposal, Outcome.UNKNOWN, said, f"Look again: pilotage why {place(item)}")
+        return FixResult(proposal, FixOutcome.UNKNOWN, said, f"Look again: pilotage why {place(item)}")
     if now.meta.uid != item.uid:
         said = f"{item} is gone. Another object has its name by now (uid {now.meta.uid}); it was not touched."
-        return FixResult(proposal, Outcome.GONE, said, changes=(f"{item} is gone",))
+        return FixResult(proposal, FixOutcome.GONE, said, changes=(f"{item} is gone",))
     changes = _changes(item.object, now)
     again = f"Look again: pilotage why {place(item)}"
     if not changes:
         said = f"{doubt} Nothing has changed." if doubt else f"{item} is as it was."
-        return FixResult(proposal, Outcome.REFUSED if doubt else Outcome.UNKNOWN, said.strip(), again)
+        return FixResult(proposal, FixOutcome.REFUSED if doubt else FixOutcome.UNKNOWN, said.strip(), again)
     left = f"it waits for {', '.join(now.meta.finalizers)}" if now.meta.finalizers else "it is about to go"
-    return FixResult(proposal, Outcome.GOING, f"It was done. {item} is still there: {left}.", again, changes)
+    return FixResult(proposal, FixOutcome.GOING, f"It was done. {item} is still there: {left}.", again, changes)
 
 
 def _changes(before: Object, now: Object) -> tuple[str, ...]:

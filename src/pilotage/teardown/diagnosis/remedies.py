@@ -1,4 +1,4 @@
-"""How harmful a remedy is, and the remedies that more than one family of causes offers.
+"""Remedies: how harmful each is, and those that more than one family of causes offers.
 
 Remedies are shown from the least destructive up. Removing a finalizer is always the last: whoever put it there wanted
 to do something first, and that is then never done.
@@ -9,13 +9,14 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.why.model import Remedy
+import msgspec
+
+from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pilotage.kube import Resource
-    from pilotage.teardown.snapshot.world import Item, Name
 
 LOOK = 0
 """Nothing is changed."""
@@ -37,6 +38,23 @@ STRIP = 10
 STRIP_FINALIZER = "strip-finalizer"
 REDRIVE_FOREGROUND = "redrive-foreground"
 REPLAY_DELETE = "replay-delete"
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """One thing to do. Remedies are listed from the least destructive up (`harm`, 0: nothing is lost)."""
+
+    code: str
+    """Its name for ``--fix=CODE``; empty where only a person can do it."""
+    title: str
+    """What it is, as an imperative sentence."""
+    command: str
+    """What to type."""
+    effect: str
+    """What happens then, and what may leak. ``Nothing leaks.`` where nothing does."""
+    harm: int
+    subject: Item | Name | None = None
+    detail: str = ""
+    """What `fix` needs besides the subject: the finalizer, for example."""
 
 
 def place(item: Item) -> str:

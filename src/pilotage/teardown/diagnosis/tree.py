@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.catalogue import Relation
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.tree_state import standing
+from pilotage.teardown.diagnosis.tree_state import display_state
 from pilotage.teardown.relations import defined_by
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class _Builder:
         if item is not None and not item.full and item.group_kind == ("", "Pod") and self._asked < _ASKED_MAX:
             self._asked += 1
             self._world.body(item)
-        state, text = standing(self._world, name, item)
+        state, text = display_state(self._world, name, item)
         return Node(name, item, state=state, text=text)
 
 

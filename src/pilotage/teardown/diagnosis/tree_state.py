@@ -1,10 +1,11 @@
-"""How an object is, in a few words: for the lines of a tree. Says no more than what was read of it shows."""
+"""The state of an object in a few words, for the lines of a tree. Says no more than what was read of it shows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube.wire import parse_time
+from pilotage.teardown.snapshot.fields import entries, mapping, span, text
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
@@ -14,26 +15,25 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item, Name, World
 
 _CONDITIONS = ("Ready", "Available", "Programmed", "Accepted", "Valid", "Complete", "Healthy", "Established")
-_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
-class Standing(NamedTuple):
+class DisplayState(NamedTuple):
     """The state of an object, and what there is to say about it."""
 
     state: State
     text: str
 
 
-def standing(world: World, name: Name, item: Item | None) -> Standing:
+def display_state(world: World, name: Name, item: Item | None) -> DisplayState:
     """How an object is; of one that was not seen, whether it is not there or could not be read."""
     if item is None:
         problem = world.problem(name.group, name.kind, name.namespace)
-        return Standing(State.UNKNOWN, f"unknown: {problem}") if problem else Standing(State.GONE, "not there")
+        return DisplayState(State.UNKNOWN, f"unknown: {problem}") if problem else DisplayState(State.GONE, "not there")
     words = ready(item)
     if not item.terminating:
-        return Standing(State.PRESENT, words)
+        return DisplayState(State.PRESENT, words)
     kept = f"finalizers: {', '.join(item.meta.finalizers)}" if item.meta.finalizers else ""
-    return Standing(State.TERMINATING, "; ".join(filter(None, (_terminating(world.now, item), kept, words))))
+    return DisplayState(State.TERMINATING, "; ".join(filter(None, (_terminating(world.now, item), kept, words))))
 
 
 def _terminating(now: dt.datetime, item: Item) -> str:
@@ -47,20 +47,12 @@ def _terminating(now: dt.datetime, item: Item) -> str:
     return f"{words}, {span(until)} of grace left" if until > 0 else words
 
 
-def span(seconds: float) -> str:
-    """A length of time as a person says it: ``14m``, ``3d``."""
-    for unit, letter in _UNITS:
-        if seconds >= unit:
-            return f"{seconds // unit:.0f}{letter}"
-    return f"{max(seconds, 0):.0f}s"
-
-
 def ready(item: Item) -> str:
     """Whether it does its work, where its status says so; empty where that was not read, or is not said."""
     if not item.full:
         return ""
     body = item.read()
-    spec, status = _map(body, "spec"), _map(body, "status")
+    spec, status = mapping(body, "spec"), mapping(body, "status")
     if not status:
         return ""
     match item.group_kind:
@@ -77,38 +69,28 @@ def ready(item: Item) -> str:
 
 def _pod(status: Json) -> str:
     phase = status.get("phase")
-    containers = [each for each in _list(status, "containerStatuses") if isinstance(each, dict)]
+    containers = entries(status, "containerStatuses")
     up = sum(each.get("ready") is True for each in containers)
     words = [phase] if isinstance(phase, str) else []
     if phase == "Running":
         words.append(_of(up, len(containers)))
     for each in containers:
-        reason = _map(_map(each, "state"), "waiting").get("reason")
-        if isinstance(reason, str) and reason not in words:
+        reason = text(each, "state", "waiting", "reason")
+        if reason and reason not in words:
             words.append(reason)
     return ", ".join(filter(None, words))
 
 
 def _condition(status: Json) -> str:
-    conditions = [each for each in _list(status, "conditions") if isinstance(each, dict)]
+    conditions = entries(status, "conditions")
     for name in _CONDITIONS:
         for condition in conditions:
             if condition.get("type") == name:
-                reason = condition.get("reason")
-                why = f": {reason}" if isinstance(reason, str) and reason else ""
+                reason = text(condition, "reason")
+                why = f": {reason}" if reason else ""
                 return name.lower() if condition.get("status") == "True" else f"not {name.lower()}{why}"
     return ""
 
 
 def _of(part: object, whole: object) -> str:
     return f"{part} of {whole} ready" if isinstance(part, int) and isinstance(whole, int) else ""
-
-
-def _map(body: Json, name: str) -> Json:
-    value = body.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _list(body: Json, name: str) -> list[object]:
-    value = body.get(name)
-    return value if isinstance(value, list) else []

@@ -128,7 +128,7 @@ async def add_finalizer_owners(session: Session, world: World) -> None:
     from pilotage.catalogue import workloads
     from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.kube import GroupKind
-    from pilotage.teardown.diagnosis.hazards.keepers import others_matter
+    from pilotage.teardown.diagnosis.hazards.finalizers import others_matter
     from pilotage.teardown.snapshot.gather import gather
 
     if others_matter(world):

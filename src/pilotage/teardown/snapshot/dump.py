@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Json
 
-__all__ = ["Definition", "DumpError", "Source", "definitions", "load_dump", "manifests"]
+__all__ = ["DumpError", "DumpedDefinition", "Source", "definitions", "load_dump", "manifests"]
 
 Source = Path | Literal["-"]
 """A file, a folder, or stdin."""
@@ -82,7 +82,7 @@ class _Entry(NamedTuple):
         return GroupKind(self.api_version.rpartition("/")[0], self.kind)
 
 
-class Definition(NamedTuple):
+class DumpedDefinition(NamedTuple):
     """What a CustomResourceDefinition says about the names of its kind."""
 
     plural: str
@@ -127,9 +127,9 @@ def manifests(paths: Iterable[Source]) -> list[Json]:
     ]
 
 
-def definitions(world: World) -> dict[GroupKind, Definition]:
+def definitions(world: World) -> dict[GroupKind, DumpedDefinition]:
     """The kinds that the CustomResourceDefinitions in a world define, as far as these are there in full."""
-    defined: dict[GroupKind, Definition] = {}
+    defined: dict[GroupKind, DumpedDefinition] = {}
     for item in world.of(*_CRD):
         spec = item.read().get("spec")
         names = spec.get("names") if isinstance(spec, dict) else None
@@ -137,7 +137,7 @@ def definitions(world: World) -> dict[GroupKind, Definition]:
             continue
         kind, plural = names.get("kind"), names.get("plural")
         if isinstance(kind, str) and isinstance(plural, str):
-            defined[GroupKind(str(spec.get("group", "")), kind)] = Definition(
+            defined[GroupKind(str(spec.get("group", "")), kind)] = DumpedDefinition(
                 plural,
                 str(names.get("singular") or kind.lower()),
                 _texts(names.get("shortNames")),
@@ -306,7 +306,7 @@ def _version(item: Item) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
-def _resource(entry: _Entry, defined: Definition | None, *, namespaced: bool) -> Resource:
+def _resource(entry: _Entry, defined: DumpedDefinition | None, *, namespaced: bool) -> Resource:
     group, _, version = entry.api_version.rpartition("/")
     if defined is not None:
         return Resource(group, version, defined.plural, entry.kind, defined.namespaced)

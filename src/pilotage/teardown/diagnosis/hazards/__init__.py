@@ -9,17 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue.reading import FOR_HAZARDS
-from pilotage.teardown.diagnosis.hazards import (
-    admission,
-    keepers,
-    notes,
-    owners,
-    permissions,
-    protection,
-    references,
-    unseen,
-)
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards import admission, notes, owners, permissions, protection, references, unseen
+from pilotage.teardown.diagnosis.hazards import finalizers as keepers
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import World
 
-__all__ = ["FULL", "Code", "Hazard", "predict"]
+__all__ = ["FULL", "Hazard", "HazardCode", "predict"]
 
 FULL = FOR_HAZARDS
 """What has to be read in full besides what the relations need."""

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.hazards.model import Code, Group, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.why.admission import GROUP, WEBHOOK_KINDS, hooks
 from pilotage.teardown.diagnosis.why.reading import condition
 from pilotage.teardown.planning.ledger import HOLD
@@ -44,7 +44,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
         yield from _dead_apis(outlook)
 
 
-def _met(outlook: Outlook, operation: str) -> Iterator[tuple[Group, list[Hook]]]:
+def _met(outlook: Outlook, operation: str) -> Iterator[tuple[HazardGroup, list[Hook]]]:
     """Kinds whose objects meet the same webhooks, with one object of each."""
     met: dict[object, list[Hook]] = {}
 
@@ -68,7 +68,7 @@ def _is_to_come(outlook: Outlook, item: Item, operation: str) -> bool:
     return bool(item.meta.finalizers) or outlook.entry(item).hold
 
 
-def _judge(outlook: Outlook, operation: str, group: Group, met: list[Hook]) -> Iterator[Hazard]:
+def _judge(outlook: Outlook, operation: str, group: HazardGroup, met: list[Hook]) -> Iterator[Hazard]:
     answer = None
     if not any(hook.side_effects or hook.keeps_usages for hook in met):
         answer = _dry_run(outlook, operation, group.example)
@@ -83,7 +83,7 @@ def _judge(outlook: Outlook, operation: str, group: Group, met: list[Hook]) -> I
         root = behind(outlook.world, hook.service) if hook.service and hook.fails_closed else None
         if root:
             yield Hazard(
-                Code.WEBHOOK_FAILS,
+                HazardCode.WEBHOOK_FAILS,
                 hook.configuration,
                 f"is asked about {_WHAT[operation]} of {group}, and nobody answers its webhook {hook.name}",
                 hook.certain,
@@ -99,7 +99,7 @@ def _dry_run(outlook: Outlook, operation: str, item: Item) -> Answer | None:
     return outlook.world.ask(DryRunUpdate(item.uid, finalizer)) if finalizer else None
 
 
-def _refused(operation: str, group: Group, met: list[Hook], answer: Answer) -> Iterator[Hazard]:
+def _refused(operation: str, group: HazardGroup, met: list[Hook], answer: Answer) -> Iterator[Hazard]:
     """The server's own words tell who refuses."""
     if answer.error_class in _GONE_SINCE or _NOT_PERMITTED.search(answer.message):
         return
@@ -110,15 +110,15 @@ def _refused(operation: str, group: Group, met: list[Hook], answer: Answer) -> I
         hook = by_name.get(failed[1], met[0])
         bring = f"Bring {hook.service or hook.url or failed[1]} back first."
         words = f"is asked about {what}, and its webhook {failed[1]} fails"
-        yield Hazard(Code.WEBHOOK_FAILS, hook.configuration, words, True, bring, (answer.message,))
+        yield Hazard(HazardCode.WEBHOOK_FAILS, hook.configuration, words, True, bring, (answer.message,))
     elif denied := _DENIED.search(answer.message):
         hook = by_name.get(denied[1], met[0])
         words = f"refuses {what}: its webhook {denied[1]} says no"
         advice = "Do what it asks for first."
-        yield Hazard(Code.WEBHOOK_DENIES, hook.configuration, words, deleting, advice, (answer.message,))
+        yield Hazard(HazardCode.WEBHOOK_DENIES, hook.configuration, words, deleting, advice, (answer.message,))
     elif answer.error_class in (ErrorClass.FORBIDDEN, ErrorClass.INVALID, ErrorClass.CONFLICT):
         yield Hazard(
-            Code.ADMISSION_REFUSES,
+            HazardCode.ADMISSION_REFUSES,
             group.example,
             f"is refused: the API server does not take {what}",
             deleting,
@@ -127,7 +127,7 @@ def _refused(operation: str, group: Group, met: list[Hook], answer: Answer) -> I
         )
     else:
         yield Hazard(
-            Code.ADMISSION_REFUSES,
+            HazardCode.ADMISSION_REFUSES,
             group.example,
             f"could not be tried: a dry run for {what} failed",
             False,
@@ -143,7 +143,7 @@ def _dead_apis(outlook: Outlook) -> Iterator[Hazard]:
         if text(available, "status") != "False" or not mapping(body, "spec", "service") or outlook.goes(item):
             continue
         yield Hazard(
-            Code.APISERVICE_DEAD,
+            HazardCode.APISERVICE_DEAD,
             item,
             "does not answer: until it does, no namespace is proven empty, and none goes",
             True,

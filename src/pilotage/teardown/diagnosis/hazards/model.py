@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import World
 
 
-class Code(enum.StrEnum):
+class HazardCode(enum.StrEnum):
     """The names of all hazards, for scripts: they are added, never changed."""
 
     # keepers
@@ -86,7 +86,7 @@ class Code(enum.StrEnum):
 class Hazard(msgspec.Struct, frozen=True):
     """One thing that will probably stand in the way, or that somebody should know before."""
 
-    code: Code
+    code: HazardCode
     subject: Item | Name
     said: str
     """What there is to say of it, as the rest of a sentence that begins with its name."""
@@ -117,7 +117,7 @@ class Hazard(msgspec.Struct, frozen=True):
         }
 
 
-class Group(NamedTuple):
+class HazardGroup(NamedTuple):
     """Objects that meet the same hazard: one speaks for all."""
 
     example: Item
@@ -154,10 +154,10 @@ class Outlook:
         return self.of("", "Namespace")
 
     @staticmethod
-    def groups(items: Iterable[tuple[object, Item]]) -> dict[object, Group]:
+    def groups(items: Iterable[tuple[object, Item]]) -> dict[object, HazardGroup]:
         """Items, those of the same key together."""
-        found: dict[object, Group] = {}
+        found: dict[object, HazardGroup] = {}
         for key, item in items:
             known = found.get(key)
-            found[key] = Group(item, 1) if known is None else known._replace(size=known.size + 1)
+            found[key] = HazardGroup(item, 1) if known is None else known._replace(size=known.size + 1)
         return found

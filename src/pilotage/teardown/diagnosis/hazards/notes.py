@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
         names = [str(entries[uid]) for uid in circle if uid in entries]
         if names:
             words = f"waits for itself over {', '.join(names[1:]) or 'itself'}: these go together, in no order"
-            yield Hazard(Code.CYCLE, entries[circle[0]].full_name, words, False, "")
+            yield Hazard(HazardCode.CYCLE, entries[circle[0]].full_name, words, False, "")
     for entry in outlook.ledger.kept:
         owners = [str(entries[uid]) for uid in entry.disown if uid in entries]
         if owners:
             words = f"is owned by {', '.join(owners)}: the reference to what goes is taken off, so that it stays"
-            yield Hazard(Code.KEPT_FROM_OWNER, entry.full_name, words, False, "")
+            yield Hazard(HazardCode.KEPT_FROM_OWNER, entry.full_name, words, False, "")
     for claim in outlook.of("", "PersistentVolumeClaim"):
         yield from _retained(outlook, claim)
 
@@ -38,7 +38,7 @@ def _retained(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
             continue
         if text(outlook.world.body(volume), "spec", "persistentVolumeReclaimPolicy") == "Retain":
             yield Hazard(
-                Code.VOLUME_RETAINED,
+                HazardCode.VOLUME_RETAINED,
                 volume,
                 f"stays when {claim} goes, with its data: its reclaim policy is Retain",
                 False,

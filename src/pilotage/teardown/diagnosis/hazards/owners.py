@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _made_again(outlook: Outlook, item: Item) -> Iterator[Hazard]:
     owner = outlook.world.get(reference.uid) if reference else None
     if owner is not None and not outlook.goes(owner) and outlook.entry(item).reason == _NAMED:
         yield Hazard(
-            Code.OWNER_MAKES_IT_AGAIN,
+            HazardCode.OWNER_MAKES_IT_AGAIN,
             owner,
             f"stays and controls {item}: it probably makes another one as soon as this is gone",
             False,
@@ -45,7 +45,7 @@ def _never_collected(outlook: Outlook, item: Item) -> Iterator[Hazard]:
     for child in outlook.world.children(item.uid):
         if not child.meta.namespace and not outlook.goes(child):
             yield Hazard(
-                Code.NEVER_COLLECTED,
+                HazardCode.NEVER_COLLECTED,
                 child,
                 f"names {item} as its owner, and stays: what has no namespace is never collected with what has one",
                 False,
@@ -60,7 +60,7 @@ def _orphaned_pods(outlook: Outlook, jobs: dict[str, Item]) -> Iterator[Hazard]:
         owned = any(owner.uid == uid for owner in pod.meta.owner_references)
         if uid in jobs and not owned and not outlook.goes(pod):
             yield Hazard(
-                Code.JOB_PODS_ORPHANED,
+                HazardCode.JOB_PODS_ORPHANED,
                 pod,
                 f"was made by {jobs[uid]} and is not owned by it any more: it stays",
                 False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.planning.ledger import Disposition
 from pilotage.teardown.snapshot.questions import MayI
 
@@ -20,17 +20,19 @@ EVERYTHING = MayI("*", "*", "*", "")
 
 
 class _Verb(msgspec.Struct, frozen=True):
-    code: Code
+    code: HazardCode
     blocks: bool
     text: str
 
 
 _VERBS = {
-    "delete": _Verb(Code.MAY_NOT_DELETE, True, "may not be deleted by you"),
-    "list": _Verb(Code.MAY_NOT_READ, True, "may not be listed by you, so that nothing of it can be proven gone"),
-    "watch": _Verb(Code.MAY_NOT_WATCH, False, "may not be watched by you: it is read again and again instead"),
+    "delete": _Verb(HazardCode.MAY_NOT_DELETE, True, "may not be deleted by you"),
+    "list": _Verb(HazardCode.MAY_NOT_READ, True, "may not be listed by you, so nothing of it can be proven gone"),
+    "watch": _Verb(HazardCode.MAY_NOT_WATCH, False, "may not be watched by you, so it is polled instead"),
     "patch": _Verb(
-        Code.MAY_NOT_PATCH, True, "may not be changed by you: what is to be held, or kept from its owner, cannot be"
+        HazardCode.MAY_NOT_PATCH,
+        True,
+        "may not be patched by you, so it can neither be held nor kept from its owner",
     ),
 }
 

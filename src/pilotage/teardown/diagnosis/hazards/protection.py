@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.api.names import GROUP
 from pilotage.catalogue import Relation, known
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             yield from _claim(outlook, item)
     for guard in guards.values():
         yield Hazard(
-            Code.BUDGET_IGNORED,
+            HazardCode.BUDGET_IGNORED,
             guard,
             "protects pods of this teardown against eviction only. Their DELETE is unaffected.",
             False,
@@ -57,7 +57,7 @@ def _can_protect(usage: Item, item: Item) -> bool:
 
 def _in_use(usage: Item, item: Item) -> Hazard:
     return Hazard(
-        Code.IN_USE,
+        HazardCode.IN_USE,
         usage,
         f"protects {item}: its delete is refused while this usage exists",
         True,
@@ -69,7 +69,7 @@ def _in_use(usage: Item, item: Item) -> Hazard:
 def _labelled(item: Item) -> Hazard:
     """Crossplane checks the delete of whatever has its label. Where no usage stands behind it, the delete passes."""
     words = f"has the label {IN_USE}, so that its delete is checked; no usage that protects it was seen"
-    return Hazard(Code.IN_USE, item, words, False, "")
+    return Hazard(HazardCode.IN_USE, item, words, False, "")
 
 
 def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
@@ -81,7 +81,7 @@ def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
         pods = [source] if source.group_kind == POD else _pods_of(outlook, source)
         if pods:
             yield Hazard(
-                Code.CLAIM_IN_USE,
+                HazardCode.CLAIM_IN_USE,
                 claim,
                 f"stays until no pod mounts it, and {pods[0]} stays"
                 + (f" ({source} runs it)" * (pods[0] is not source)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Relation
 from pilotage.catalogue.reading import reaching
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 
@@ -50,7 +50,7 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
     if edge.relation is Relation.ROUTES_TO:
         status = _BROKEN_WITH.get(source.resource.kind, "an error")
         yield Hazard(
-            Code.ROUTE_LOSES_BACKEND,
+            HazardCode.ROUTE_LOSES_BACKEND,
             source,
             f"stays and routes to {target}, which goes: it answers {status} for its share of the requests",
             False,
@@ -59,12 +59,12 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
         )
     elif edge.relation is Relation.SCALES:
         words = f"stays and scales {target}, which goes: it fails from then on"
-        yield Hazard(Code.SCALER_LOSES_TARGET, source, words, False, f"Take {place(source)} down as well.", where)
+        yield Hazard(HazardCode.SCALER_LOSES_TARGET, source, words, False, f"Take {place(source)} down as well.", where)
     elif edge.relation is Relation.TARGETS and source.resource.kind in _WEBHOOKS:
         yield _webhook(outlook, edge, target, where)
     elif edge.relation is Relation.TARGETS and source.resource.kind == "APIService":
         yield Hazard(
-            Code.APISERVICE_LOSES_SERVICE,
+            HazardCode.APISERVICE_LOSES_SERVICE,
             source,
             f"stays and is served by {target}, which goes: then no namespace of the cluster can be deleted",
             True,
@@ -78,7 +78,7 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
             "it does not start again without it" if edge.relation is Relation.MOUNTS else "it points at nothing then"
         )
         yield Hazard(
-            Code.REFERENCE_DANGLES,
+            HazardCode.REFERENCE_DANGLES,
             source,
             f"stays and {edge.relation} {target}, which goes: {effect}",
             False,
@@ -97,7 +97,7 @@ def _webhook(outlook: Outlook, edge: Edge, target: Item, where: tuple[str, ...])
     ]
     refuses = f": what {', '.join(closed)} checks is refused then" if closed else ""
     return Hazard(
-        Code.WEBHOOK_LOSES_SERVICE,
+        HazardCode.WEBHOOK_LOSES_SERVICE,
         edge.source,
         f"stays and asks {target}, which goes{refuses}",
         bool(closed),
@@ -113,7 +113,7 @@ def _selects_nothing(outlook: Outlook, source: Item) -> Iterator[Hazard]:
     chosen = [edge.target for edge in outlook.graph.out_of(source.uid) if edge.relation is Relation.SELECTS]
     if all(each is not None and outlook.goes(each) for each in chosen):
         yield Hazard(
-            Code.SELECTS_NOTHING_LEFT,
+            HazardCode.SELECTS_NOTHING_LEFT,
             source,
             "stays, and all that it selects goes",
             False,
@@ -131,7 +131,7 @@ def _to_other_namespaces(outlook: Outlook) -> Iterator[Hazard]:
                 continue  # it is not there
             if across := _across(item, edge.name):
                 yield Hazard(
-                    Code.REFERS_TO_OTHER_NAMESPACE,
+                    HazardCode.REFERS_TO_OTHER_NAMESPACE,
                     item,
                     f"{edge.relation} {edge.name}, which is in another namespace, and stays"
                     + (" if it is there" * (target is None)),

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.hazards.model import Code, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _unread(outlook: Outlook) -> Iterator[Hazard]:
         if first is None:
             return
         yield Hazard(
-            Code.KINDS_UNREAD,
+            HazardCode.KINDS_UNREAD,
             first.full_name,
             f"may have more to it than is listed: {listed} could not be read",
             False,
@@ -53,7 +53,7 @@ def _unread(outlook: Outlook) -> Iterator[Hazard]:
     )
     for namespace in gone:
         yield Hazard(
-            Code.NAMESPACE_CONTENT_UNKNOWN,
+            HazardCode.NAMESPACE_CONTENT_UNKNOWN,
             namespace,
             f"may hold more than is listed: {listed} could not be read"
             + (", and a namespace goes only when every kind can be" * dead),
@@ -80,7 +80,7 @@ def _lost_nodes(outlook: Outlook) -> Iterator[Hazard]:
         if lost:
             others = f", like {len(pods) - 1} more of these pods" if len(pods) > 1 else ""
             yield Hazard(
-                Code.POD_ON_LOST_NODE,
+                HazardCode.POD_ON_LOST_NODE,
                 pods[0],
                 f"is on node {node}{others}, whose kubelet has to confirm that it has ended, and cannot",
                 True,

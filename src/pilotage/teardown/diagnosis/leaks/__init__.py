@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
-from pilotage.teardown.diagnosis.leaks.looking import Looking
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
 from pilotage.teardown.diagnosis.leaks.receipts import LeftOver, left_over
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import World
 
-__all__ = ["Code", "Leak", "LeftOver", "Severity", "find_leaks", "left_over"]
+__all__ = ["Leak", "LeakCode", "LeftOver", "Severity", "find_leaks", "left_over"]
 
-_FAMILIES: tuple[Callable[[Looking], Iterator[Leak]], ...] = (
+_FAMILIES: tuple[Callable[[LeakSurvey], Iterator[Leak]], ...] = (
     holds.leaks,
     owners.leaks,
     traffic.leaks,
@@ -35,6 +35,6 @@ def find_leaks(world: World, graph: Graph) -> list[Leak]:
     """All leaks that this world shows, the worst first. It must hold all kinds that are served (`gather` without
     `kinds`), or be a dump: else a kind that was left out could be taken for one that is not served.
     """
-    looking = Looking(world, graph)
-    found = {leak.key: leak for family in _FAMILIES for leak in family(looking)}
+    survey = LeakSurvey(world, graph)
+    found = {leak.key: leak for family in _FAMILIES for leak in family(survey)}
     return sorted(found.values(), key=lambda leak: (leak.severity.rank, *leak.subject.name, leak.code))

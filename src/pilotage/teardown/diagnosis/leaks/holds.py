@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item, World
 
 UNDER_WAY_SECONDS = 900
 """A teardown may be under way for so long, which is more than the time it is given by default."""
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """Objects that we hold, and have not let go of for longer than a teardown takes."""
-    for item in looking.world:
+    for item in survey.world:
         if HOLD not in item.meta.finalizers:
             continue
-        held = _held_seconds(looking.world, item)
+        held = _held_seconds(survey.world, item)
         if held is None or held < UNDER_WAY_SECONDS:
             continue
         yield Leak(
-            Code.HOLD_LEFT,
+            LeakCode.HOLD_LEFT,
             item,
             f"has been held for {span(held)} by a teardown of Pilotage that was not finished",
             Severity.MEDIUM,

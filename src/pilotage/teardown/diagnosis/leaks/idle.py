@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Relation, guards, kinds, known
 from pilotage.catalogue.relation import BySelector
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.graph import Edge
     from pilotage.teardown.snapshot.world import Item
 
@@ -27,17 +27,17 @@ API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """What scales, protects, watches, checks or serves nothing."""
-    for edge in looking.pointing_at_nothing(Relation.SCALES):
-        if not looking.owned(edge.source):
+    for edge in survey.pointing_at_nothing(Relation.SCALES):
+        if not survey.owned(edge.source):
             yield _scaler(edge)
-    yield from _guards(looking)
-    yield from _monitors(looking)
-    for edge in looking.pointing_at_nothing(Relation.TARGETS):
+    yield from _guards(survey)
+    yield from _monitors(survey)
+    for edge in survey.pointing_at_nothing(Relation.TARGETS):
         source = edge.source
         if source.group_kind in WEBHOOKS:
-            yield from _webhook(looking, edge)
+            yield from _webhook(survey, edge)
         elif source.group_kind == API_SERVICE:
             yield _api_service(edge)
         elif source.group_kind == DEFINITION:
@@ -46,7 +46,7 @@ def leaks(looking: Looking) -> Iterator[Leak]:
 
 def _scaler(edge: Edge) -> Leak:
     return Leak(
-        Code.SCALES_NOTHING,
+        LeakCode.SCALES_NOTHING,
         edge.source,
         f"scales {edge.name}, which does not exist",
         Severity.LOW,
@@ -58,19 +58,19 @@ def _scaler(edge: Edge) -> Leak:
     )
 
 
-def _guards(looking: Looking) -> Iterator[Leak]:
+def _guards(survey: LeakSurvey) -> Iterator[Leak]:
     """Guards whose selector matches nothing; only where everything that has pod labels was read."""
     labelled = [GroupKind("", "Pod"), *(kind for kind in kinds() if kind.group == "apps" and known(kind).pod_labels)]
     for guard in guards():
-        for item in looking.of(*guard.group_kind):
-            if not all(looking.read(kind, item.meta.namespace) for kind in labelled):
+        for item in survey.of(*guard.group_kind):
+            if not all(survey.read(kind, item.meta.namespace) for kind in labelled):
                 continue
-            body = _pointing_nowhere(looking, item)
+            body = _pointing_nowhere(survey, item)
             if body is None:
                 continue
             selector = mapping(body, "spec", "selector")
             yield Leak(
-                Code.PROTECTS_NOTHING,
+                LeakCode.PROTECTS_NOTHING,
                 item,
                 "protects nothing: no pod or workload has the labels that it selects",
                 Severity.LOW,
@@ -81,20 +81,20 @@ def _guards(looking: Looking) -> Iterator[Leak]:
             )
 
 
-def _monitors(looking: Looking) -> Iterator[Leak]:
+def _monitors(survey: LeakSurvey) -> Iterator[Leak]:
     """Monitors whose selector matches nothing; only where all that they could scrape was read."""
     for row in kinds().values():
         scraped = [
             kind for field in row.relations if isinstance(field.target, BySelector) for kind in field.target.kinds
         ]
-        for item in looking.of(*row.group_kind) if row.monitors else ():
-            body = _pointing_nowhere(looking, item)
-            elsewhere = mapping(body, "spec", "namespaceSelector") and looking.world.namespaces
-            known_here = all(looking.read((kind.group, kind.kind), item.meta.namespace) for kind in scraped)
+        for item in survey.of(*row.group_kind) if row.monitors else ():
+            body = _pointing_nowhere(survey, item)
+            elsewhere = mapping(body, "spec", "namespaceSelector") and survey.world.namespaces
+            known_here = all(survey.read((kind.group, kind.kind), item.meta.namespace) for kind in scraped)
             if body is None or elsewhere or not known_here:
                 continue
             yield Leak(
-                Code.MONITORS_NOTHING,
+                LeakCode.MONITORS_NOTHING,
                 item,
                 f"monitors nothing: no {' or '.join(kind.kind for kind in scraped)} has the labels that it selects",
                 Severity.LOW,
@@ -104,21 +104,21 @@ def _monitors(looking: Looking) -> Iterator[Leak]:
             )
 
 
-def _pointing_nowhere(looking: Looking, item: Item) -> Json | None:
+def _pointing_nowhere(survey: LeakSurvey, item: Item) -> Json | None:
     """The body of an object that has neither an owner nor a target; None for another, or until it has been read."""
-    if looking.owned(item) or looking.graph.out_of(item.uid):
+    if survey.owned(item) or survey.graph.out_of(item.uid):
         return None
-    return looking.world.body(item)
+    return survey.world.body(item)
 
 
-def _webhook(looking: Looking, edge: Edge) -> Iterator[Leak]:
+def _webhook(survey: LeakSurvey, edge: Edge) -> Iterator[Leak]:
     source = edge.source
-    webhooks = entries(looking.world.body(source), "webhooks")
+    webhooks = entries(survey.world.body(source), "webhooks")
     concerned = [each for each in webhooks if _is_behind(each, edge)]
     closed = [text(each, "name") for each in concerned if each.get("failurePolicy") != "Ignore"]
     whole = len(concerned) == len(webhooks)
     yield Leak(
-        Code.WEBHOOK_WITHOUT_SERVICE,
+        LeakCode.WEBHOOK_WITHOUT_SERVICE,
         source,
         f"asks {edge.name}, which does not exist" + (f": what {', '.join(closed)} checks is refused" if closed else ""),
         Severity.HIGH if closed else Severity.LOW,
@@ -139,7 +139,7 @@ def _is_behind(webhook: dict[str, object], edge: Edge) -> bool:
 
 def _api_service(edge: Edge) -> Leak:
     return Leak(
-        Code.APISERVICE_WITHOUT_SERVICE,
+        LeakCode.APISERVICE_WITHOUT_SERVICE,
         edge.source,
         f"is served by {edge.name}, which does not exist",
         Severity.HIGH,
@@ -153,7 +153,7 @@ def _api_service(edge: Edge) -> Leak:
 
 def _conversion(edge: Edge) -> Leak:
     return Leak(
-        Code.CONVERSION_WITHOUT_SERVICE,
+        LeakCode.CONVERSION_WITHOUT_SERVICE,
         edge.source,
         f"is converted by {edge.name}, which does not exist",
         Severity.HIGH,

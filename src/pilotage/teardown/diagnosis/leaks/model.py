@@ -28,7 +28,7 @@ class Severity(enum.StrEnum):
         return tuple(Severity).index(self)
 
 
-class Code(enum.StrEnum):
+class LeakCode(enum.StrEnum):
     """The names of all leaks, for scripts: they are added, never changed."""
 
     HOLD_LEFT = "hold-left"
@@ -68,7 +68,7 @@ class Code(enum.StrEnum):
 class Leak(NamedTuple):
     """One thing that was left behind."""
 
-    code: Code
+    code: LeakCode
     subject: Item
     text: str
     """What is wrong with it, as the rest of a sentence that begins with its name."""

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.diagnosis.why.reading import selects
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, text
@@ -18,7 +18,7 @@ from pilotage.teardown.snapshot.fields import dig, entries, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -30,85 +30,85 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 _NUMBERED = re.compile(r".+-\d+")
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """ReplicaSets, pods, Jobs and claims that nobody owns, though somebody made them."""
-    for item in _ownerless(looking, "apps", "ReplicaSet"):
-        if TEMPLATE_HASH in item.meta.labels and _unselected(looking, item, ("apps", "Deployment")):
-            yield _replica_set(looking, item)
-    for item in _ownerless(looking, "", "Pod"):
-        if maker := _gone_maker(looking, item):
+    for item in _ownerless(survey, "apps", "ReplicaSet"):
+        if TEMPLATE_HASH in item.meta.labels and _unselected(survey, item, ("apps", "Deployment")):
+            yield _replica_set(survey, item)
+    for item in _ownerless(survey, "", "Pod"):
+        if maker := _gone_maker(survey, item):
             yield _pod(item, maker)
-    for item in _ownerless(looking, "batch", "Job"):
-        if SCHEDULED in item.meta.annotations and looking.read(("batch", "CronJob"), item.meta.namespace):
+    for item in _ownerless(survey, "batch", "Job"):
+        if SCHEDULED in item.meta.annotations and survey.read(("batch", "CronJob"), item.meta.namespace):
             yield _job(item)
-    for item in _ownerless(looking, "", "PersistentVolumeClaim"):
-        if _of_a_gone_stateful_set(looking, item):
+    for item in _ownerless(survey, "", "PersistentVolumeClaim"):
+        if _of_a_gone_stateful_set(survey, item):
             yield _claim(item)
 
 
-def _ownerless(looking: Looking, group: str, kind: str) -> Iterator[Item]:
-    return (item for item in looking.of(group, kind) if not item.meta.owner_references)
+def _ownerless(survey: LeakSurvey, group: str, kind: str) -> Iterator[Item]:
+    return (item for item in survey.of(group, kind) if not item.meta.owner_references)
 
 
-def _unselected(looking: Looking, item: Item, *kinds: tuple[str, str]) -> bool:
+def _unselected(survey: LeakSurvey, item: Item, *kinds: tuple[str, str]) -> bool:
     """Whether no object of these kinds selects it, and would adopt it: all of them were read, in full."""
     for group, kind in kinds:
-        if not looking.read((group, kind), item.meta.namespace):
+        if not survey.read((group, kind), item.meta.namespace):
             return False
-        for each in looking.world.of(group, kind, item.meta.namespace):
-            body = looking.world.body(each)
+        for each in survey.world.of(group, kind, item.meta.namespace):
+            body = survey.world.body(each)
             if body is None or selects(dig(body, "spec", "selector"), item.meta.labels):
                 return False
     return True
 
 
-def _gone_maker(looking: Looking, pod: Item) -> str:
+def _gone_maker(survey: LeakSurvey, pod: Item) -> str:
     """Who made a pod and is gone; empty where nobody did, or that is not certain."""
     labels, namespace = pod.meta.labels, pod.meta.namespace
     job = next((labels[name] for name in JOB_NAMES if name in labels), "")
     if job:
         uid = next((labels[name] for name in JOB_UIDS if name in labels), "")
-        there = looking.world.get(uid) if uid else looking.world.find("batch", "Job", namespace, job)
-        return f"job/{job}" if there is None and looking.read(("batch", "Job"), namespace) else ""
+        there = survey.world.get(uid) if uid else survey.world.find("batch", "Job", namespace, job)
+        return f"job/{job}" if there is None and survey.read(("batch", "Job"), namespace) else ""
     if wanted := labels.get(TEMPLATE_HASH):
-        sets = looking.world.of("apps", "ReplicaSet", namespace)
+        sets = survey.world.of("apps", "ReplicaSet", namespace)
         adoptable = any(each.meta.labels.get(TEMPLATE_HASH) == wanted for each in sets)
-        gone = not adoptable and looking.read(("apps", "ReplicaSet"), namespace)
+        gone = not adoptable and survey.read(("apps", "ReplicaSet"), namespace)
         return f"the ReplicaSet with {TEMPLATE_HASH} {wanted}" if gone else ""
-    if REVISION_HASH in labels and _unselected(looking, pod, ("apps", "StatefulSet"), ("apps", "DaemonSet")):
+    if REVISION_HASH in labels and _unselected(survey, pod, ("apps", "StatefulSet"), ("apps", "DaemonSet")):
         return "the StatefulSet or DaemonSet that made it"
     return ""
 
 
-def _of_a_gone_stateful_set(looking: Looking, claim: Item) -> bool:
+def _of_a_gone_stateful_set(survey: LeakSurvey, claim: Item) -> bool:
     """Whether a StatefulSet made it (it has such a name, and kube-controller-manager wrote it) that is gone."""
     namespace, name = claim.meta.namespace, claim.meta.name
-    if not _NUMBERED.fullmatch(name) or not looking.read(("apps", "StatefulSet"), namespace):
+    if not _NUMBERED.fullmatch(name) or not survey.read(("apps", "StatefulSet"), namespace):
         return False
     made = any(
         text(each, "manager") == CONTROLLER_MANAGER and mapping(each, "fieldsV1", "f:spec")
         for each in entries(claim.read(), "metadata", "managedFields")
     )
-    into = looking.graph.into(claim.uid)
+    into = survey.graph.into(claim.uid)
     used = any(edge.relation in (Relation.MOUNTS, Relation.CLAIMS) for edge in into)
-    return made and not used and not _mounted(looking, claim)
+    return made and not used and not _mounted(survey, claim)
 
 
-def _mounted(looking: Looking, claim: Item) -> bool:
+def _mounted(survey: LeakSurvey, claim: Item) -> bool:
     """Whether a pod mounts it, or may: pods of controllers whose templates are not known are looked at themselves."""
-    for pod in looking.world.of("", "Pod", claim.meta.namespace):
-        body = looking.world.body(pod)
+    for pod in survey.world.of("", "Pod", claim.meta.namespace):
+        body = survey.world.body(pod)
         volumes = entries(body, "spec", "volumes")
         if body is None or any(text(each, "persistentVolumeClaim", "claimName") == claim.meta.name for each in volumes):
             return True
-    return not looking.read(("", "Pod"), claim.meta.namespace)
+    return not survey.read(("", "Pod"), claim.meta.namespace)
 
 
-def _replica_set(looking: Looking, item: Item) -> Leak:
-    pods = [child for child in looking.world.children(item.uid) if child.group_kind == ("", "Pod")]
+def _replica_set(survey: LeakSurvey, item: Item) -> Leak:
+    pods = [child for child in survey.world.children(item.uid) if child.group_kind == ("", "Pod")]
     runs = f" and runs {len(pods)} pod{'s' * (len(pods) != 1)}" if pods else ""
     return Leak(
-        Code.REPLICASET_ORPHANED,
+        LeakCode.REPLICASET_ORPHANED,
         item,
         f"has no Deployment any more{runs}",
         Severity.HIGH if pods else Severity.LOW,
@@ -121,7 +121,7 @@ def _replica_set(looking: Looking, item: Item) -> Leak:
 
 def _pod(item: Item, maker: str) -> Leak:
     return Leak(
-        Code.POD_ORPHANED,
+        LeakCode.POD_ORPHANED,
         item,
         f"is left over: {maker} is gone, and nothing deletes its pods",
         Severity.HIGH,
@@ -134,7 +134,7 @@ def _pod(item: Item, maker: str) -> Leak:
 
 def _job(item: Item) -> Leak:
     return Leak(
-        Code.JOB_ORPHANED,
+        LeakCode.JOB_ORPHANED,
         item,
         "was made by a CronJob and has no owner any more: no history limit removes it",
         Severity.LOW,
@@ -147,7 +147,7 @@ def _job(item: Item) -> Leak:
 
 def _claim(item: Item) -> Leak:
     return Leak(
-        Code.CLAIM_OF_GONE_STATEFULSET,
+        LeakCode.CLAIM_OF_GONE_STATEFULSET,
         item,
         "was made for a StatefulSet that is gone, and no pod mounts it",
         Severity.MEDIUM,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import OwnerReference
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item, World
 
 
@@ -40,26 +40,26 @@ class _Owner(enum.Enum):
 _NEVER = (_Owner.NAMESPACED, _Owner.NOT_SERVED)
 """The garbage collector cannot look these up, so that it never decides."""
 _CODES = {
-    _Owner.GONE: Code.OWNER_GONE,
-    _Owner.REPLACED: Code.OWNER_WRONG_UID,
-    _Owner.ELSEWHERE: Code.OWNER_IN_OTHER_NAMESPACE,
-    _Owner.NAMESPACED: Code.OWNER_NAMESPACED,
-    _Owner.NOT_SERVED: Code.OWNER_NOT_SERVED,
+    _Owner.GONE: LeakCode.OWNER_GONE,
+    _Owner.REPLACED: LeakCode.OWNER_WRONG_UID,
+    _Owner.ELSEWHERE: LeakCode.OWNER_IN_OTHER_NAMESPACE,
+    _Owner.NAMESPACED: LeakCode.OWNER_NAMESPACED,
+    _Owner.NOT_SERVED: LeakCode.OWNER_NOT_SERVED,
 }
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """Objects that nobody owns any more, though they say somebody does."""
-    for item in looking.world:
+    for item in survey.world:
         references = item.meta.owner_references
-        if not references or not looking.settled(item):
+        if not references or not survey.settled(item):
             continue
-        states = [_state(looking.world, item, reference) for reference in references]
+        states = [_state(survey.world, item, reference) for reference in references]
         if _Owner.THERE in states or _Owner.UNKNOWN in states:
             continue
         worst = next((state for state in states if state in _NEVER), states[0])
         reference = references[states.index(worst)]
-        yield _leak(item, reference, worst, here=_looked_for_here_alone(looking.world, item, reference))
+        yield _leak(item, reference, worst, here=_looked_for_here_alone(survey.world, item, reference))
 
 
 def _state(world: World, item: Item, reference: OwnerReference) -> _Owner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def left_over(world: World, ledger: Ledger) -> LeftOver:
             leaving = ", though its deletion has begun" if item.terminating else ""
             leaks.append(
                 Leak(
-                    Code.LIVES_ON,
+                    LeakCode.LIVES_ON,
                     item,
                     f"stands in the receipt as something to go ({entry.reason}), and is still there{leaving}",
                     Severity.MEDIUM,
@@ -49,7 +49,7 @@ def left_over(world: World, ledger: Ledger) -> LeftOver:
                 known.add(child.uid)
                 leaks.append(
                     Leak(
-                        Code.OWNED_BY_THE_GONE,
+                        LeakCode.OWNED_BY_THE_GONE,
                         child,
                         f"is owned by {entry}, which the receipt took down, and stands in no ledger",
                         Severity.MEDIUM,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import seconds_since, span, text
 from pilotage.teardown.snapshot.world import Name
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item
 
 RECLAIM_SECONDS = 300
 """How long the storage behind a released volume may take to be deleted."""
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """Storage that nobody uses, and is kept."""
-    for item in looking.of("", "PersistentVolume"):
-        yield from _volume(looking, item, looking.world.body(item) or {})
-    for item in looking.of("storage.k8s.io", "VolumeAttachment"):
-        yield from _attachment(looking, item, looking.world.body(item) or {})
+    for item in survey.of("", "PersistentVolume"):
+        yield from _volume(survey, item, survey.world.body(item) or {})
+    for item in survey.of("storage.k8s.io", "VolumeAttachment"):
+        yield from _attachment(survey, item, survey.world.body(item) or {})
 
 
-def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
+def _volume(survey: LeakSurvey, item: Item, body: Json) -> Iterator[Leak]:
     claim = Name(
         "",
         "PersistentVolumeClaim",
@@ -36,11 +36,11 @@ def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
         text(body, "spec", "claimRef", "name"),
     )
     phase = text(body, "status", "phase")
-    released = seconds_since(looking.world.now, text(body, "status", "lastPhaseTransitionTime"))
+    released = seconds_since(survey.world.now, text(body, "status", "lastPhaseTransitionTime"))
     since = f" for {span(released)}" if released is not None else ""
     if phase == "Failed":
         yield Leak(
-            Code.VOLUME_FAILED,
+            LeakCode.VOLUME_FAILED,
             item,
             f"could not be reclaimed{since}: {text(body, 'status', 'message') or 'it gives no reason'}",
             Severity.MEDIUM,
@@ -52,7 +52,7 @@ def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
         )
     elif phase == "Released" and text(body, "spec", "persistentVolumeReclaimPolicy") == "Retain":
         yield Leak(
-            Code.VOLUME_RELEASED,
+            LeakCode.VOLUME_RELEASED,
             item,
             f"is released{since} and kept by its reclaim policy Retain: its claim is gone",
             Severity.MEDIUM,
@@ -64,7 +64,7 @@ def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
         )
     elif phase == "Released" and released is not None and released >= RECLAIM_SECONDS:
         yield Leak(
-            Code.VOLUME_RELEASED,
+            LeakCode.VOLUME_RELEASED,
             item,
             f"is released{since}, and its storage has not been deleted, though its reclaim policy says so",
             Severity.MEDIUM,
@@ -76,12 +76,12 @@ def _volume(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
         )
 
 
-def _attachment(looking: Looking, item: Item, body: Json) -> Iterator[Leak]:
+def _attachment(survey: LeakSurvey, item: Item, body: Json) -> Iterator[Leak]:
     node = Name("", "Node", "", text(body, "spec", "nodeName"))
-    if node.name and looking.gone(node):
+    if node.name and survey.gone(node):
         volume = text(body, "spec", "source", "persistentVolumeName")
         yield Leak(
-            Code.ATTACHED_TO_GONE_NODE,
+            LeakCode.ATTACHED_TO_GONE_NODE,
             item,
             f"says that {f'volume {volume}' if volume else 'a volume'} is attached to {node}, which does not exist",
             Severity.HIGH,

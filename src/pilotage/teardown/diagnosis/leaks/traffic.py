@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.leaks.model import Code, Leak, Severity, delete
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.world import Name
@@ -14,7 +14,7 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.leaks.looking import Looking
+    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item
 
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
@@ -23,25 +23,25 @@ _MESH = "networking.istio.io"
 _WEIGHTLESS = "(weight 0)"
 
 
-def leaks(looking: Looking) -> Iterator[Leak]:
+def leaks(survey: LeakSurvey) -> Iterator[Leak]:
     """Slices first, then routes."""
-    for item in looking.of(*SLICE):
-        leak = _without_service(looking, item) or _with_gone_pods(looking, item)
+    for item in survey.of(*SLICE):
+        leak = _without_service(survey, item) or _with_gone_pods(survey, item)
         if leak:
             yield leak
-    yield from _routes(looking)
+    yield from _routes(survey)
 
 
-def _without_service(looking: Looking, item: Item) -> Leak | None:
+def _without_service(survey: LeakSurvey, item: Item) -> Leak | None:
     """Slices that a controller made have an owner, and are its: this is about those that were made by hand."""
     service = item.meta.labels.get(SERVICE_NAME)
     if not service or item.meta.owner_references:
         return None
     name = Name("", "Service", item.meta.namespace, service)
-    if not looking.gone(name):
+    if not survey.gone(name):
         return None
     return Leak(
-        Code.SLICE_WITHOUT_SERVICE,
+        LeakCode.SLICE_WITHOUT_SERVICE,
         item,
         f"belongs to {name}, which does not exist: a Service of that name would send traffic to its addresses",
         Severity.MEDIUM,
@@ -53,9 +53,9 @@ def _without_service(looking: Looking, item: Item) -> Leak | None:
     )
 
 
-def _with_gone_pods(looking: Looking, item: Item) -> Leak | None:
+def _with_gone_pods(survey: LeakSurvey, item: Item) -> Leak | None:
     """Addresses that are said to be ready, of pods that are gone: somebody else may have the address by now."""
-    body = looking.world.body(item)
+    body = survey.world.body(item)
     gone = []
     for endpoint in entries(body, "endpoints"):
         target = mapping(endpoint, "targetRef")
@@ -63,14 +63,14 @@ def _with_gone_pods(looking: Looking, item: Item) -> Leak | None:
             continue
         namespace = text(target, "namespace") or item.meta.namespace
         uid = text(target, "uid")
-        same = looking.world.get(uid) if uid else looking.world.find("", "Pod", namespace, text(target, "name"))
-        if same is None and looking.read(("", "Pod"), namespace):
+        same = survey.world.get(uid) if uid else survey.world.find("", "Pod", namespace, text(target, "name"))
+        if same is None and survey.read(("", "Pod"), namespace):
             gone.append(text(target, "name"))
     if not gone:
         return None
     names = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
     return Leak(
-        Code.SLICE_WITH_GONE_PODS,
+        LeakCode.SLICE_WITH_GONE_PODS,
         item,
         f"sends traffic to the addresses of pods that are gone: {names}",
         Severity.HIGH,
@@ -81,17 +81,17 @@ def _with_gone_pods(looking: Looking, item: Item) -> Leak | None:
     )
 
 
-def _routes(looking: Looking) -> Iterator[Leak]:
-    for edge in looking.pointing_at_nothing(Relation.ROUTES_TO):
+def _routes(survey: LeakSurvey) -> Iterator[Leak]:
+    for edge in survey.pointing_at_nothing(Relation.ROUTES_TO):
         source = edge.source
         if source.group_kind == SLICE or _WEIGHTLESS in edge.field:
             continue
-        if source.resource.group == _MESH and looking.world.of(_MESH, "ServiceEntry"):
+        if source.resource.group == _MESH and survey.world.of(_MESH, "ServiceEntry"):
             continue  # a host may be one of these
-        others = [each for each in looking.graph.out_of(source.uid) if each.relation is Relation.ROUTES_TO]
+        others = [each for each in survey.graph.out_of(source.uid) if each.relation is Relation.ROUTES_TO]
         alone = all(each.target is None for each in others)
         yield Leak(
-            Code.ROUTE_TO_NOTHING,
+            LeakCode.ROUTE_TO_NOTHING,
             source,
             f"routes to {edge.name}, which does not exist",
             Severity.HIGH,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, look_at, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, counted, labels_at, selects_plainly
 from pilotage.teardown.snapshot.fields import entries, number, text
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WORKLOADS = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"))
 
 
-def behind(world: World, service: Name) -> Cause | None:
+def behind(world: World, service: Name) -> StuckCause | None:
     """What is wrong behind this Service, as a chain; None where nothing is seen to be wrong."""
     item = world.find("", "Service", service.namespace, service.name)
     if item is None:
@@ -38,8 +38,8 @@ def behind(world: World, service: Name) -> Cause | None:
     evidence = [f"no EndpointSlice of service/{service.name} has a ready address"]
     if selector and not workloads and not _pods(world, service.namespace, selector):
         evidence.append("no pod, Deployment, StatefulSet or DaemonSet matches its selector")
-    return Cause(
-        Code.SERVICE_WITHOUT_ENDPOINTS,
+    return StuckCause(
+        CauseCode.SERVICE_WITHOUT_ENDPOINTS,
         item,
         "has no ready endpoints: nobody answers there",
         tuple(evidence),
@@ -66,7 +66,7 @@ def has_endpoints(world: World, service: Item) -> bool | None:
     return False if known else None
 
 
-def not_running(world: World, workload: Item) -> Cause | None:
+def not_running(world: World, workload: Item) -> StuckCause | None:
     """Why a workload has nobody who could answer; None where it has, or that cannot be seen."""
     body = world.body(workload)
     if body is None:
@@ -91,8 +91,8 @@ def not_running(world: World, workload: Item) -> Cause | None:
     else:
         said = f"is NOT RUNNING: 0 of {counted(wanted, 'replica')} available"
         remedy = look_at(workload, f"Bring {workload} back", mends)
-    return Cause(
-        Code.WORKLOAD_NOT_RUNNING,
+    return StuckCause(
+        CauseCode.WORKLOAD_NOT_RUNNING,
         workload,
         said,
         tuple(evidence),
@@ -101,11 +101,11 @@ def not_running(world: World, workload: Item) -> Cause | None:
     )
 
 
-def _service_missing(world: World, service: Name) -> Cause:
+def _service_missing(world: World, service: Name) -> StuckCause:
     namespace = world.find("", "Namespace", "", service.namespace)
     gone = namespace is None and not world.problem("", "Namespace")
-    return Cause(
-        Code.SERVICE_MISSING,
+    return StuckCause(
+        CauseCode.SERVICE_MISSING,
         service,
         "does not exist, and so nobody answers there",
         (f"the namespace {service.namespace} does not exist either",) if gone else (),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 
 
-class Code(enum.StrEnum):
+class CauseCode(enum.StrEnum):
     """Why something does not go away."""
 
     # finalizers
@@ -249,43 +249,43 @@ class Code(enum.StrEnum):
 
 NOTES: frozenset[str] = frozenset(
     {
-        Code.FINALIZER_CONTROLLER_WORKING,
-        Code.FOREGROUND_WORKING,
-        Code.OWNER_CYCLE,
-        Code.OWNER_GONE,
-        Code.OWNER_IN_OTHER_NAMESPACE,
-        Code.OWNER_KEEPS,
-        Code.OWNER_WRONG_UID,
-        Code.NAMESPACE_EMPTY,
-        Code.NAMESPACE_TERMINATING,
-        Code.NAMESPACE_WORKING,
-        Code.CRD_TERMINATING,
-        Code.CRD_WORKING,
-        Code.CHANGED_WHILE_TERMINATING,
-        Code.RECREATED,
-        Code.PV_RETAINED,
-        Code.PVC_KEPT_BY_STATEFULSET,
-        Code.POD_CONFIRMING,
-        Code.POD_IN_GRACE,
-        Code.POD_STATIC,
-        Code.ENDPOINTSLICE_WITHOUT_SERVICE,
-        Code.ENDPOINTSLICES_STAY,
-        Code.USAGE_LABEL_LEFT,
-        Code.AUTOSCALER_FIGHTS,
-        Code.AUTOSCALER_SCALES,
-        Code.GITOPS_MANAGED,
-        Code.MADE_BY_CONTROLLER,
-        Code.BUDGET_REFUSES_EVICTION,
-        Code.JOB_MADE_BY_CRONJOB,
-        Code.MAY_NOT_PATCH,
-        Code.JOB_POD_ORPHANED,
-        Code.JOB_PODS_NOT_OWNED,
+        CauseCode.FINALIZER_CONTROLLER_WORKING,
+        CauseCode.FOREGROUND_WORKING,
+        CauseCode.OWNER_CYCLE,
+        CauseCode.OWNER_GONE,
+        CauseCode.OWNER_IN_OTHER_NAMESPACE,
+        CauseCode.OWNER_KEEPS,
+        CauseCode.OWNER_WRONG_UID,
+        CauseCode.NAMESPACE_EMPTY,
+        CauseCode.NAMESPACE_TERMINATING,
+        CauseCode.NAMESPACE_WORKING,
+        CauseCode.CRD_TERMINATING,
+        CauseCode.CRD_WORKING,
+        CauseCode.CHANGED_WHILE_TERMINATING,
+        CauseCode.RECREATED,
+        CauseCode.PV_RETAINED,
+        CauseCode.PVC_KEPT_BY_STATEFULSET,
+        CauseCode.POD_CONFIRMING,
+        CauseCode.POD_IN_GRACE,
+        CauseCode.POD_STATIC,
+        CauseCode.ENDPOINTSLICE_WITHOUT_SERVICE,
+        CauseCode.ENDPOINTSLICES_STAY,
+        CauseCode.USAGE_LABEL_LEFT,
+        CauseCode.AUTOSCALER_FIGHTS,
+        CauseCode.AUTOSCALER_SCALES,
+        CauseCode.GITOPS_MANAGED,
+        CauseCode.MADE_BY_CONTROLLER,
+        CauseCode.BUDGET_REFUSES_EVICTION,
+        CauseCode.JOB_MADE_BY_CRONJOB,
+        CauseCode.MAY_NOT_PATCH,
+        CauseCode.JOB_POD_ORPHANED,
+        CauseCode.JOB_PODS_NOT_OWNED,
     }
 )
 """Root causes of these codes hold nothing up: they alone make no verdict of stuck."""
 
-UNCERTAIN: frozenset[str] = frozenset({Code.MAY_NOT_LIST, Code.TOO_DEEP, Code.UNREADABLE})
+UNCERTAIN: frozenset[str] = frozenset({CauseCode.MAY_NOT_LIST, CauseCode.TOO_DEEP, CauseCode.UNREADABLE})
 """Root causes of these codes say that too little was seen: they alone make the verdict unknown."""
 
-STAYS: frozenset[str] = frozenset({Code.OWNER_NAMESPACED, Code.OWNER_UNREADABLE})
+STAYS: frozenset[str] = frozenset({CauseCode.OWNER_NAMESPACED, CauseCode.OWNER_UNREADABLE})
 """Root causes of these codes keep an object from being collected, but not from being deleted."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 _TROUBLE = re.compile(
@@ -44,7 +44,7 @@ class Complaint(NamedTuple):
         return f"{self.source}: {self.message}"
 
 
-class Refusal(NamedTuple):
+class RefusedRequest(NamedTuple):
     """What the API server refused to somebody, as its message says."""
 
     user: str
@@ -62,22 +62,24 @@ class Refusal(NamedTuple):
         )
 
 
-def complaints(context: Context, item: Item) -> list[Complaint]:
+def complaints(context: WhyContext, item: Item) -> list[Complaint]:
     """What was said about this object, the newest of each kind of source first those after its deletion."""
     found = [*_from_events(context, item), *_from_conditions(context, item)]
     return sorted(found, key=lambda complaint: not complaint.fresh)
 
 
-def refusal_in(message: str) -> Refusal | None:
+def refusal_in(message: str) -> RefusedRequest | None:
     """Who may not do what, if the message is the API server's word on that."""
     match = _FORBIDDEN.search(message)
     if match is None:
         return None
     plural, _, subresource = match["resource"].partition("/")
-    return Refusal(match["user"], match["verb"], match["group"] or "", plural, subresource, match["namespace"] or "")
+    return RefusedRequest(
+        match["user"], match["verb"], match["group"] or "", plural, subresource, match["namespace"] or ""
+    )
 
 
-def _from_conditions(context: Context, item: Item) -> Iterator[Complaint]:
+def _from_conditions(context: WhyContext, item: Item) -> Iterator[Complaint]:
     body = context.body(item)
     deleted = context.deleted_at(item)
     for condition in entries(body, "status", "conditions"):
@@ -90,7 +92,7 @@ def _from_conditions(context: Context, item: Item) -> Iterator[Complaint]:
         yield Complaint(f"condition {type_}", _short(message or reason), when, _not_before(moment(when), deleted))
 
 
-def _from_events(context: Context, item: Item) -> Iterator[Complaint]:
+def _from_events(context: WhyContext, item: Item) -> Iterator[Complaint]:
     """Warnings since the deletion was asked for; older ones are about something else."""
     answer = context.world.ask(EventsAbout(item.uid))
     deleted = context.deleted_at(item)
@@ -108,7 +110,7 @@ def _from_events(context: Context, item: Item) -> Iterator[Complaint]:
         yield Complaint(source, message, when, fresh=True)
 
 
-def _in_world(context: Context, item: Item) -> tuple[Json, ...]:
+def _in_world(context: WhyContext, item: Item) -> tuple[Json, ...]:
     """A dump may hold Events as objects."""
     events = (each.read() for each in context.world.of("", "Event", item.meta.namespace))
     return tuple(each for each in events if text(each, "involvedObject", "uid") == item.uid)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners
 from pilotage.teardown.diagnosis.remedies import delete_together
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import moment, seconds_since
 from pilotage.teardown.snapshot.questions import FullObject
 
@@ -35,9 +35,9 @@ SAMPLES_MAX = 20
 ROOTS_AGAIN_MAX = 8
 
 
-def roots_of(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+def roots_of(causes: Iterable[StuckCause]) -> tuple[StuckCause, ...]:
     """The causes that have no further cause, each once, in the order in which they are read."""
-    found: dict[int, Cause] = {}
+    found: dict[int, StuckCause] = {}
     seen: set[int] = set()
     open_ = list(causes)[::-1]
     while open_:
@@ -51,7 +51,7 @@ def roots_of(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(found.values())
 
 
-class Group:
+class CauseGroup:
     """Objects that are alike: of one kind, in one state, with the same finalizers. One is explained for all."""
 
     __slots__ = ("count", "example")
@@ -66,17 +66,17 @@ class Group:
         return f" (and {self.count - 1} more like it)" if self.count > 1 else ""
 
 
-class Context:
+class WhyContext:
     """See the module."""
 
     def __init__(
-        self, world: World, graph: Edges, families: Iterable[Callable[[Context, Item], Iterator[Cause]]]
+        self, world: World, graph: Edges, families: Iterable[Callable[[WhyContext, Item], Iterator[StuckCause]]]
     ) -> None:
         self.world = world
         self.graph = graph
         self._families = tuple(families)
         self._finalizer_owners = FinalizerOwners(world)
-        self._known: dict[str, tuple[Cause, ...]] = {}
+        self._known: dict[str, tuple[StuckCause, ...]] = {}
         self._open: list[Item] = []
         self._claimed: set[tuple[str, str]] = set()
         self._unread: dict[str, None] = {}
@@ -92,7 +92,7 @@ class Context:
 
     # Looking further
 
-    def causes_of(self, item: Item) -> tuple[Cause, ...]:
+    def causes_of(self, item: Item) -> tuple[StuckCause, ...]:
         """Why another object does not go (or would not): what all families say. A circle is a cause of its own.
 
         Asked again about the same object it gives the roots alone: what leads there is told once, and an explanation
@@ -104,7 +104,7 @@ class Context:
             return (self._cycle(item),)
         if len(self._open) >= DEPTH_MAX:
             text = f"the chain goes on: ask why about {item}"
-            return (Cause(Code.TOO_DEEP, item, text, confidence=Confidence.LOW),)
+            return (StuckCause(CauseCode.TOO_DEEP, item, text, confidence=Confidence.LOW),)
         self._open.append(item)
         try:
             found = tuple(cause for family in self._families for cause in family(self, item))
@@ -117,16 +117,16 @@ class Context:
         """Who would have to remove this finalizer of this object."""
         return self._finalizer_owners.of(item, finalizer)
 
-    def groups(self, items: Iterable[Item]) -> list[Group]:
+    def groups(self, items: Iterable[Item]) -> list[CauseGroup]:
         """The objects, alike ones together: at most so many groups that a person can read them."""
-        found: dict[tuple[object, ...], Group] = {}
+        found: dict[tuple[object, ...], CauseGroup] = {}
         for item in items:
             alike = (item.group_kind, item.terminating, item.meta.finalizers)
             group = found.get(alike)
             if group is not None:
                 group.count += 1
             elif len(found) < SAMPLES_MAX:
-                found[alike] = Group(item)
+                found[alike] = CauseGroup(item)
         return list(found.values())
 
     # What a family says besides its causes
@@ -173,8 +173,8 @@ class Context:
         grace = min(max(item.meta.deletion_grace_period_seconds, 0), GRACE_SECONDS_MAX)
         return ends - dt.timedelta(seconds=grace)
 
-    def _cycle(self, item: Item) -> Cause:
+    def _cycle(self, item: Item) -> StuckCause:
         start = next(place for place, each in enumerate(self._open) if each.uid == item.uid)
         circle = self._open[start:]
         text = "waits for itself: " + " → ".join(str(each) for each in (*circle, item))
-        return Cause(Code.CYCLE, item, text, remedies=(delete_together(circle),))
+        return StuckCause(CauseCode.CYCLE, item, text, remedies=(delete_together(circle),))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, place, strip_finalizer
-from pilotage.teardown.diagnosis.why.model import Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, place, strip_finalizer
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.policy import Policy
 
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
-    from pilotage.teardown.diagnosis.why.complaints import Refusal
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.complaints import RefusedRequest
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 
@@ -66,7 +65,7 @@ def last_resort(item: Item, keeper: FinalizerOwner) -> Iterator[Remedy]:
         yield strip_finalizer(item, keeper.finalizer, keeper.leaks)
 
 
-def do_its_work(context: Context, item: Item) -> Iterator[Remedy]:
+def do_its_work(context: WhyContext, item: Item) -> Iterator[Remedy]:
     """Let `pilotage delete` take down what the object owns, in order, as its controller would have."""
     if not item.terminating or not context.world.children(item.uid):
         return
@@ -84,7 +83,7 @@ def do_its_work(context: Context, item: Item) -> Iterator[Remedy]:
         )
 
 
-def grant(refusal: Refusal) -> str:
+def grant(refusal: RefusedRequest) -> str:
     """The two commands that give the permission, in one line."""
     what = f"{refusal.plural}.{refusal.group}" if refusal.group else refusal.plural
     what += f"/{refusal.subresource}" if refusal.subresource else ""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
-from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, Context, roots_of
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext, roots_of
 from pilotage.teardown.diagnosis.why.families import FAMILIES
-from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Verdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.snapshot.fields import seconds_since, span
 from pilotage.teardown.snapshot.world import State
 
@@ -28,11 +28,11 @@ SERVING_MAX = 200
 def explain(world: World, graph: Edges, item: Item) -> Explanation:
     """Why this object does not go away. Asks the world for what it lacks: call it again once that is answered."""
     item = world.get(item.uid) or item
-    context = Context(world, graph, FAMILIES)
+    context = WhyContext(world, graph, FAMILIES)
     causes = context.causes_of(item)
     state = world.state(item.name, item.uid)
     if state in (State.GONE, State.FOREIGN):
-        return Explanation(item, Verdict.NOT_STUCK, "is gone", causes, unread=context.all_unread)
+        return Explanation(item, StuckVerdict.NOT_STUCK, "is gone", causes, unread=context.all_unread)
     verdict = _verdict(context, item, causes)
     serving = tuple(still_serving(world, item)) if item.terminating else ()
     return Explanation(item, verdict, _headline(context, item, verdict, causes), causes, serving, context.all_unread)
@@ -63,41 +63,41 @@ def _descendants(world: World, item: Item) -> Iterator[Item]:
                 yield child
 
 
-def _verdict(context: Context, item: Item, causes: tuple[Cause, ...]) -> Verdict:
+def _verdict(context: WhyContext, item: Item, causes: tuple[StuckCause, ...]) -> StuckVerdict:
     codes = {root.code for root in roots_of(causes)}
     if codes - NOTES - UNCERTAIN:
-        return Verdict.STUCK
+        return StuckVerdict.STUCK
     if codes & UNCERTAIN:
-        return Verdict.UNKNOWN
+        return StuckVerdict.UNKNOWN
     if (
         codes
         or not item.terminating
         or context.deleted_seconds_ago(item) < COLLECTOR_SECONDS + _grace_left(context, item)
     ):
-        return Verdict.NOT_STUCK
-    return Verdict.UNKNOWN
+        return StuckVerdict.NOT_STUCK
+    return StuckVerdict.UNKNOWN
 
 
-def _grace_left(context: Context, item: Item) -> float:
+def _grace_left(context: WhyContext, item: Item) -> float:
     """Seconds until its grace ends; 0 where that is over, or where it has none."""
     since = seconds_since(context.now, item.meta.deletion_timestamp)
     return 0.0 if since is None else max(0.0, -since)
 
 
-def _headline(context: Context, item: Item, verdict: Verdict, causes: tuple[Cause, ...]) -> str:
+def _headline(context: WhyContext, item: Item, verdict: StuckVerdict, causes: tuple[StuckCause, ...]) -> str:
     if not item.terminating:
-        if verdict is Verdict.STUCK:
+        if verdict is StuckVerdict.STUCK:
             stays = all(root.code in NOTES | UNCERTAIN | STAYS for root in roots_of(causes))
             return "present; nothing collects it" if stays else "present; a delete would not go through"
         return "is not being deleted"
     left = _grace_left(context, item)
-    if verdict is Verdict.NOT_STUCK and left > 0:
+    if verdict is StuckVerdict.NOT_STUCK and left > 0:
         return f"not stuck: {span(left)} of grace left"
     text = f"terminating for {span(context.deleted_seconds_ago(item))}"
     if "foregroundDeletion" in item.meta.finalizers:
         text += " (foreground)"
-    if verdict is Verdict.NOT_STUCK:
+    if verdict is StuckVerdict.NOT_STUCK:
         return f"{text}, not stuck"
-    if verdict is Verdict.UNKNOWN and not causes:
+    if verdict is StuckVerdict.UNKNOWN and not causes:
         return f"{text}; nothing that could be read holds it"
     return text

@@ -1,4 +1,4 @@
-"""What an explanation is: a tree of causes, down to those without a further cause, with evidence and remedies."""
+"""An explanation: a tree of causes, down to those without a further cause, with evidence and remedies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from pilotage.teardown.diagnosis.remedies import Remedy
 from pilotage.teardown.snapshot.world import Item, Name
 
 
@@ -17,24 +18,7 @@ class Confidence(enum.StrEnum):
     LOW = "low"
 
 
-class Remedy(msgspec.Struct, frozen=True):
-    """One thing to do. Remedies are listed from the least destructive up (`harm`, 0: nothing is lost)."""
-
-    code: str
-    """Its name for ``--fix=CODE``; empty where only a person can do it."""
-    title: str
-    """What it is, as an imperative sentence."""
-    command: str
-    """What to type."""
-    effect: str
-    """What happens then, and what may leak. ``Nothing leaks.`` where nothing does."""
-    harm: int
-    subject: Item | Name | None = None
-    detail: str = ""
-    """What `fix` needs besides the subject: the finalizer, for example."""
-
-
-class Cause(msgspec.Struct, frozen=True):
+class StuckCause(msgspec.Struct, frozen=True):
     """One step of a chain. Without `because` it is a root cause."""
 
     code: str
@@ -44,13 +28,13 @@ class Cause(msgspec.Struct, frozen=True):
     """The line a person reads, without the subject where that was just named."""
     evidence: tuple[str, ...] = ()
     confidence: Confidence = Confidence.HIGH
-    because: tuple[Cause, ...] = ()
+    because: tuple[StuckCause, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     since: str = ""
     """RFC 3339: since when it is so, if that is known."""
 
 
-class Verdict(enum.StrEnum):
+class StuckVerdict(enum.StrEnum):
     """The answer in a word; the exit code follows from it."""
 
     NOT_STUCK = "not stuck"
@@ -64,19 +48,19 @@ class Explanation(msgspec.Struct, frozen=True):
     """All that `why` says about one object."""
 
     subject: Item
-    verdict: Verdict
+    verdict: StuckVerdict
     headline: str
     """Its state in one line: ``terminating for 14m``, ``not stuck: 12 s of grace left``."""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StuckCause, ...] = ()
     still_serving: tuple[Item, ...] = ()
     """What still takes traffic or runs below it."""
     unread: tuple[str, ...] = ()
     """What could not be read and might matter, with why."""
 
     @property
-    def roots(self) -> tuple[Cause, ...]:
+    def roots(self) -> tuple[StuckCause, ...]:
         """The causes that have no further cause."""
-        found: list[Cause] = []
+        found: list[StuckCause] = []
         open_ = list(reversed(self.causes))
         while open_:
             cause = open_.pop()

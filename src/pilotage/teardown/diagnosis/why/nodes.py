@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import look_at
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item, World
 
 
-def lost_node(world: World, name: str) -> Cause | None:
+def lost_node(world: World, name: str) -> StuckCause | None:
     """Why nobody on this node can confirm anything; None where its kubelet is heard of, or nothing is known."""
     if not name:
         return None
@@ -27,8 +27,8 @@ def lost_node(world: World, name: str) -> Cause | None:
     if node is None:
         if world.problem("", "Node"):
             return None
-        return Cause(
-            Code.NODE_GONE,
+        return StuckCause(
+            CauseCode.NODE_GONE,
             Name("", "Node", "", name),
             "does not exist any more: no kubelet will ever confirm anything for it",
             (f"no Node {name} is there",),
@@ -36,23 +36,23 @@ def lost_node(world: World, name: str) -> Cause | None:
     ready = condition(world.body(node), "Ready")
     if text(ready, "status") != "Unknown":
         return None
-    return _node_cause(world, node, ready, Code.NODE_LOST, "is LOST: its kubelet has stopped reporting")
+    return _node_cause(world, node, ready, CauseCode.NODE_LOST, "is LOST: its kubelet has stopped reporting")
 
 
-def unready_node(world: World, name: str) -> Cause | None:
+def unready_node(world: World, name: str) -> StuckCause | None:
     """A node whose kubelet reports, and says that it is not well: the container runtime may be down."""
     node = world.find("", "Node", "", name)
     ready = condition(world.body(node), "Ready") if node else {}
     if node is None or text(ready, "status") != "False":
         return None
-    return _node_cause(world, node, ready, Code.NODE_NOT_READY, "is NOT READY: its kubelet reports trouble")
+    return _node_cause(world, node, ready, CauseCode.NODE_NOT_READY, "is NOT READY: its kubelet reports trouble")
 
 
-def _node_cause(world: World, node: Item, ready: Json, code: Code, said: str) -> Cause:
+def _node_cause(world: World, node: Item, ready: Json, code: CauseCode, said: str) -> StuckCause:
     words = ": ".join(filter(None, (text(ready, "reason"), text(ready, "message"))))
     changed = text(ready, "lastTransitionTime")
     evidence = [f"Ready is {text(ready, 'status')}{since(world, changed)} ({words})"]
     if heard := text(ready, "lastHeartbeatTime"):
         evidence.append(f"it last reported at {heard}")
     mend = look_at(node, f"Bring {node} back", "Its kubelet then ends what is to end, and says so. Nothing leaks.")
-    return Cause(code, node, said, tuple(evidence), remedies=(mend,), since=changed)
+    return StuckCause(code, node, said, tuple(evidence), remedies=(mend,), since=changed)

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
-from pilotage.teardown.diagnosis.why.model import Confidence, Verdict
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckVerdict
 from pilotage.teardown.snapshot.world import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.model import Cause, Explanation, Remedy
+    from pilotage.teardown.diagnosis.remedies import Remedy
+    from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
     from pilotage.teardown.snapshot.world import Name
 
 ROOT_MARK = "← root cause"
 WIDTH_MAX = 100
-EXIT_CODES = {Verdict.NOT_STUCK: 0, Verdict.STUCK: 1, Verdict.UNKNOWN: 3}
+EXIT_CODES = {StuckVerdict.NOT_STUCK: 0, StuckVerdict.STUCK: 1, StuckVerdict.UNKNOWN: 3}
 EVIDENCE_MAX = 8
 SERVING_NAMED_MAX = 12
 _SURENESS = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
@@ -73,7 +74,7 @@ def confidence(explanation: Explanation) -> Confidence:
     chains = list(_chains(explanation))
     deciding = [sure for root, sure in chains if root.code not in NOTES] or [sure for _, sure in chains]
     if not deciding:
-        return Confidence.LOW if explanation.verdict is Verdict.UNKNOWN else Confidence.HIGH
+        return Confidence.LOW if explanation.verdict is StuckVerdict.UNKNOWN else Confidence.HIGH
     return min(deciding, key=_SURENESS.index)
 
 
@@ -97,12 +98,12 @@ class _Marks:
         real = [root for root in roots if root.code not in NOTES | UNCERTAIN]
         self._marked = {id(root) for root in real}
 
-    def __contains__(self, cause: Cause) -> bool:
+    def __contains__(self, cause: StuckCause) -> bool:
         return id(cause) in self._marked
 
 
 def _tree(
-    cause: Cause, above: Item | Name, line_above: str, indent: str, marks: _Marks, *, last: bool
+    cause: StuckCause, above: Item | Name, line_above: str, indent: str, marks: _Marks, *, last: bool
 ) -> Iterator[str]:
     text = cause.text
     named = str(cause.subject)
@@ -160,7 +161,7 @@ def _sentence(line: str) -> str:
 # Walks
 
 
-def _all(causes: tuple[Cause, ...]) -> Iterator[Cause]:
+def _all(causes: tuple[StuckCause, ...]) -> Iterator[StuckCause]:
     open_ = list(reversed(causes))
     while open_:
         cause = open_.pop()
@@ -168,7 +169,7 @@ def _all(causes: tuple[Cause, ...]) -> Iterator[Cause]:
         yield cause
 
 
-def _chains(explanation: Explanation) -> Iterator[tuple[Cause, Confidence]]:
+def _chains(explanation: Explanation) -> Iterator[tuple[StuckCause, Confidence]]:
     """Each root with how sure the chain down to it is."""
     open_ = [(cause, Confidence.HIGH) for cause in reversed(explanation.causes)]
     while open_:
@@ -190,7 +191,7 @@ def _subject(subject: Item | Name) -> Json:
     return found
 
 
-def _cause(cause: Cause) -> Json:
+def _cause(cause: StuckCause) -> Json:
     found: Json = {
         "code": str(cause.code),
         "subject": _subject(cause.subject),

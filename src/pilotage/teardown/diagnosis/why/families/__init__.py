@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pilotage.teardown.diagnosis.why.context import Context
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.families import (
     apiservices,
     budgets,
@@ -32,10 +32,10 @@ from pilotage.teardown.diagnosis.why.families import (
     usages,
     webhooks,
 )
-from pilotage.teardown.diagnosis.why.model import Cause
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.world import Item
 
-Family = Callable[[Context, Item], Iterator[Cause]]
+Family = Callable[[WhyContext, Item], Iterator[StuckCause]]
 
 FAMILIES: tuple[Family, ...] = (
     recreation.causes,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import UNGUARD, look_at
+from pilotage.teardown.diagnosis.remedies import UNGUARD, Remedy, look_at
 from pilotage.teardown.diagnosis.why.backends import behind
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import mapping, text
 from pilotage.teardown.snapshot.world import Name
@@ -16,13 +16,13 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 GROUP = "apiregistration.k8s.io"
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Why an APIService does not answer, and what that holds up."""
     if item.group_kind != (GROUP, "APIService"):
         return
@@ -35,8 +35,8 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
     root = behind(context.world, name)
     words = ": ".join(filter(None, (text(available, "reason"), text(available, "message"))))
     version = f"{text(body, 'spec', 'group')}/{text(body, 'spec', 'version')}"
-    yield Cause(
-        Code.APISERVICE_DEAD,
+    yield StuckCause(
+        CauseCode.APISERVICE_DEAD,
         item,
         f"does not answer: {version} cannot be read, and until it can no namespace is ever proven empty",
         (f"Available is False{since(context.world, text(available, 'lastTransitionTime'))} ({words})",),

@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation, guards
-from pilotage.teardown.diagnosis.remedies import LOOK, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import dig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.catalogue.kind import Guard
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """The guards that would refuse an eviction of this pod now."""
     if item.group_kind != ("", "Pod") or item.terminating or not context.asked_about(item):
         return
@@ -34,8 +34,8 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         allowed = _at(body, guard.disruptions_allowed)
         if body is None or (isinstance(allowed, int) and allowed > 0):
             continue
-        yield Cause(
-            Code.BUDGET_REFUSES_EVICTION,
+        yield StuckCause(
+            CauseCode.BUDGET_REFUSES_EVICTION,
             edge.source,
             f"blocks eviction of {item} (429). A DELETE is unaffected.",
             tuple(_evidence(guard, body)),

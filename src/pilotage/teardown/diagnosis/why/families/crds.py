@@ -5,23 +5,23 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import LOOK, look_at
-from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, look_at
+from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What keeps a definition; and of an instance, that its definition is going."""
     if item.group_kind == CRD:
         if item.terminating and CLEANUP in item.meta.finalizers:
@@ -31,23 +31,23 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         return
     definition = context.world.find(*CRD, "", str(item.resource))
     if definition and definition.terminating:
-        yield Cause(
-            Code.CRD_TERMINATING,
+        yield StuckCause(
+            CauseCode.CRD_TERMINATING,
             definition,
             f"its definition {definition.meta.name} is being deleted for "
             f"{span(context.deleted_seconds_ago(definition))}, and all objects of the kind with it",
         )
 
 
-def _definition(context: Context, crd: Item) -> Iterator[Cause]:
+def _definition(context: WhyContext, crd: Item) -> Iterator[StuckCause]:
     context.claim(crd, CLEANUP)
     evidence = tuple(_words(context, crd))
     reading = next((each for each in context.world.kinds.values() if str(each.resource) == crd.meta.name), None)
     if reading is None or reading.problem:
         problem = reading.problem if reading else "it was not read"
         context.unread(f"{crd.meta.name}: {problem}")
-        yield Cause(
-            Code.UNREADABLE,
+        yield StuckCause(
+            CauseCode.UNREADABLE,
             crd,
             f"waits for objects of its kind, which could not be read: {problem}",
             evidence,
@@ -59,9 +59,9 @@ def _definition(context: Context, crd: Item) -> Iterator[Cause]:
     instances = context.world.of(resource.group, resource.kind)
     for group in context.groups(each for each in instances if each.terminating):
         example = group.example
-        further = tuple(cause for cause in context.causes_of(example) if cause.code != Code.CRD_TERMINATING)
-        yield Cause(
-            Code.CRD_INSTANCES,
+        further = tuple(cause for cause in context.causes_of(example) if cause.code != CauseCode.CRD_TERMINATING)
+        yield StuckCause(
+            CauseCode.CRD_INSTANCES,
             crd,
             f"waits for {example}, which is of its kind{group.others}",
             evidence,
@@ -69,8 +69,8 @@ def _definition(context: Context, crd: Item) -> Iterator[Cause]:
         )
     staying = [each for each in instances if not each.terminating]
     if staying and context.deleted_seconds_ago(crd) >= COLLECTOR_SECONDS:
-        yield Cause(
-            Code.CRD_INSTANCES_NOT_DELETED,
+        yield StuckCause(
+            CauseCode.CRD_INSTANCES_NOT_DELETED,
             crd,
             f"{len(staying)} objects of its kind are not being deleted, such as {staying[0]}",
             evidence,
@@ -90,12 +90,12 @@ def _definition(context: Context, crd: Item) -> Iterator[Cause]:
         yield _working(context, crd)
 
 
-def _working(context: Context, item: Item) -> Cause:
+def _working(context: WhyContext, item: Item) -> StuckCause:
     text_ = f"the API server has had {span(context.deleted_seconds_ago(item))} so far, and nothing seen holds it"
-    return Cause(Code.CRD_WORKING, item, text_, confidence=Confidence.MEDIUM)
+    return StuckCause(CauseCode.CRD_WORKING, item, text_, confidence=Confidence.MEDIUM)
 
 
-def _words(context: Context, crd: Item) -> Iterator[str]:
+def _words(context: WhyContext, crd: Item) -> Iterator[str]:
     for condition in entries(context.body(crd), "status", "conditions"):
         if condition.get("type") == "Terminating" and text(condition, "message"):
             yield f"Condition Terminating ({text(condition, 'reason')}): {text(condition, 'message')}"

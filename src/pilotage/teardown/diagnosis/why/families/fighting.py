@@ -10,16 +10,16 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.catalogue import known
-from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, Remedy, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 RECENT_SECONDS = 600
@@ -45,7 +45,7 @@ class Applier(NamedTuple):
     mark: str
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Who would make this object again, or scale it up again. Said of the object that was asked about alone."""
     if not context.asked_about(item):
         return
@@ -60,7 +60,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
 # A controller above it
 
 
-def _owner(context: Context, item: Item) -> Iterator[Cause]:
+def _owner(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     reference = item.meta.controller
     owner = context.world.get(reference.uid) if reference else None
     if owner is None or owner.terminating:
@@ -70,8 +70,8 @@ def _owner(context: Context, item: Item) -> Iterator[Cause]:
         seen.add(above.uid)
         top = found
     line = f" (through {owner})" if top is not owner else ""
-    yield Cause(
-        Code.MADE_BY_CONTROLLER,
+    yield StuckCause(
+        CauseCode.MADE_BY_CONTROLLER,
         top,
         f"makes {item} again when it is deleted{line}",
         (f"{owner} is its controller by ownerReferences, and lives",),
@@ -91,7 +91,7 @@ def _owner(context: Context, item: Item) -> Iterator[Cause]:
 # Autoscalers
 
 
-def _autoscalers(context: Context, item: Item) -> Iterator[Cause]:
+def _autoscalers(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     for scaler in context.world.of("autoscaling", "HorizontalPodAutoscaler", item.meta.namespace):
         body = context.body(scaler)
         if _targets(mapping(body, "spec", "scaleTargetRef"), item) and not scaler.terminating:
@@ -103,7 +103,7 @@ def _autoscalers(context: Context, item: Item) -> Iterator[Cause]:
             yield _scaler(
                 item,
                 scaler,
-                Code.AUTOSCALER_SCALES,
+                CauseCode.AUTOSCALER_SCALES,
                 f"scales {item} back to {least} or more, from 0 as well",
                 ("KEDA takes a workload at 0 for one that it has to wake",),
             )
@@ -114,22 +114,22 @@ def _targets(reference: object, item: Item, default_kind: str = "") -> bool:
     return (kind, text(reference, "name")) == (item.resource.kind, item.meta.name)
 
 
-def _hpa(context: Context, item: Item, scaler: Item, body: object) -> Cause:
+def _hpa(context: WhyContext, item: Item, scaler: Item, body: object) -> StuckCause:
     least = number(body, "spec", "minReplicas", default=1)
     scaled = seconds_since(context.now, text(body, "status", "lastScaleTime"))
     if scaled is None or scaled > RECENT_SECONDS:
         said = f"scales {item} back to {least} or more (0 it leaves alone)"
-        return _scaler(item, scaler, Code.AUTOSCALER_SCALES, said, ())
+        return _scaler(item, scaler, CauseCode.AUTOSCALER_SCALES, said, ())
     answer = context.world.ask(EventsAbout(scaler.uid))
     rescales = [each for each in (answer.items if answer else ()) if text(each, "reason") == "SuccessfulRescale"]
     evidence = [f"it last scaled it {span(scaled)} ago, to {number(body, 'status', 'desiredReplicas')}"]
     evidence += [f"it says: {text(each, 'message')}" for each in rescales[-1:]]
     said = f"fights for {item}: it keeps {least} or more replicas, whoever scales it down"
-    return _scaler(item, scaler, Code.AUTOSCALER_FIGHTS, said, tuple(evidence))
+    return _scaler(item, scaler, CauseCode.AUTOSCALER_FIGHTS, said, tuple(evidence))
 
 
-def _scaler(item: Item, scaler: Item, code: Code, said: str, evidence: tuple[str, ...]) -> Cause:
-    return Cause(
+def _scaler(item: Item, scaler: Item, code: CauseCode, said: str, evidence: tuple[str, ...]) -> StuckCause:
+    return StuckCause(
         code,
         scaler,
         said,
@@ -150,7 +150,7 @@ def _scaler(item: Item, scaler: Item, code: Code, said: str, evidence: tuple[str
 # GitOps
 
 
-def _gitops(context: Context, item: Item) -> Iterator[Cause]:
+def _gitops(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     applier = _applier(item)
     if applier is None:
         return
@@ -164,8 +164,8 @@ def _gitops(context: Context, item: Item) -> Iterator[Cause]:
         evidence.append(heals)
     if made:
         evidence.append(made)
-    yield Cause(
-        Code.GITOPS_REAPPLIES if acts else Code.GITOPS_MANAGED,
+    yield StuckCause(
+        CauseCode.GITOPS_REAPPLIES if acts else CauseCode.GITOPS_MANAGED,
         found or item,
         f"{who} applies {item} again" + (", each time it is deleted" if acts else " at its next sync"),
         tuple(evidence),
@@ -193,7 +193,7 @@ def _applier(item: Item) -> Applier | None:
     return None
 
 
-def _find(context: Context, applier: Applier) -> Item | None:
+def _find(context: WhyContext, applier: Applier) -> Item | None:
     """The tool's own object: in the namespace that is named, or wherever there is one of that name."""
     everywhere = context.world.of(applier.group, applier.kind) if applier.group else []
     return next(
@@ -206,7 +206,7 @@ def _find(context: Context, applier: Applier) -> Item | None:
     )
 
 
-def _heals(context: Context, applier: Applier, found: Item | None) -> str:
+def _heals(context: WhyContext, applier: Applier, found: Item | None) -> str:
     """Why it applies again on its own, if it does."""
     body = context.body(found) if found else None
     if body is None or found is None or found.terminating:
@@ -219,7 +219,7 @@ def _heals(context: Context, applier: Applier, found: Item | None) -> str:
     return f"{found} applies everything again every {text(body, 'spec', 'interval') or 'few minutes'}"
 
 
-def _made_just_now(context: Context, item: Item) -> str:
+def _made_just_now(context: WhyContext, item: Item) -> str:
     """Whether a GitOps tool itself has just created the object."""
     age = seconds_since(context.now, item.meta.creation_timestamp)
     if age is None or age > RECENT_SECONDS:

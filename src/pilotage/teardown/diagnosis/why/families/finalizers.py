@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.finalizer_owners import Liveness
-from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, look_at, place
-from pilotage.teardown.diagnosis.why.codes import Code
+from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, Remedy, look_at, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.complaints import complaints, refusal_in
 from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS
 from pilotage.teardown.diagnosis.why.controllers import bring_back, do_its_work, grant, last_resort, read_log, restart
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.questions import MayThey
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
-    from pilotage.teardown.diagnosis.why.complaints import Complaint, Refusal
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.complaints import Complaint, RefusedRequest
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 UNDER_WAY_SECONDS = 900
 """A `pilotage delete` may be at work for so long: more than the time it has by default."""
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What each finalizer waits for that nobody else has explained; of an object that stays, those that would hang."""
     for finalizer in dict.fromkeys(item.meta.finalizers):
         if context.claimed(item, finalizer):
@@ -35,25 +35,29 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         if item.terminating:
             yield waits_for(context, item, finalizer)
         elif (keeper := context.finalizer_owner(item, finalizer)).alive is Liveness.DEAD or finalizer == HOLD:
-            yield Cause(
-                Code.FINALIZER,
+            yield StuckCause(
+                CauseCode.FINALIZER,
                 item,
                 f"a delete would wait for finalizer {finalizer}",
                 because=(_kept_by(item, keeper, _root(context, item, keeper)),),
             )
 
 
-def waits_for(context: Context, item: Item, finalizer: str) -> Cause:
+def waits_for(context: WhyContext, item: Item, finalizer: str) -> StuckCause:
     """The chain for one finalizer of an object that is being deleted."""
     keeper = context.finalizer_owner(item, finalizer)
     root = _root(context, item, keeper)
-    step = root if root.code == Code.FINALIZER_UNCLAIMED else _kept_by(item, keeper, root)
-    return Cause(
-        Code.FINALIZER, item, f"waits for finalizer {finalizer}", because=(step,), since=item.meta.deletion_timestamp
+    step = root if root.code == CauseCode.FINALIZER_UNCLAIMED else _kept_by(item, keeper, root)
+    return StuckCause(
+        CauseCode.FINALIZER,
+        item,
+        f"waits for finalizer {finalizer}",
+        because=(step,),
+        since=item.meta.deletion_timestamp,
     )
 
 
-def _root(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
+def _root(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     if keeper.finalizer == HOLD:
         return _unfinished(context, item, keeper)
     if keeper.alive is Liveness.DEAD:
@@ -74,11 +78,11 @@ def _root(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
-def _kept_by(item: Item, keeper: FinalizerOwner, root: Cause) -> Cause:
+def _kept_by(item: Item, keeper: FinalizerOwner, root: StuckCause) -> StuckCause:
     workload = f"  {keeper.workload}" if keeper.workload else ""
     likely = "probably kept by" if keeper.guessed else "kept by"
-    return Cause(
-        Code.FINALIZER_KEEPER,
+    return StuckCause(
+        CauseCode.FINALIZER_KEEPER,
         keeper.workload or item,
         f"{likely} {keeper.who or 'an unknown controller'}{workload}",
         (f"Before it lets go, it {keeper.does}.",) if keeper.does else (),
@@ -90,11 +94,11 @@ def _kept_by(item: Item, keeper: FinalizerOwner, root: Cause) -> Cause:
 # Root causes
 
 
-def _dead(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
+def _dead(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     if keeper.workload and keeper.workload.meta.namespace == item.meta.namespace and _namespace_goes(context, item):
         return _went_first(item, keeper, keeper.workload)
-    return Cause(
-        Code.FINALIZER_CONTROLLER_DEAD,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_DEAD,
         keeper.workload or keeper.lease or item,
         f"NOT RUNNING: {keeper.trouble}",
         keeper.evidence,
@@ -102,7 +106,7 @@ def _dead(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     )
 
 
-def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> Cause:
+def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> StuckCause:
     """Nothing new is created in a namespace that is being deleted: a controller in there cannot be brought back."""
     elsewhere = Remedy(
         "",
@@ -112,8 +116,8 @@ def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> Cause:
         REPAIR,
         workload,
     )
-    return Cause(
-        Code.NAMESPACE_OPERATOR_INSIDE,
+    return StuckCause(
+        CauseCode.NAMESPACE_OPERATOR_INSIDE,
         workload,
         f"WENT FIRST: it lives in the namespace that is being deleted ({keeper.trouble}), and no pod can start there",
         (*keeper.evidence, "Pods go first when a namespace is deleted, and none is created in it any more."),
@@ -121,7 +125,9 @@ def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> Cause:
     )
 
 
-def _forbidden(context: Context, item: Item, keeper: FinalizerOwner, complaint: Complaint, refusal: Refusal) -> Cause:
+def _forbidden(
+    context: WhyContext, item: Item, keeper: FinalizerOwner, complaint: Complaint, refusal: RefusedRequest
+) -> StuckCause:
     question = MayThey(
         refusal.user, refusal.verb, refusal.group, refusal.plural, refusal.namespace, refusal.subresource
     )
@@ -138,8 +144,8 @@ def _forbidden(context: Context, item: Item, keeper: FinalizerOwner, complaint: 
         REPAIR,
         item,
     )
-    return Cause(
-        Code.FINALIZER_CONTROLLER_FORBIDDEN,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_FORBIDDEN,
         keeper.workload or item,
         f"FORBIDDEN: {refusal.user} may not {refusal}",
         (str(complaint), *([now] if now else []), *keeper.evidence),
@@ -149,7 +155,7 @@ def _forbidden(context: Context, item: Item, keeper: FinalizerOwner, complaint: 
     )
 
 
-def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> Cause:
+def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> StuckCause:
     first = said[0]
     remedies = [
         Remedy(
@@ -163,8 +169,8 @@ def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> Caus
     ]
     if keeper.workload:
         remedies.append(read_log(keeper.workload))
-    return Cause(
-        Code.FINALIZER_CONTROLLER_ERRORING,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_ERRORING,
         keeper.workload or item,
         f"FAILS: {first.message}",
         (*(str(each) for each in said), *keeper.evidence),
@@ -174,9 +180,9 @@ def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> Caus
     )
 
 
-def _working(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
-    return Cause(
-        Code.FINALIZER_CONTROLLER_WORKING,
+def _working(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_WORKING,
         keeper.workload or item,
         f"is at work for {span(age)}" if keeper.alive is Liveness.ALIVE else f"has had {span(age)} so far",
         keeper.evidence,
@@ -185,12 +191,12 @@ def _working(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
     )
 
 
-def _silent(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
+def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
     if keeper.workload:
         remedies = [read_log(keeper.workload), restart(keeper.workload)]
-    return Cause(
-        Code.FINALIZER_CONTROLLER_SILENT,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_SILENT,
         keeper.workload or item,
         f"runs, but has not let go for {span(age)}, and says nothing about it here",
         keeper.evidence,
@@ -199,10 +205,10 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> Cause:
     )
 
 
-def _unclear(item: Item, keeper: FinalizerOwner) -> Cause:
+def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
     target = keeper.workload or item
-    return Cause(
-        Code.FINALIZER_CONTROLLER_UNCLEAR,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_UNCLEAR,
         target,
         "whether it runs could not be seen",
         keeper.evidence,
@@ -214,7 +220,7 @@ def _unclear(item: Item, keeper: FinalizerOwner) -> Cause:
     )
 
 
-def _missing(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
+def _missing(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     install = Remedy(
         "",
         f"Install {keeper.who} again, or start it where it runs",
@@ -222,8 +228,8 @@ def _missing(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
         "It finishes the deletion by itself. Nothing leaks.",
         REPAIR,
     )
-    return Cause(
-        Code.FINALIZER_CONTROLLER_MISSING,
+    return StuckCause(
+        CauseCode.FINALIZER_CONTROLLER_MISSING,
         item,
         "NOT FOUND: nothing in this cluster looks like it; it was uninstalled, or runs elsewhere",
         keeper.evidence,
@@ -232,7 +238,7 @@ def _missing(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     )
 
 
-def _unfinished(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
+def _unfinished(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     """Our own: no controller comes back to it, but the same command, given again, goes on where it was cut off."""
     young = item.terminating and context.deleted_seconds_ago(item) < UNDER_WAY_SECONDS
     finish = Remedy(
@@ -244,8 +250,8 @@ def _unfinished(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
         REDRIVE,
         item,
     )
-    return Cause(
-        Code.FINALIZER_TEARDOWN_UNFINISHED,
+    return StuckCause(
+        CauseCode.FINALIZER_TEARDOWN_UNFINISHED,
         item,
         f"{'UNDER WAY, or not finished' if young else 'NOT FINISHED'}: its parts go first, and nobody but "
         "`pilotage delete` lets go of it then",
@@ -255,9 +261,9 @@ def _unfinished(context: Context, item: Item, keeper: FinalizerOwner) -> Cause:
     )
 
 
-def _unclaimed(item: Item, keeper: FinalizerOwner) -> Cause:
-    return Cause(
-        Code.FINALIZER_UNCLAIMED,
+def _unclaimed(item: Item, keeper: FinalizerOwner) -> StuckCause:
+    return StuckCause(
+        CauseCode.FINALIZER_UNCLAIMED,
         item,
         "NOBODY watches it, as far as can be seen: no known controller, workload, API group or Lease goes with it",
         keeper.evidence,
@@ -269,6 +275,6 @@ def _unclaimed(item: Item, keeper: FinalizerOwner) -> Cause:
     )
 
 
-def _namespace_goes(context: Context, item: Item) -> bool:
+def _namespace_goes(context: WhyContext, item: Item) -> bool:
     namespace = context.world.find("", "Namespace", "", item.meta.namespace)
     return namespace is not None and namespace.terminating

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import DELETE, STRIP, STRIP_FINALIZER, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, STRIP, STRIP_FINALIZER, Remedy, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -20,7 +20,7 @@ JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What a Job's pod, or a Job, is held by or leaves behind."""
     if item.group_kind == ("", "Pod"):
         yield from _pod(context, item)
@@ -32,7 +32,7 @@ def _label(item: Item, names: tuple[str, ...]) -> str:
     return next((item.meta.labels[name] for name in names if name in item.meta.labels), "")
 
 
-def _pod(context: Context, pod: Item) -> Iterator[Cause]:
+def _pod(context: WhyContext, pod: Item) -> Iterator[StuckCause]:
     world = context.world
     name, uid = _label(pod, JOB_NAMES), _label(pod, JOB_UIDS)
     if not name or world.problem("batch", "Job", pod.meta.namespace):
@@ -48,8 +48,8 @@ def _pod(context: Context, pod: Item) -> Iterator[Cause]:
         evidence = [f"its labels name the Job {name} ({uid or 'no uid'}); no such Job is there"]
         if (owner := pod.meta.controller) and owner.kind != "Job":
             evidence.append(f"the Job controller does not touch it: {owner.kind} {owner.name} controls it")
-        yield Cause(
-            Code.JOB_TRACKING_LEFT,
+        yield StuckCause(
+            CauseCode.JOB_TRACKING_LEFT,
             pod,
             f"has the finalizer {TRACKING}, and {gone}: nobody counts it any more",
             tuple(evidence),
@@ -67,8 +67,8 @@ def _pod(context: Context, pod: Item) -> Iterator[Cause]:
         )
     elif not pod.terminating:
         dangling = any(owner.kind == "Job" for owner in pod.meta.owner_references)
-        yield Cause(
-            Code.JOB_POD_ORPHANED,
+        yield StuckCause(
+            CauseCode.JOB_POD_ORPHANED,
             pod,
             f"is left over: {gone}, and nothing deletes its pods"
             + (" but the garbage collector, which has not come by yet" if dangling else ""),
@@ -86,13 +86,13 @@ def _pod(context: Context, pod: Item) -> Iterator[Cause]:
         )
 
 
-def _job(context: Context, job: Item) -> Iterator[Cause]:
+def _job(context: WhyContext, job: Item) -> Iterator[StuckCause]:
     world = context.world
     pods = [pod for pod in world.of("", "Pod", job.meta.namespace) if _label(pod, JOB_UIDS) == job.uid]
     orphans = [pod for pod in pods if not any(owner.uid == job.uid for owner in pod.meta.owner_references)]
     if orphans:
-        yield Cause(
-            Code.JOB_PODS_NOT_OWNED,
+        yield StuckCause(
+            CauseCode.JOB_PODS_NOT_OWNED,
             orphans[0],
             f"is not owned by {job} any more, and stays when that goes",
             (f"pods without an ownerReference to it: {few([pod.meta.name for pod in orphans])}",),
@@ -100,8 +100,8 @@ def _job(context: Context, job: Item) -> Iterator[Cause]:
     owner = job.meta.controller
     cron = world.get(owner.uid) if owner and owner.kind == "CronJob" else None
     if cron is not None and not cron.terminating and not job.terminating:
-        yield Cause(
-            Code.JOB_MADE_BY_CRONJOB,
+        yield StuckCause(
+            CauseCode.JOB_MADE_BY_CRONJOB,
             cron,
             f"makes a Job like {job} again at its next time, whether this one is deleted or not",
             remedies=(

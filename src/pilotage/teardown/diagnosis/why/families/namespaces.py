@@ -9,17 +9,17 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, look_at
-from pilotage.teardown.diagnosis.why.codes import NOTES, Code
+from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at
+from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
 from pilotage.teardown.diagnosis.why.families import finalizers
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 KUBERNETES = "kubernetes"
@@ -28,7 +28,7 @@ POD = ("", "Pod")
 NAMED_MAX = 5
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What keeps a namespace; and of what is in one, that it goes with it."""
     if item.group_kind == NAMESPACE:
         if item.terminating:
@@ -37,10 +37,10 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         around = context.world.find(*NAMESPACE, "", item.meta.namespace)
         if around and around.terminating:
             text_ = f"its namespace is being deleted for {span(context.deleted_seconds_ago(around))}: it is to come"
-            yield Cause(Code.NAMESPACE_TERMINATING, around, text_)
+            yield StuckCause(CauseCode.NAMESPACE_TERMINATING, around, text_)
 
 
-def _terminating(context: Context, namespace: Item) -> Iterator[Cause]:
+def _terminating(context: WhyContext, namespace: Item) -> Iterator[StuckCause]:
     body = context.body(namespace)
     conditions = {
         text(each, "type"): text(each, "message")
@@ -57,7 +57,7 @@ def _terminating(context: Context, namespace: Item) -> Iterator[Cause]:
     unread = _unread(context)
     if not found and unread and context.deleted_seconds_ago(namespace) >= COLLECTOR_SECONDS:
         text_ = f"nothing was found in it, but {unread[0]} could not be read"
-        found.append(Cause(Code.UNREADABLE, namespace, text_, tuple(unread), Confidence.LOW))
+        found.append(StuckCause(CauseCode.UNREADABLE, namespace, text_, tuple(unread), Confidence.LOW))
     if not found and body is not None and not namespace.meta.finalizers:
         found.append(_empty(context, namespace, conditions))
     yield from found
@@ -66,13 +66,13 @@ def _terminating(context: Context, namespace: Item) -> Iterator[Cause]:
 # What only the namespace controller knows
 
 
-def _discovery(context: Context, namespace: Item, conditions: dict[str, str]) -> Iterator[Cause]:
+def _discovery(context: WhyContext, namespace: Item, conditions: dict[str, str]) -> Iterator[StuckCause]:
     """An API that does not answer, anywhere, keeps every namespace: nobody knows what it has in there."""
     message = conditions.get("NamespaceDeletionDiscoveryFailure", "")
     silent = context.world.unreadable_groups
     if not message and not silent:
         return
-    behind: list[Cause] = []
+    behind: list[StuckCause] = []
     for service in context.world.of("apiregistration.k8s.io", "APIService"):
         version, _, group = service.meta.name.partition(".")
         served = f"{group}/{version}"
@@ -83,8 +83,8 @@ def _discovery(context: Context, namespace: Item, conditions: dict[str, str]) ->
     over = bool(message) and not silent and not behind and context.world.live
     if over:
         evidence.append("All APIs answer by now: the namespace controller sees it when it looks again.")
-    yield Cause(
-        Code.NAMESPACE_DISCOVERY_FAILURE,
+    yield StuckCause(
+        CauseCode.NAMESPACE_DISCOVERY_FAILURE,
         namespace,
         "cannot be proven empty: an API of the cluster does not answer"
         if not over
@@ -105,11 +105,11 @@ def _discovery(context: Context, namespace: Item, conditions: dict[str, str]) ->
     )
 
 
-def _parsing(namespace: Item, conditions: dict[str, str]) -> Iterator[Cause]:
+def _parsing(namespace: Item, conditions: dict[str, str]) -> Iterator[StuckCause]:
     message = conditions.get("NamespaceDeletionGroupVersionParsingFailure")
     if message is not None:
-        yield Cause(
-            Code.NAMESPACE_GROUP_VERSION_FAILURE,
+        yield StuckCause(
+            CauseCode.NAMESPACE_GROUP_VERSION_FAILURE,
             namespace,
             "the namespace controller cannot read the name of an API version",
             (f"Condition NamespaceDeletionGroupVersionParsingFailure: {message}",),
@@ -129,7 +129,7 @@ def _parsing(namespace: Item, conditions: dict[str, str]) -> Iterator[Cause]:
 # What is in it
 
 
-def _contents(context: Context, namespace: Item, conditions: dict[str, str]) -> Iterator[Cause]:
+def _contents(context: WhyContext, namespace: Item, conditions: dict[str, str]) -> Iterator[StuckCause]:
     inside = [each for each in context.world if each.meta.namespace == namespace.meta.name]
     pods = [each for each in inside if each.group_kind == POD]
     others = [each for each in inside if each.group_kind != POD]
@@ -138,8 +138,8 @@ def _contents(context: Context, namespace: Item, conditions: dict[str, str]) -> 
     yield from _pods_first(context, namespace, pods, staying)
     for group in context.groups(going):
         example = group.example
-        yield Cause(
-            Code.NAMESPACE_CONTENT,
+        yield StuckCause(
+            CauseCode.NAMESPACE_CONTENT,
             namespace,
             f"waits for {example}, which is in it{group.others}",
             because=context.causes_of(example) or (_going(context, example),),
@@ -148,17 +148,17 @@ def _contents(context: Context, namespace: Item, conditions: dict[str, str]) -> 
         yield from _not_deleted(context, namespace, staying, conditions.get("NamespaceDeletionContentFailure", ""))
 
 
-def _pods_first(context: Context, namespace: Item, pods: list[Item], staying: list[Item]) -> Iterator[Cause]:
+def _pods_first(context: WhyContext, namespace: Item, pods: list[Item], staying: list[Item]) -> Iterator[StuckCause]:
     evidence = []
     if staying:
         names = ", ".join(str(each).partition(" ")[0] for each in staying[:NAMED_MAX])
         evidence.append(f"{len(staying)} other objects in it are not being deleted yet: {names}.")
     for group in context.groups(pods):
         pod = group.example
-        said = tuple(cause for cause in context.causes_of(pod) if cause.code != Code.NAMESPACE_TERMINATING)
+        said = tuple(cause for cause in context.causes_of(pod) if cause.code != CauseCode.NAMESPACE_TERMINATING)
         further = _stopping(said) or said
-        yield Cause(
-            Code.NAMESPACE_PODS_FIRST,
+        yield StuckCause(
+            CauseCode.NAMESPACE_PODS_FIRST,
             namespace,
             f"waits for {pod}, which is in it{group.others}: from Kubernetes 1.33 on nothing else is deleted before "
             "the pods are gone",
@@ -167,17 +167,17 @@ def _pods_first(context: Context, namespace: Item, pods: list[Item], staying: li
         )
 
 
-def _not_deleted(context: Context, namespace: Item, staying: list[Item], failure: str) -> Iterator[Cause]:
+def _not_deleted(context: WhyContext, namespace: Item, staying: list[Item], failure: str) -> Iterator[StuckCause]:
     """No pod is left, and still there are objects that nobody deletes: their delete is refused, or is to come."""
-    explained: list[Cause] = []
+    explained: list[StuckCause] = []
     for group in context.groups(staying):
         explained += _stopping(context.causes_of(group.example))
     names = ", ".join(str(each).partition(" ")[0] for each in staying[:NAMED_MAX])
     are = "object in it is" if len(staying) == 1 else "objects in it are"
     counted = f"{len(staying)} {are} not being deleted: {names}"
     if failure or explained:
-        yield Cause(
-            Code.NAMESPACE_CONTENT_FAILURE,
+        yield StuckCause(
+            CauseCode.NAMESPACE_CONTENT_FAILURE,
             namespace,
             counted if explained else f"{counted}. The namespace controller's deletes fail",
             (f"Condition NamespaceDeletionContentFailure: {failure}",) if failure else (),
@@ -187,8 +187,8 @@ def _not_deleted(context: Context, namespace: Item, staying: list[Item], failure
     elif context.deleted_seconds_ago(namespace) < COLLECTOR_SECONDS:
         yield _working(context, namespace, namespace)
     else:
-        yield Cause(
-            Code.NAMESPACE_CONTENT_NOT_DELETED,
+        yield StuckCause(
+            CauseCode.NAMESPACE_CONTENT_NOT_DELETED,
             namespace,
             f"{counted}, and nothing says why",
             confidence=Confidence.MEDIUM,
@@ -213,13 +213,13 @@ def _not_deleted(context: Context, namespace: Item, staying: list[Item], failure
         )
 
 
-def _empty(context: Context, namespace: Item, conditions: dict[str, str]) -> Cause:
+def _empty(context: WhyContext, namespace: Item, conditions: dict[str, str]) -> StuckCause:
     age = context.deleted_seconds_ago(namespace)
     stale = [name for name in ("NamespaceContentRemaining", "NamespaceFinalizersRemaining") if name in conditions]
     if age < COLLECTOR_SECONDS and not stale:
         return _working(context, namespace, namespace)
-    return Cause(
-        Code.NAMESPACE_EMPTY,
+    return StuckCause(
+        CauseCode.NAMESPACE_EMPTY,
         namespace,
         "nothing is left in it: the namespace controller finishes it when it looks again, on its own back-off",
         tuple(f"Condition {name} still says: {conditions[name]}" for name in stale),
@@ -230,23 +230,23 @@ def _empty(context: Context, namespace: Item, conditions: dict[str, str]) -> Cau
 # Helpers
 
 
-def _working(context: Context, namespace: Item, subject: Item) -> Cause:
+def _working(context: WhyContext, namespace: Item, subject: Item) -> StuckCause:
     text_ = (
         f"the namespace controller has had {span(context.deleted_seconds_ago(namespace))} so far; it starts after 5 s"
     )
-    return Cause(Code.NAMESPACE_WORKING, subject, text_, confidence=Confidence.MEDIUM)
+    return StuckCause(CauseCode.NAMESPACE_WORKING, subject, text_, confidence=Confidence.MEDIUM)
 
 
-def _going(context: Context, item: Item) -> Cause:
+def _going(context: WhyContext, item: Item) -> StuckCause:
     text_ = f"is being deleted for {span(context.deleted_seconds_ago(item))}, and nothing seen holds it"
-    return Cause(Code.NAMESPACE_WORKING, item, text_, confidence=Confidence.MEDIUM)
+    return StuckCause(CauseCode.NAMESPACE_WORKING, item, text_, confidence=Confidence.MEDIUM)
 
 
-def _stopping(found: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _stopping(found: tuple[StuckCause, ...]) -> tuple[StuckCause, ...]:
     return tuple(cause for cause in found if cause.code not in NOTES)
 
 
-def _unread(context: Context) -> list[str]:
+def _unread(context: WhyContext) -> list[str]:
     """The kinds that could have objects in it, and could not be read."""
     unread = [
         f"{kind}: {reading.problem}"

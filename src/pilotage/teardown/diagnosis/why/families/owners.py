@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, LOOK, look_at, place, redrive_foreground, replay_delete
-from pilotage.teardown.diagnosis.why.codes import NOTES, Code
+from pilotage.teardown.diagnosis.remedies import (
+    DELETE,
+    EDIT,
+    LOOK,
+    Remedy,
+    look_at,
+    place,
+    redrive_foreground,
+    replay_delete,
+)
+from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.world import Name
 
@@ -15,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import OwnerReference
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item, World
 
 FOREGROUND = "foregroundDeletion"
@@ -23,7 +32,7 @@ ORPHAN = "orphan"
 CIRCLE_MAX = 100
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What an object that is being deleted waits for below it, and what is wrong with its own owners."""
     if item.terminating and FOREGROUND in item.meta.finalizers:
         context.claim(item, FOREGROUND)
@@ -38,7 +47,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
 # Below it
 
 
-def _foreground(context: Context, item: Item) -> Iterator[Cause]:
+def _foreground(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     blocking = [child for child in context.world.children(item.uid) if _blocks(item, child)]
     for group in context.groups(blocking):
         child = group.example
@@ -47,8 +56,8 @@ def _foreground(context: Context, item: Item) -> Iterator[Cause]:
             further = (*further, _not_deleted(context, item, child))
         elif not further:
             further = (_going(context, child),)
-        yield Cause(
-            Code.FOREGROUND,
+        yield StuckCause(
+            CauseCode.FOREGROUND,
             item,
             f"waits for {child}, which it owns{group.others}",
             (f"{child} has an owner reference to it with blockOwnerDeletion.",),
@@ -59,15 +68,15 @@ def _foreground(context: Context, item: Item) -> Iterator[Cause]:
         yield from _nothing_blocks(context, item)
 
 
-def _nothing_blocks(context: Context, item: Item) -> Iterator[Cause]:
+def _nothing_blocks(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     age = context.deleted_seconds_ago(item)
     unread = _unread_kinds(context, item)
     if age < COLLECTOR_SECONDS:
         text = f"the garbage collector has had {span(age)} so far"
-        yield Cause(Code.FOREGROUND_WORKING, item, text, confidence=Confidence.MEDIUM)
+        yield StuckCause(CauseCode.FOREGROUND_WORKING, item, text, confidence=Confidence.MEDIUM)
     elif unread:
-        yield Cause(
-            Code.UNREADABLE,
+        yield StuckCause(
+            CauseCode.UNREADABLE,
             item,
             f"waits in the foreground for what it owns, and {unread[0]} could not be read",
             tuple(unread),
@@ -75,8 +84,8 @@ def _nothing_blocks(context: Context, item: Item) -> Iterator[Cause]:
             remedies=(redrive_foreground(item),),
         )
     else:
-        yield Cause(
-            Code.FOREGROUND_LOST,
+        yield StuckCause(
+            CauseCode.FOREGROUND_LOST,
             item,
             "waits in the foreground for what it owns, but nothing is left that blocks it: the garbage collector "
             "lost its way",
@@ -87,14 +96,14 @@ def _nothing_blocks(context: Context, item: Item) -> Iterator[Cause]:
         )
 
 
-def _not_deleted(context: Context, owner: Item, child: Item) -> Cause:
+def _not_deleted(context: WhyContext, owner: Item, child: Item) -> StuckCause:
     """The collector's turn: its own delete of a dependent was refused, or is still to come."""
     age = context.deleted_seconds_ago(owner)
     if age < COLLECTOR_SECONDS:
         text = f"is not being deleted yet; the garbage collector has had {span(age)} so far"
-        return Cause(Code.FOREGROUND_WORKING, child, text, confidence=Confidence.MEDIUM)
-    return Cause(
-        Code.FOREGROUND_DEPENDENT_NOT_DELETED,
+        return StuckCause(CauseCode.FOREGROUND_WORKING, child, text, confidence=Confidence.MEDIUM)
+    return StuckCause(
+        CauseCode.FOREGROUND_DEPENDENT_NOT_DELETED,
         child,
         "is not being deleted: the garbage collector's delete was refused or lost, and it tries again ever more rarely",
         (f"{owner} has been waiting for {span(age)}, and {child} has no deletionTimestamp.",),
@@ -103,17 +112,17 @@ def _not_deleted(context: Context, owner: Item, child: Item) -> Cause:
     )
 
 
-def _going(context: Context, child: Item) -> Cause:
+def _going(context: WhyContext, child: Item) -> StuckCause:
     text = f"is being deleted for {span(context.deleted_seconds_ago(child))}, and nothing seen holds it"
-    return Cause(Code.FOREGROUND_WORKING, child, text, confidence=Confidence.MEDIUM)
+    return StuckCause(CauseCode.FOREGROUND_WORKING, child, text, confidence=Confidence.MEDIUM)
 
 
-def _orphaning(context: Context, item: Item) -> Cause:
+def _orphaning(context: WhyContext, item: Item) -> StuckCause:
     children = context.world.children(item.uid)
     age = context.deleted_seconds_ago(item)
     left = f"{len(children)} still name it" if children else "none names it any more"
-    return Cause(
-        Code.ORPHAN_PENDING if age >= COLLECTOR_SECONDS else Code.FOREGROUND_WORKING,
+    return StuckCause(
+        CauseCode.ORPHAN_PENDING if age >= COLLECTOR_SECONDS else CauseCode.FOREGROUND_WORKING,
         item,
         f"waits until the garbage collector has taken it off what it owns, which is to stay: {left}",
         tuple(f"{child} still names it as an owner." for child in children[:5]),
@@ -141,7 +150,7 @@ _MANAGER = "kubectl get lease kube-controller-manager -n kube-system -o yaml"
 # Above it
 
 
-def _owners(context: Context, item: Item) -> Iterator[Cause]:
+def _owners(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What the garbage collector makes of its owners. Each is a note where it holds nothing up."""
     world = context.world
     found = [cause for owner in item.meta.owner_references if (cause := _wrong(context, item, owner))]
@@ -150,17 +159,17 @@ def _owners(context: Context, item: Item) -> Iterator[Cause]:
     living = [each for each in owners.values() if each and not each.terminating]
     if not item.terminating and living and len(living) < len(owners) and not found:
         text = f"stays, although not all of its owners do: {living[0]} owns it, too"
-        yield Cause(Code.OWNER_KEEPS, item, text, (f"{living[0]} is there, with the uid that is named.",))
+        yield StuckCause(CauseCode.OWNER_KEEPS, item, text, (f"{living[0]} is there, with the uid that is named.",))
     if not item.terminating and (circle := _circle(world, item)):
-        yield Cause(
-            Code.OWNER_CYCLE,
+        yield StuckCause(
+            CauseCode.OWNER_CYCLE,
             item,
             "is owned, in a circle, by itself: the garbage collector never collects it. A delete of any of them does",
             (" → ".join(str(each) for each in circle),),
         )
 
 
-def _wrong(context: Context, item: Item, owner: OwnerReference) -> Cause | None:
+def _wrong(context: WhyContext, item: Item, owner: OwnerReference) -> StuckCause | None:
     world = context.world
     group = owner.api_version.rpartition("/")[0]
     there = world.get(owner.uid)
@@ -176,28 +185,28 @@ def _wrong(context: Context, item: Item, owner: OwnerReference) -> Cause | None:
     same_name = world.find(*name)
     doing = "began to delete it for that" if item.terminating else "deletes it for that, as soon as nothing refuses it"
     if same_name:
-        return Cause(
-            Code.OWNER_WRONG_UID,
+        return StuckCause(
+            CauseCode.OWNER_WRONG_UID,
             item,
             f"its owner {name} is another object by now; the one it belonged to is gone: the garbage collector {doing}",
             (f"The owner reference names uid {owner.uid}; {same_name} has uid {same_name.uid}.",),
             remedies=_drop_reference(item, "It stays, and belongs to nobody."),
         )
-    return Cause(
-        Code.OWNER_GONE,
+    return StuckCause(
+        CauseCode.OWNER_GONE,
         item,
         f"its owner {name} is gone, and the garbage collector {doing}",
         (f"No {name} was found, nor anything else with uid {owner.uid}.",),
     )
 
 
-def _misplaced(item: Item, owner: Item) -> Cause | None:
+def _misplaced(item: Item, owner: Item) -> StuckCause | None:
     """An owner that is there, and still counts for nothing because of where it is."""
     if not owner.meta.namespace or owner.meta.namespace == item.meta.namespace:
         return None
     if not item.meta.namespace:
-        return Cause(
-            Code.OWNER_NAMESPACED,
+        return StuckCause(
+            CauseCode.OWNER_NAMESPACED,
             item,
             f"has no namespace, but its owner {owner} has: the garbage collector never collects it",
             (f"The owner reference names uid {owner.uid}, which is in namespace {owner.meta.namespace}.",),
@@ -205,8 +214,8 @@ def _misplaced(item: Item, owner: Item) -> Cause | None:
                 Remedy("", "Delete it by itself", f"pilotage delete {place(item)}", "Nothing leaks.", DELETE, item),
             ),
         )
-    return Cause(
-        Code.OWNER_IN_OTHER_NAMESPACE,
+    return StuckCause(
+        CauseCode.OWNER_IN_OTHER_NAMESPACE,
         item,
         f"its owner {owner} is in another namespace, which counts as gone: the garbage collector "
         + ("began to delete it for that" if item.terminating else "deletes it for that"),
@@ -215,12 +224,14 @@ def _misplaced(item: Item, owner: Item) -> Cause | None:
     )
 
 
-def _unreadable_owner(context: Context, item: Item, name: Name, owner: OwnerReference, problem: str) -> Cause | None:
+def _unreadable_owner(
+    context: WhyContext, item: Item, name: Name, owner: OwnerReference, problem: str
+) -> StuckCause | None:
     context.unread(f"{name.group_kind}: {problem}")
     if item.terminating:
         return None
-    return Cause(
-        Code.OWNER_UNREADABLE,
+    return StuckCause(
+        CauseCode.OWNER_UNREADABLE,
         item,
         f"its owner {name} is of a kind that could not be read: while the server does not serve it, the garbage "
         "collector leaves it alone",
@@ -250,7 +261,7 @@ def _blocks(owner: Item, child: Item) -> bool:
     )
 
 
-def _stops(further: tuple[Cause, ...]) -> bool:
+def _stops(further: tuple[StuckCause, ...]) -> bool:
     """Whether something already says why a dependent's delete does not go through."""
     return any(cause.code not in NOTES for cause in further)
 
@@ -259,7 +270,7 @@ def _kept(world: World, item: Item) -> bool:
     return any((owner := world.get(each.uid)) and not owner.terminating for each in item.meta.owner_references)
 
 
-def _unread_kinds(context: Context, item: Item) -> list[str]:
+def _unread_kinds(context: WhyContext, item: Item) -> list[str]:
     """The kinds that could hold something it owns, and could not be read."""
     found = []
     for kind, reading in context.world.kinds.items():

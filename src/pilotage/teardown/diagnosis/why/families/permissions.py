@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.remedies import REPAIR
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import REPAIR, Remedy
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import counted, few
 from pilotage.teardown.snapshot.questions import MayI
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Resource
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What we may not do, and what to ask for."""
     if not context.asked_about(item):
         return
@@ -31,16 +31,16 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
     if not item.terminating:
         answer = context.world.ask(MayI("delete", resource.group, resource.plural, namespace))
         if answer is not None and answer.error_class is None and not answer.allowed:
-            yield _may_not(Code.MAY_NOT_DELETE, item, "delete", answer.message)
+            yield _may_not(CauseCode.MAY_NOT_DELETE, item, "delete", answer.message)
     elif item.meta.finalizers:
         answer = context.world.ask(MayI("patch", resource.group, resource.plural, namespace))
         if answer is not None and answer.error_class is None and not answer.allowed:
-            yield _may_not(Code.MAY_NOT_PATCH, item, "patch", answer.message)
+            yield _may_not(CauseCode.MAY_NOT_PATCH, item, "patch", answer.message)
     if item.group_kind == ("", "Namespace") and item.terminating:
         yield from _may_not_list(context, item)
 
 
-def _may_not(code: Code, item: Item, verb: str, reason: str) -> Cause:
+def _may_not(code: CauseCode, item: Item, verb: str, reason: str) -> StuckCause:
     resource, namespace = item.resource, item.meta.namespace
     where = f"in namespace {namespace}" if namespace else "cluster-wide"
     evidence = [f"the API says that you may not {verb} {resource} {where}"]
@@ -48,10 +48,10 @@ def _may_not(code: Code, item: Item, verb: str, reason: str) -> Cause:
         evidence.append(f"its reason: {reason}")
     held = "" if verb == "delete" else ", and so cannot remove a finalizer of it yourself"
     remedy = _ask_for([resource], namespace, f"{verb},get,list,watch", item)
-    return Cause(code, item, f"you may not {verb} it{held}", tuple(evidence), remedies=(remedy,))
+    return StuckCause(code, item, f"you may not {verb} it{held}", tuple(evidence), remedies=(remedy,))
 
 
-def _may_not_list(context: Context, item: Item) -> Iterator[Cause]:
+def _may_not_list(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Kinds whose objects in this namespace are hidden from us: what holds it may be among them."""
     hidden = [
         reading.resource
@@ -59,8 +59,8 @@ def _may_not_list(context: Context, item: Item) -> Iterator[Cause]:
         if reading.error_class is ErrorClass.FORBIDDEN and reading.resource.namespaced
     ]
     if hidden:
-        yield Cause(
-            Code.MAY_NOT_LIST,
+        yield StuckCause(
+            CauseCode.MAY_NOT_LIST,
             item,
             f"you may not list {counted(len(hidden), 'kind')} in it: what holds it may be among them",
             (f"forbidden: {few([str(each) for each in hidden], 8)}",),

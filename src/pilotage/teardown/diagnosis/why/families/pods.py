@@ -10,9 +10,9 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, REPAIR, look_at, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, REPAIR, Remedy, look_at, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node, unready_node
 from pilotage.teardown.snapshot.fields import entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item, World
 
 FORCE_DELETE_POD = "force-delete-pod"
@@ -29,16 +29,16 @@ MIRROR = "kubernetes.io/config.mirror"
 
 # What a kubelet says, in Events, when it cannot finish.
 _FAILURES = {
-    "FailedKillPod": (Code.POD_CANNOT_BE_KILLED, "its containers cannot be stopped"),
-    "FailedUnMount": (Code.POD_VOLUME_STUCK, "a volume cannot be unmounted"),
-    "FailedUnmountDevice": (Code.POD_VOLUME_STUCK, "a volume cannot be unmounted"),
-    "FailedPreStopHook": (Code.POD_PRESTOP_FAILS, "its preStop hook fails"),
+    "FailedKillPod": (CauseCode.POD_CANNOT_BE_KILLED, "its containers cannot be stopped"),
+    "FailedUnMount": (CauseCode.POD_VOLUME_STUCK, "a volume cannot be unmounted"),
+    "FailedUnmountDevice": (CauseCode.POD_VOLUME_STUCK, "a volume cannot be unmounted"),
+    "FailedPreStopHook": (CauseCode.POD_PRESTOP_FAILS, "its preStop hook fails"),
 }
 _CONFIRM_SECONDS = 10
 """How long a healthy kubelet takes to confirm after the grace, at most, before it is called overdue."""
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Why a pod is still there, or what a delete of it would run into."""
     if item.group_kind != ("", "Pod"):
         return
@@ -49,10 +49,10 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         yield from _terminating(context, item, body or {})
 
 
-def _mirror(item: Item, body: Json | None) -> Cause:
+def _mirror(item: Item, body: Json | None) -> StuckCause:
     node = text(body, "spec", "nodeName") or "its node"
-    return Cause(
-        Code.POD_STATIC,
+    return StuckCause(
+        CauseCode.POD_STATIC,
         item,
         f"is the mirror of a static pod: the kubelet of {node} makes it again from a file there",
         (f"it has the annotation {MIRROR}",),
@@ -69,7 +69,7 @@ def _mirror(item: Item, body: Json | None) -> Cause:
     )
 
 
-def _terminating(context: Context, item: Item, body: Json) -> Iterator[Cause]:
+def _terminating(context: WhyContext, item: Item, body: Json) -> Iterator[StuckCause]:
     over = seconds_since(context.now, item.meta.deletion_timestamp)
     if _has_ended(item, body):
         return  # only finalizers can hold it by now, and those speak for themselves
@@ -92,7 +92,7 @@ def _has_ended(item: Item, body: Json) -> bool:
     return item.meta.deletion_grace_period_seconds == 0 and bool(item.meta.finalizers)
 
 
-def _on_lost_node(world: World, item: Item, body: Json, lost: Cause) -> Cause:
+def _on_lost_node(world: World, item: Item, body: Json, lost: StuckCause) -> StuckCause:
     name = text(body, "spec", "nodeName")
     remedies = [_force(item, body)]
     if world.find("", "Node", "", name):
@@ -107,8 +107,8 @@ def _on_lost_node(world: World, item: Item, body: Json, lost: Cause) -> Cause:
                 item,
             ),
         )
-    return Cause(
-        Code.POD_ON_LOST_NODE,
+    return StuckCause(
+        CauseCode.POD_ON_LOST_NODE,
         item,
         f"waits for the kubelet of node {name} to confirm that it has ended",
         because=(lost,),
@@ -119,7 +119,7 @@ def _on_lost_node(world: World, item: Item, body: Json, lost: Cause) -> Cause:
 # The grace
 
 
-def _in_grace(item: Item, body: Json, left: float) -> Cause:
+def _in_grace(item: Item, body: Json, left: float) -> StuckCause:
     grace = item.meta.deletion_grace_period_seconds
     evidence = [f"its grace is {grace} s, and ends at {item.meta.deletion_timestamp}"]
     hooks = [
@@ -127,16 +127,18 @@ def _in_grace(item: Item, body: Json, left: float) -> Cause:
     ]
     if hooks:
         evidence.append(f"the preStop hook of {', '.join(hooks)} counts towards it: SIGTERM comes only after the hook")
-    return Cause(Code.POD_IN_GRACE, item, f"is within its grace: {span(left)} of {span(grace)} left", tuple(evidence))
+    return StuckCause(
+        CauseCode.POD_IN_GRACE, item, f"is within its grace: {span(left)} of {span(grace)} left", tuple(evidence)
+    )
 
 
-def _overdue(context: Context, item: Item, body: Json, over: float) -> Iterator[Cause]:
+def _overdue(context: WhyContext, item: Item, body: Json, over: float) -> Iterator[StuckCause]:
     node = text(body, "spec", "nodeName") or "its node"
     answer = context.world.ask(EventsAbout(item.uid))
     for event in reversed(answer.items if answer else ()):
         if known := _FAILURES.get(text(event, "reason")):
             code, what = known
-            yield Cause(
+            yield StuckCause(
                 code,
                 item,
                 f"is {span(over)} past its grace: {what}",
@@ -149,11 +151,13 @@ def _overdue(context: Context, item: Item, body: Json, over: float) -> Iterator[
             )
             return
     if over < _CONFIRM_SECONDS:
-        yield Cause(Code.POD_CONFIRMING, item, f"its grace ended {span(over)} ago: the kubelet is about to confirm")
+        yield StuckCause(
+            CauseCode.POD_CONFIRMING, item, f"its grace ended {span(over)} ago: the kubelet is about to confirm"
+        )
         return
     unready = unready_node(context.world, node)
-    yield Cause(
-        Code.POD_OVERDUE,
+    yield StuckCause(
+        CauseCode.POD_OVERDUE,
         item,
         f"is {span(over)} past its grace, and the kubelet of {node} has not confirmed that it has ended",
         _running(body),

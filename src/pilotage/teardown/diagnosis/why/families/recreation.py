@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import LOOK, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import entries, mapping, moment, seconds_since, span, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Whether somebody else has its name by now, or wrote to it since its deletion was asked for."""
     now_there = context.world.find(*item.name)
     if now_there is not None and now_there.uid != item.uid and _is_newer(now_there, item):
@@ -26,13 +26,13 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         yield from _changed(context, item)
 
 
-def _recreated(context: Context, item: Item, now_there: Item) -> Cause:
+def _recreated(context: WhyContext, item: Item, now_there: Item) -> StuckCause:
     seconds = seconds_since(context.now, now_there.meta.creation_timestamp)
     when = f" {span(seconds)} ago" if seconds is not None else ""
     maker = next((text(each, "manager") for each in _managed(now_there) if text(each, "manager")), "")
     by = f', by "{maker}"' if maker else ""
-    return Cause(
-        Code.RECREATED,
+    return StuckCause(
+        CauseCode.RECREATED,
         now_there,
         f"is another object of the same name, made{when}{by}",
         (f"The one that was meant had uid {item.uid}; the one that is there has uid {now_there.uid}.",),
@@ -50,7 +50,7 @@ def _recreated(context: Context, item: Item, now_there: Item) -> Cause:
     )
 
 
-def _changed(context: Context, item: Item) -> Iterator[Cause]:
+def _changed(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Who has written its content since: to apply something that is being deleted succeeds, and is lost."""
     deleted = context.deleted_at(item)
     for entry in _managed(item):
@@ -61,8 +61,8 @@ def _changed(context: Context, item: Item) -> Iterator[Cause]:
         if text(entry, "subresource") or not content:
             continue
         after = span((written - deleted).total_seconds())
-        yield Cause(
-            Code.CHANGED_WHILE_TERMINATING,
+        yield StuckCause(
+            CauseCode.CHANGED_WHILE_TERMINATING,
             item,
             f'"{text(entry, "manager")}" applied it again {after} after its deletion was asked for: '
             "the change goes with it",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.finalizer_owners.model import Liveness
-from pilotage.teardown.diagnosis.remedies import DELETE, look_at, place, strip_finalizer
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, look_at, place, strip_finalizer
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.diagnosis.why.reading import counted
 from pilotage.teardown.snapshot.fields import entries, text
 from pilotage.teardown.snapshot.questions import EventsAbout
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Json
     from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
@@ -26,7 +26,7 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLER = "endpointslice-controller.k8s.io"
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Why a Service stays, and what of it would stay."""
     if item.group_kind == ("", "Service"):
         if item.terminating and LOAD_BALANCER in item.meta.finalizers:
@@ -37,7 +37,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         yield from _slice(context, item)
 
 
-def _load_balancer(context: Context, item: Item) -> Iterator[Cause]:
+def _load_balancer(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     context.claim(item, LOAD_BALANCER)
     keeper = context.finalizer_owner(item, LOAD_BALANCER)
     addresses = [
@@ -50,12 +50,15 @@ def _load_balancer(context: Context, item: Item) -> Iterator[Cause]:
     where = f" at {', '.join(addresses)}" if addresses else ""
     leaks = f"the load balancer{where} in the cloud, with its address and cost."
     if said:
-        code, words = Code.LOAD_BALANCER_FAILS, "its cloud controller tries to give the load balancer back, and fails"
+        code, words = (
+            CauseCode.LOAD_BALANCER_FAILS,
+            "its cloud controller tries to give the load balancer back, and fails",
+        )
         evidence.insert(0, f"it says: {text(said, 'message')}")
         confidence = Confidence.HIGH
     else:
         code, words, confidence = _verdict(keeper)
-    root = Cause(
+    root = StuckCause(
         code,
         keeper.workload or item,
         words,
@@ -70,22 +73,26 @@ def _load_balancer(context: Context, item: Item) -> Iterator[Cause]:
             strip_finalizer(item, LOAD_BALANCER, leaks),
         ),
     )
-    yield Cause(
-        Code.LOAD_BALANCER_NOT_RELEASED,
+    yield StuckCause(
+        CauseCode.LOAD_BALANCER_NOT_RELEASED,
         item,
         f"waits for finalizer {LOAD_BALANCER}: its load balancer has to be given back to the cloud first",
         because=(root,),
     )
 
 
-def _verdict(keeper: FinalizerOwner) -> tuple[Code, str, Confidence]:
+def _verdict(keeper: FinalizerOwner) -> tuple[CauseCode, str, Confidence]:
     who = keeper.who or "cloud controller"
     if keeper.alive is Liveness.DEAD:
-        return Code.LOAD_BALANCER_CONTROLLER_DEAD, f"the {who} does NOT RUN{_because(keeper.trouble)}", Confidence.HIGH
+        return (
+            CauseCode.LOAD_BALANCER_CONTROLLER_DEAD,
+            f"the {who} does NOT RUN{_because(keeper.trouble)}",
+            Confidence.HIGH,
+        )
     if keeper.alive is Liveness.ALIVE and keeper.workload is not None:
-        return Code.LOAD_BALANCER_CONTROLLER_SILENT, f"the {who} runs and says nothing about it", Confidence.MEDIUM
+        return CauseCode.LOAD_BALANCER_CONTROLLER_SILENT, f"the {who} runs and says nothing about it", Confidence.MEDIUM
     return (
-        Code.LOAD_BALANCER_CONTROLLER_MISSING,
+        CauseCode.LOAD_BALANCER_CONTROLLER_MISSING,
         "nobody gives it back: no cloud controller was found in this cluster",
         Confidence.MEDIUM,
     )
@@ -95,7 +102,7 @@ def _because(trouble: str) -> str:
     return f": {trouble}" if trouble else ""
 
 
-def _said(context: Context, item: Item) -> Json | None:
+def _said(context: WhyContext, item: Item) -> Json | None:
     """The newest Event in which a cloud controller says that it fails."""
     answer = context.world.ask(EventsAbout(item.uid))
     events = answer.items if answer else ()
@@ -112,7 +119,7 @@ def _said(context: Context, item: Item) -> Json | None:
 # EndpointSlices
 
 
-def _hand_made_slices(context: Context, item: Item) -> Iterator[Cause]:
+def _hand_made_slices(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Slices that nobody cleans up: they name the Service by their label alone, and no controller keeps them."""
     left = [
         each
@@ -122,23 +129,23 @@ def _hand_made_slices(context: Context, item: Item) -> Iterator[Cause]:
         and each.meta.labels.get(MANAGED_BY) != _CONTROLLER
     ]
     if left:
-        yield Cause(
-            Code.ENDPOINTSLICES_STAY,
+        yield StuckCause(
+            CauseCode.ENDPOINTSLICES_STAY,
             left[0],
             f"stays when {item} goes{_others(left)}: it was made by hand, has no owner, and nobody cleans it up",
             remedies=(_delete(left[0]),),
         )
 
 
-def _slice(context: Context, item: Item) -> Iterator[Cause]:
+def _slice(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     name = item.meta.labels.get(SERVICE_NAME, "")
     world = context.world
     if not name or item.terminating or world.problem("", "Service", item.meta.namespace):
         return
     if world.find("", "Service", item.meta.namespace, name) is None:
         kept = item.meta.labels.get(MANAGED_BY) or "nobody"
-        yield Cause(
-            Code.ENDPOINTSLICE_WITHOUT_SERVICE,
+        yield StuckCause(
+            CauseCode.ENDPOINTSLICE_WITHOUT_SERVICE,
             item,
             f"is left over: its Service {name} does not exist, and it is managed by {kept}",
             (f"its label {SERVICE_NAME} is {name}",),

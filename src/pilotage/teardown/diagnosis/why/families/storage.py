@@ -5,9 +5,9 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, look_at, place
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, Remedy, look_at, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node
 from pilotage.teardown.diagnosis.why.reading import counted, few
 from pilotage.teardown.snapshot.fields import dig, entries, text
@@ -15,7 +15,7 @@ from pilotage.teardown.snapshot.fields import dig, entries, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item, World
 
 PVC_PROTECTION = "kubernetes.io/pvc-protection"
@@ -24,7 +24,7 @@ PROVISIONER = ("external-provisioner.volume.kubernetes.io/finalizer", "kubernete
 _STORAGE = "storage.k8s.io"
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """What keeps a claim, a volume or an attachment."""
     match item.group_kind:
         case ("", "PersistentVolumeClaim"):
@@ -38,21 +38,21 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
 # Claims
 
 
-def _claim(context: Context, item: Item) -> Iterator[Cause]:
+def _claim(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     pods = _users(context, item)
     if pods and (PVC_PROTECTION in item.meta.finalizers or not item.terminating):
         context.claim(item, PVC_PROTECTION)
         yield _in_use(context, item, pods)
     if not item.terminating and (owner := _stateful_set(context, item)):
-        yield Cause(
-            Code.PVC_KEPT_BY_STATEFULSET,
+        yield StuckCause(
+            CauseCode.PVC_KEPT_BY_STATEFULSET,
             item,
             f"belongs to {owner}, and stays when that goes: its data is kept until somebody deletes the claim",
             ("persistentVolumeClaimRetentionPolicy.whenDeleted of the StatefulSet is Retain, which is the default",),
         )
 
 
-def _users(context: Context, claim: Item) -> list[Item]:
+def _users(context: WhyContext, claim: Item) -> list[Item]:
     """The pods that hold it, by the protection controller's own rule: those that have a node, ended or not."""
     namespace = claim.meta.namespace
     if problem := context.world.problem("", "Pod", namespace):
@@ -75,15 +75,15 @@ def _mounts(pod: Item, body: object, claim: Item) -> bool:
     return False
 
 
-def _in_use(context: Context, item: Item, pods: list[Item]) -> Cause:
+def _in_use(context: WhyContext, item: Item, pods: list[Item]) -> StuckCause:
     going = [pod for pod in pods if pod.terminating]
     staying = [pod for pod in pods if not pod.terminating]
     because = [_pod_stays(context, pod) for pod in staying[:3]]
     for group in context.groups(going):
         because += context.causes_of(group.example)
     waits = "waits" if item.terminating else "would wait"
-    return Cause(
-        Code.PVC_IN_USE,
+    return StuckCause(
+        CauseCode.PVC_IN_USE,
         item,
         f"{waits} until no pod uses it: {few([str(pod.meta.name) for pod in pods])} "
         f"{'does' if len(pods) == 1 else 'do'}",
@@ -93,13 +93,13 @@ def _in_use(context: Context, item: Item, pods: list[Item]) -> Cause:
     )
 
 
-def _pod_stays(context: Context, pod: Item) -> Cause:
+def _pod_stays(context: WhyContext, pod: Item) -> StuckCause:
     top = _top_owner(context.world, pod)
     phase = text(context.body(pod), "status", "phase") or "present"
     target = top or pod
     made = f"; {top} makes it again if it is deleted" if top else ""
-    return Cause(
-        Code.POD_USES_CLAIM,
+    return StuckCause(
+        CauseCode.POD_USES_CLAIM,
         pod,
         f"uses the claim and is not being deleted ({phase}){made}",
         remedies=(
@@ -125,7 +125,7 @@ def _top_owner(world: World, item: Item) -> Item | None:
     return top
 
 
-def _stateful_set(context: Context, claim: Item) -> Item | None:
+def _stateful_set(context: WhyContext, claim: Item) -> Item | None:
     """The StatefulSet that made it, which does not own it unless its retention policy says so."""
     if claim.meta.owner_references:
         return None
@@ -140,7 +140,7 @@ def _stateful_set(context: Context, claim: Item) -> Item | None:
 # Volumes
 
 
-def _volume(context: Context, item: Item) -> Iterator[Cause]:
+def _volume(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     world = context.world
     body = context.body(item)
     phase = text(body, "status", "phase")
@@ -152,8 +152,8 @@ def _volume(context: Context, item: Item) -> Iterator[Cause]:
         for finalizer in held:
             context.claim(item, finalizer)
         because = tuple(cause for each in attached for cause in context.causes_of(each))
-        yield Cause(
-            Code.PV_ATTACHED,
+        yield StuckCause(
+            CauseCode.PV_ATTACHED,
             item,
             "waits until it is attached to no node: only then its storage can be deleted",
             tuple(f"{each} says that it is attached to {_node_of(context, each)}" for each in attached),
@@ -162,8 +162,8 @@ def _volume(context: Context, item: Item) -> Iterator[Cause]:
         )
     retained = text(body, "spec", "persistentVolumeReclaimPolicy") == "Retain"
     if not item.terminating and phase == "Released" and retained:
-        yield Cause(
-            Code.PV_RETAINED,
+        yield StuckCause(
+            CauseCode.PV_RETAINED,
             item,
             "is kept by intent: its claim is gone, and its reclaim policy is Retain",
             (f"its claim was {_claim_name(body)}",),
@@ -184,10 +184,10 @@ def _claim_name(body: object) -> str:
     return f"{text(body, 'spec', 'claimRef', 'namespace')}/{text(body, 'spec', 'claimRef', 'name')}"
 
 
-def _bound(context: Context, item: Item, body: object) -> Cause:
+def _bound(context: WhyContext, item: Item, body: object) -> StuckCause:
     namespace, name = text(body, "spec", "claimRef", "namespace"), text(body, "spec", "claimRef", "name")
     claim = context.world.find("", "PersistentVolumeClaim", namespace, name)
-    because: tuple[Cause, ...] = ()
+    because: tuple[StuckCause, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     if claim and claim.terminating:
         because = context.causes_of(claim)
@@ -203,8 +203,8 @@ def _bound(context: Context, item: Item, body: object) -> Cause:
             ),
         )
     going = " (which is being deleted)" if claim and claim.terminating else ""
-    return Cause(
-        Code.PV_BOUND,
+    return StuckCause(
+        CauseCode.PV_BOUND,
         item,
         f"waits for its claim {_claim_name(body)} to let go of it{going}",
         ("its phase is Bound",),
@@ -216,15 +216,15 @@ def _bound(context: Context, item: Item, body: object) -> Cause:
 # Attachments
 
 
-def _attaches(context: Context, attachment: Item, volume: Item) -> bool:
+def _attaches(context: WhyContext, attachment: Item, volume: Item) -> bool:
     return text(context.body(attachment), "spec", "source", "persistentVolumeName") == volume.meta.name
 
 
-def _node_of(context: Context, attachment: Item) -> str:
+def _node_of(context: WhyContext, attachment: Item) -> str:
     return text(context.body(attachment), "spec", "nodeName")
 
 
-def _attachment(context: Context, item: Item) -> Iterator[Cause]:
+def _attachment(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     body = context.body(item)
     node = text(body, "spec", "nodeName")
     lost = lost_node(context.world, node)
@@ -233,8 +233,8 @@ def _attachment(context: Context, item: Item) -> Iterator[Cause]:
     for finalizer in item.meta.finalizers:
         context.claim(item, finalizer)
     error = text(body, "status", "detachError", "message")
-    yield Cause(
-        Code.VOLUME_ATTACHED_TO_LOST_NODE,
+    yield StuckCause(
+        CauseCode.VOLUME_ATTACHED_TO_LOST_NODE,
         item,
         f"says that a volume is attached to node {node}, which cannot confirm that it is not",
         (f"the attacher says: {error}",) if error else (),

@@ -10,11 +10,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, place
+from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, Remedy, place
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Remedy
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import mapping, text
 from pilotage.teardown.snapshot.world import Name
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item, World
 
 CROSSPLANE = "protection.crossplane.io"
@@ -50,7 +50,7 @@ class Reference(NamedTuple):
     name: str
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Which usages refuse the delete of this object; and of a usage, what keeps that."""
     if item.group_kind in KINDS:
         if item.terminating and FINALIZER in item.meta.finalizers:
@@ -79,7 +79,7 @@ def _find(world: World, reference: Reference) -> Item | None:
 # The object that is used
 
 
-def _used(context: Context, item: Item) -> Iterator[Cause]:
+def _used(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     guards = [usage for usage in _usages(context.world) if _protects(context, usage, item)]
     crossplanes = [usage for usage in guards if usage.resource.group != OURS]
     for usage in guards:
@@ -93,7 +93,7 @@ def _usages(world: World) -> Iterator[Item]:
         yield from world.of(group, kind)
 
 
-def _protects(context: Context, usage: Item, item: Item) -> bool:
+def _protects(context: WhyContext, usage: Item, item: Item) -> bool:
     of = _reference(usage, context.body(usage), "of")
     if (of.group, of.kind, of.name) != (item.resource.group, item.resource.kind, item.meta.name):
         return False
@@ -102,7 +102,7 @@ def _protects(context: Context, usage: Item, item: Item) -> bool:
     return not item.meta.namespace or of.namespace == item.meta.namespace
 
 
-def _protected(context: Context, item: Item, usage: Item) -> Cause:
+def _protected(context: WhyContext, item: Item, usage: Item) -> StuckCause:
     body = context.body(usage)
     by = _reference(usage, body, "by")
     user = _find(context.world, by) if by.name else None
@@ -136,8 +136,8 @@ def _protected(context: Context, item: Item, usage: Item) -> Cause:
             usage,
         )
     )
-    return Cause(
-        Code.USAGE_PROTECTS,
+    return StuckCause(
+        CauseCode.USAGE_PROTECTS,
         usage,
         f"protects {item}: its delete is refused while this exists",
         tuple(evidence),
@@ -146,13 +146,13 @@ def _protected(context: Context, item: Item, usage: Item) -> Cause:
     )
 
 
-def _webhook_dead(context: Context, item: Item) -> Iterator[Cause]:
+def _webhook_dead(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """The webhook that refuses may itself be dead: then the attempt is not even written down."""
     for hook in admission.hooks(context.world, item, "DELETE"):
         root = behind(context.world, hook.service) if hook.keeps_usages and hook.service else None
         if root:
-            yield Cause(
-                Code.USAGE_WEBHOOK_FAILS,
+            yield StuckCause(
+                CauseCode.USAGE_WEBHOOK_FAILS,
                 hook.configuration,
                 f"its webhook {hook.name} does not answer: deletes of what is in use fail, and are not replayed later",
                 because=(root,),
@@ -169,14 +169,14 @@ def _webhook_dead(context: Context, item: Item) -> Iterator[Cause]:
             )
 
 
-def _label_alone(context: Context, item: Item) -> Iterator[Cause]:
+def _label_alone(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """The label has the delete checked; no usage that was seen stands behind it."""
     readings = [context.world.kinds.get(GroupKind(*each)) for each in KINDS]
     dead = list(_webhook_dead(context, item))
     yield from dead
     if not dead and not any(reading and reading.problem for reading in readings):
-        yield Cause(
-            Code.USAGE_LABEL_LEFT,
+        yield StuckCause(
+            CauseCode.USAGE_LABEL_LEFT,
             item,
             f"carries the label {IN_USE} although no usage protects it: a delete is checked, and passes",
         )
@@ -185,14 +185,14 @@ def _label_alone(context: Context, item: Item) -> Iterator[Cause]:
 # The usage itself
 
 
-def _usage(context: Context, usage: Item) -> Iterator[Cause]:
+def _usage(context: WhyContext, usage: Item) -> Iterator[StuckCause]:
     body = context.body(usage)
     of, by = _reference(usage, body, "of"), _reference(usage, body, "by")
     used = next((each for each in context.world.of(of.group, of.kind) if each.meta.name == of.name), None)
     if usage.group_kind == (CROSSPLANE, "ClusterUsage") and used is not None and used.meta.namespace:
         context.claim(usage, FINALIZER)
-        yield Cause(
-            Code.USAGE_OF_WRONG_SCOPE,
+        yield StuckCause(
+            CauseCode.USAGE_OF_WRONG_SCOPE,
             usage,
             f"is about {used}, which is in a namespace: a ClusterUsage cannot find it, and sticks on its finalizer",
             remedies=(
@@ -212,8 +212,8 @@ def _usage(context: Context, usage: Item) -> Iterator[Cause]:
     if user is not None and COMPOSED in usage.meta.labels:
         context.claim(usage, FINALIZER)
         because = context.causes_of(user) if user.terminating else ()
-        yield Cause(
-            Code.USAGE_WAITS_FOR_USER,
+        yield StuckCause(
+            CauseCode.USAGE_WAITS_FOR_USER,
             user,
             f"still uses what {usage} protects: the usage stays until it is gone",
             because=because,

@@ -12,11 +12,11 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, UNGUARD, look_at, place, replay_delete
+from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, UNGUARD, Remedy, look_at, place, replay_delete
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
-from pilotage.teardown.diagnosis.why.codes import Code
-from pilotage.teardown.diagnosis.why.model import Cause, Confidence, Remedy
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.questions import DryRunDelete, DryRunUpdate
 from pilotage.teardown.snapshot.world import Name
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.why.admission import Hook
-    from pilotage.teardown.diagnosis.why.context import Context
+    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.questions import Answer
     from pilotage.teardown.snapshot.world import Item, World
 
@@ -37,18 +37,18 @@ _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)
 _NO_DRY_RUN = "does not support dry run"
 
 _FAILURES = (
-    ("connection refused", Code.WEBHOOK_UNREACHABLE, "refuses connections: nothing listens there"),
-    ("not found", Code.SERVICE_MISSING, "its Service does not exist"),
-    ("no endpoints available", Code.SERVICE_WITHOUT_ENDPOINTS, "its Service has no ready endpoints"),
-    ("x509", Code.WEBHOOK_CERTIFICATE_WRONG, "shows a certificate that its caBundle does not vouch for"),
-    ("tls:", Code.WEBHOOK_CERTIFICATE_WRONG, "cannot be spoken to over TLS"),
-    ("deadline exceeded", Code.WEBHOOK_TIMES_OUT, "does not answer in time"),
-    ("Timeout", Code.WEBHOOK_TIMES_OUT, "does not answer in time"),
-    ("no such host", Code.WEBHOOK_UNREACHABLE, "has a host name that does not exist"),
+    ("connection refused", CauseCode.WEBHOOK_UNREACHABLE, "refuses connections: nothing listens there"),
+    ("not found", CauseCode.SERVICE_MISSING, "its Service does not exist"),
+    ("no endpoints available", CauseCode.SERVICE_WITHOUT_ENDPOINTS, "its Service has no ready endpoints"),
+    ("x509", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "shows a certificate that its caBundle does not vouch for"),
+    ("tls:", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "cannot be spoken to over TLS"),
+    ("deadline exceeded", CauseCode.WEBHOOK_TIMES_OUT, "does not answer in time"),
+    ("Timeout", CauseCode.WEBHOOK_TIMES_OUT, "does not answer in time"),
+    ("no such host", CauseCode.WEBHOOK_UNREACHABLE, "has a host name that does not exist"),
 )
 
 
-def causes(context: Context, item: Item) -> Iterator[Cause]:
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Who refuses the delete of an object that is present, or the finalizer's removal of one that is going."""
     world = context.world
     if not item.terminating:
@@ -57,7 +57,7 @@ def causes(context: Context, item: Item) -> Iterator[Cause]:
         yield from _on_update(world, item)
 
 
-def _on_delete(world: World, item: Item) -> Iterator[Cause]:
+def _on_delete(world: World, item: Item) -> Iterator[StuckCause]:
     hooks = admission.hooks(world, item, "DELETE")
     if not hooks or any(hook.keeps_usages for hook in hooks):
         return
@@ -69,7 +69,7 @@ def _on_delete(world: World, item: Item) -> Iterator[Cause]:
         yield from _seen_dead(world, item, "delete", hooks)
 
 
-def _on_update(world: World, item: Item) -> Iterator[Cause]:
+def _on_update(world: World, item: Item) -> Iterator[StuckCause]:
     hooks = admission.hooks(world, item, "UPDATE")
     if not hooks and not admission.unread(world) and not _has_schema(world, item):
         return
@@ -96,7 +96,7 @@ def _was_let_through(answer: Answer | None) -> bool:
 # What the server said
 
 
-def _refusal(world: World, item: Item, verb: str, answer: Answer | None) -> Cause | None:
+def _refusal(world: World, item: Item, verb: str, answer: Answer | None) -> StuckCause | None:
     """The cause that a refused dry run tells; None where it tells none about admission."""
     if answer is None or answer.error_class is None or _NO_DRY_RUN in answer.message:
         return None
@@ -111,18 +111,22 @@ def _refusal(world: World, item: Item, verb: str, answer: Answer | None) -> Caus
     return None
 
 
-def _fails(world: World, item: Item, verb: str, hook: Hook | None, name: str, problem: str) -> Cause:
+def _fails(world: World, item: Item, verb: str, hook: Hook | None, name: str, problem: str) -> StuckCause:
     subject = hook.configuration if hook else _unseen(name)
     code, what = next(
         ((code, what) for word, code, what in _FAILURES if word in problem), (None, "answers with an error")
     )
     root = behind(world, hook.service) if hook and hook.service else None
     if root is None:
-        root = Cause(
-            code or Code.WEBHOOK_ERRS, subject, f"webhook {name} {what}", (problem,), remedies=_bring_back(hook, name)
+        root = StuckCause(
+            code or CauseCode.WEBHOOK_ERRS,
+            subject,
+            f"webhook {name} {what}",
+            (problem,),
+            remedies=_bring_back(hook, name),
         )
-    return Cause(
-        Code.WEBHOOK_FAILS_ON_DELETE if verb == "delete" else Code.WEBHOOK_FAILS_ON_UPDATE,
+    return StuckCause(
+        CauseCode.WEBHOOK_FAILS_ON_DELETE if verb == "delete" else CauseCode.WEBHOOK_FAILS_ON_UPDATE,
         subject,
         f"{_effect(verb)}: its webhook {name} is asked about every {verb}, and fails",
         (f"the API server says: {problem}",),
@@ -131,11 +135,11 @@ def _fails(world: World, item: Item, verb: str, hook: Hook | None, name: str, pr
     )
 
 
-def _denies(world: World, item: Item, verb: str, name: str, message: str) -> Cause:
+def _denies(world: World, item: Item, verb: str, name: str, message: str) -> StuckCause:
     hook = admission.find(world, name)
     subject = hook.configuration if hook else _unseen(name)
-    return Cause(
-        Code.WEBHOOK_DENIES_DELETE if verb == "delete" else Code.WEBHOOK_DENIES_UPDATE,
+    return StuckCause(
+        CauseCode.WEBHOOK_DENIES_DELETE if verb == "delete" else CauseCode.WEBHOOK_DENIES_UPDATE,
         subject,
         f"{_effect(verb)}: its webhook {name} says no",
         (f"it says: {message}",),
@@ -143,10 +147,10 @@ def _denies(world: World, item: Item, verb: str, name: str, message: str) -> Cau
     )
 
 
-def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: str, message: str) -> Cause:
+def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: str, message: str) -> StuckCause:
     found = world.find(admission.GROUP, "ValidatingAdmissionPolicy", "", policy)
-    return Cause(
-        Code.POLICY_DENIES_DELETE if verb == "delete" else Code.POLICY_DENIES_UPDATE,
+    return StuckCause(
+        CauseCode.POLICY_DENIES_DELETE if verb == "delete" else CauseCode.POLICY_DENIES_UPDATE,
         found or Name(admission.GROUP, "ValidatingAdmissionPolicy", "", policy),
         f"{_effect(verb)}: this policy says no",
         (f"it says: {message}", f"it is bound by validatingadmissionpolicybinding/{binding}"),
@@ -165,7 +169,7 @@ def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: st
     )
 
 
-def _is_invalid(world: World, item: Item, message: str) -> Cause:
+def _is_invalid(world: World, item: Item, message: str) -> StuckCause:
     name = f"{item.resource.plural}.{item.resource.group}"
     crd = world.find("apiextensions.k8s.io", "CustomResourceDefinition", "", name)
     remedies = [
@@ -189,8 +193,8 @@ def _is_invalid(world: World, item: Item, message: str) -> Cause:
                 crd,
             )
         )
-    return Cause(
-        Code.VALIDATION_REJECTS_UPDATE,
+    return StuckCause(
+        CauseCode.VALIDATION_REJECTS_UPDATE,
         crd or item,
         f"holds {item}: the API refuses any change of it as not valid, the removal of its finalizer too",
         (f"the API server says: {message}",),
@@ -201,13 +205,13 @@ def _is_invalid(world: World, item: Item, message: str) -> Cause:
 # What is seen without asking
 
 
-def _seen_dead(world: World, item: Item, verb: str, hooks: list[Hook]) -> Iterator[Cause]:
+def _seen_dead(world: World, item: Item, verb: str, hooks: list[Hook]) -> Iterator[StuckCause]:
     """Webhooks that match and have nobody behind them: not proven, because the server could not be asked."""
     for hook in hooks:
         root = behind(world, hook.service) if hook.service and hook.fails_closed else None
         if root:
-            yield Cause(
-                Code.WEBHOOK_FAILS_ON_DELETE if verb == "delete" else Code.WEBHOOK_FAILS_ON_UPDATE,
+            yield StuckCause(
+                CauseCode.WEBHOOK_FAILS_ON_DELETE if verb == "delete" else CauseCode.WEBHOOK_FAILS_ON_UPDATE,
                 hook.configuration,
                 f"{_effect(verb)}: its webhook {hook.name} is asked about every {verb}, and nobody answers",
                 ("its rules match; no dry run could prove it",),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue import find_finalizer, workloads
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners, Liveness
-from pilotage.teardown.diagnosis.hazards.model import Code, Group, Hazard, Outlook
+from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
 
@@ -55,12 +55,12 @@ def others_matter(world: World) -> bool:
     return any(keepers.of(group.example, finalizer).workload for (_, finalizer), group in _finalizers(world).items())
 
 
-def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Group]:
+def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], HazardGroup]:
     """The finalizers that somebody besides Kubernetes itself and us has to remove, with an object for each.
 
     One that is in the table has the same keeper on all kinds; of others each kind may have its own.
     """
-    found: dict[tuple[GroupKind | None, str], Group] = {}
+    found: dict[tuple[GroupKind | None, str], HazardGroup] = {}
     for item in items:
         for finalizer in item.meta.finalizers:
             row = find_finalizer(finalizer) if finalizer != HOLD else None
@@ -68,7 +68,7 @@ def _finalizers(items: Iterable[Item]) -> dict[tuple[GroupKind | None, str], Gro
                 continue
             key = None if row else item.group_kind, finalizer
             known = found.get(key)
-            found[key] = Group(item, 1) if known is None else known._replace(size=known.size + 1)
+            found[key] = HazardGroup(item, 1) if known is None else known._replace(size=known.size + 1)
     return found
 
 
@@ -89,11 +89,11 @@ def _who(keeper: FinalizerOwner) -> str:
     return f"{name} ({keeper.workload})" if keeper.workload and str(keeper.workload) != name else name
 
 
-def _dead(keeper: FinalizerOwner, group: Group) -> Hazard:
+def _dead(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
     target = keeper.workload
     look = f"kubectl describe {place(target)}" if target else f"pilotage why {place(group.example)}"
     return Hazard(
-        Code.KEEPER_DEAD,
+        HazardCode.KEEPER_DEAD,
         group.example,
         f"will hang on finalizer {keeper.finalizer}{_more(group)}: {_who(keeper)} does not run"
         + (f", {keeper.trouble}" if keeper.trouble else ""),
@@ -103,9 +103,9 @@ def _dead(keeper: FinalizerOwner, group: Group) -> Hazard:
     )
 
 
-def _ends_first(keeper: FinalizerOwner, group: Group) -> Hazard:
+def _ends_first(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
     return Hazard(
-        Code.KEEPER_GOES_FIRST,
+        HazardCode.KEEPER_GOES_FIRST,
         keeper.workload or group.example,
         f"is being deleted before {group}, whose finalizer {keeper.finalizer} only it removes",
         True,
@@ -114,10 +114,10 @@ def _ends_first(keeper: FinalizerOwner, group: Group) -> Hazard:
     )
 
 
-def _left_without(keeper: FinalizerOwner, group: Group) -> Hazard:
+def _left_without(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
     assert keeper.workload is not None
     return Hazard(
-        Code.KEEPER_GOES_FIRST,
+        HazardCode.KEEPER_GOES_FIRST,
         keeper.workload,
         f"goes, and {group} stay{'s' * (group.size == 1)}, whose finalizer {keeper.finalizer} only it removes: "
         "nobody can delete what stays afterwards",
@@ -127,12 +127,12 @@ def _left_without(keeper: FinalizerOwner, group: Group) -> Hazard:
     )
 
 
-def _unknown(keeper: FinalizerOwner, group: Group, *, everywhere: bool) -> Hazard:
+def _unknown(keeper: FinalizerOwner, group: HazardGroup, *, everywhere: bool) -> Hazard:
     who = f"whether {_who(keeper)} runs could not be seen" if keeper.who else "nobody was found who would remove it"
     if not everywhere and keeper.workload is None:
         who += " (other namespaces were not looked at)"
     return Hazard(
-        Code.KEEPER_UNKNOWN,
+        HazardCode.KEEPER_UNKNOWN,
         group.example,
         f"waits for finalizer {keeper.finalizer}{_more(group)}, and {who}",
         False,
@@ -141,10 +141,10 @@ def _unknown(keeper: FinalizerOwner, group: Group, *, everywhere: bool) -> Hazar
     )
 
 
-def _load_balancer(keeper: FinalizerOwner, group: Group) -> Iterator[Hazard]:
+def _load_balancer(keeper: FinalizerOwner, group: HazardGroup) -> Iterator[Hazard]:
     if keeper.alive is not Liveness.ALIVE:
         yield Hazard(
-            Code.LOAD_BALANCER_UNKEPT,
+            HazardCode.LOAD_BALANCER_UNKEPT,
             group.example,
             f"has a load balancer of the cloud{_more(group)}, and no cloud controller was seen to run "
             "that would give it back",
@@ -154,5 +154,5 @@ def _load_balancer(keeper: FinalizerOwner, group: Group) -> Iterator[Hazard]:
         )
 
 
-def _more(group: Group) -> str:
+def _more(group: HazardGroup) -> str:
     return f" (and {group.size - 1} more like it)" if group.size > 1 else ""

@@ -18,7 +18,7 @@ YOUNG_SECONDS = 60
 """Things younger than this are being made: their owners, Services and endpoints may be yet to come."""
 
 
-class Looking:
+class LeakSurvey:
     """A world and its graph, looked at for leaks."""
 
     def __init__(self, world: World, graph: Graph) -> None:
