@@ -2,9 +2,11 @@
 
 import pytest
 
-from pilotage.api import Endpoint, EndpointSpec, InvalidField, ModelSpec, Stored
-from pilotage.api.endpoint import Autoscaling, EndpointStatus, PastRevision, Route, Runtime
+from pilotage.api.base import InvalidField
+from pilotage.api.endpoint import Autoscaling, Endpoint, EndpointSpec, Route, Runtime
+from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
 from pilotage.api.host import ProcessSpec
+from pilotage.api.model import ModelSpec
 from pilotage.kube import Object
 from tests.api.objects import endpoint, process
 
@@ -96,7 +98,7 @@ def test_a_default_is_nobodys_to_change():
 
 def test_a_client_reads_what_a_newer_operator_or_an_older_schema_allowed():
     body = endpoint("a", {"runtime": {"name": "ollama"}}) | {"status": {"phase": "Migrating"}}
-    seen = Object.from_dict(body).decode_as(Stored[EndpointStatus])
+    seen = Object.from_dict(body).decode_as(StoredEndpoint)
     assert (seen.metadata.name, seen.spec["runtime"]["name"], seen.status.phase) == ("a", "ollama", "Migrating")
     with pytest.raises(InvalidField, match=r"spec\.runtime\.name"):
         Endpoint.read(body)

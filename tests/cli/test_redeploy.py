@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli import rollout
-from pilotage.cli.endpoints import change
+from pilotage.cli.endpoints import change, decode
 from pilotage.cli.output.progress import Block, Lines, RowState
 from pilotage.cli.rollout import RolloutView
 from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
-from pilotage.cli.views import Endpoint, view
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time
 from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving
@@ -128,10 +128,10 @@ def test_a_failed_one_says_that_the_old_one_keeps_serving(chat: Chat, monkeypatc
 # What a status says, and how it is shown
 
 
-def seen(status: Json, generation: int = 2, **spec: object) -> Endpoint:
+def seen(status: Json, generation: int = 2, **spec: object) -> StoredEndpoint:
     meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": generation}
     made = {"model": {"source": SOURCE}} | spec
-    return view(Object.from_dict({"metadata": meta, "spec": made, "status": status}), Endpoint)
+    return decode(Object.from_dict({"metadata": meta, "spec": made, "status": status}), StoredEndpoint)
 
 
 GOAL = RolloutGoal("u", 2, "a-1")
@@ -140,7 +140,7 @@ OLD, NEW = part("Deployment", "a-1", 1), part("Deployment", "a-2", 2)
 ROUTED = {"kind": "HTTPProxy", "host": "a.example.com"}
 
 
-def redeploying() -> list[Endpoint]:
+def redeploying() -> list[StoredEndpoint]:
     """What an operator says one after the other."""
     base = {"observedGeneration": 2, "revision": "a-1", "replicas": {"ready": 1, "desired": 1}}
     available = condition("Available", True)

@@ -5,19 +5,20 @@ import json
 import pytest
 
 from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.cli.commands.rollback import choose, restored
+from pilotage.cli.endpoints import decode
 from pilotage.cli.errors import BadTarget
-from pilotage.cli.views import Endpoint, view
 from pilotage.kube import Json, Object
 from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
 
 THIRD = "hf://acme/third/model.gguf"
 
 
-def endpoint(source: str, *history: Json) -> Endpoint:
+def endpoint(source: str, *history: Json) -> StoredEndpoint:
     spec = {"model": {"source": source}, "runtime": {"name": "llama.cpp"}, "placement": {"kind": "Deployment"}}
     body = {"metadata": {"name": "a"}, "spec": spec, "status": {"history": list(history)}}
-    return view(Object.from_dict(body), Endpoint)
+    return decode(Object.from_dict(body), StoredEndpoint)
 
 
 @pytest.mark.parametrize(

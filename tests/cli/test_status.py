@@ -5,17 +5,15 @@ import json
 import typing
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from pilotage.api import endpoint, model, teardown
-from pilotage.api.base import Condition, Schema
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.model import StoredModel
 from pilotage.api.names import MODELS
-from pilotage.cli import views
 from pilotage.cli.commands.list import lines as list_lines
 from pilotage.cli.commands.models import fetched
 from pilotage.cli.commands.status import page
-from pilotage.cli.views import Endpoint, Model, view
+from pilotage.cli.endpoints import decode
 from pilotage.kube import EVENTS, Json, Object
 from tests.cli.running import run, run_on_terminal
 from tests.cli.serving import SINCE, SOURCE, Chat, condition, serving
@@ -23,11 +21,11 @@ from tests.cli.serving import SINCE, SOURCE, Chat, condition, serving
 NOW = dt.datetime(2026, 1, 1, 0, 10, tzinfo=dt.UTC)
 
 
-def seen(status: Json, **more: typing.Any) -> Endpoint:
+def seen(status: Json, **more: typing.Any) -> StoredEndpoint:
     meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": 2, "creationTimestamp": SINCE}
     meta |= more.pop("metadata", {})
     body = {"metadata": meta, "spec": {"model": {"source": SOURCE}} | more, "status": status}
-    return view(Object.from_dict(body), Endpoint)
+    return decode(Object.from_dict(body), StoredEndpoint)
 
 
 def test_a_page_says_what_serves_where_and_what_is_proven():
@@ -181,34 +179,4 @@ def test_models_tell_how_far_they_are_and_who_serves_them(chat: Chat):
 )
 def test_progress_is_said_as_far_as_it_is_known(progress: Json | None, words: str):
     status = {"bytes": progress} if progress is not None else {}
-    assert fetched(view(Object.from_dict({"metadata": {}, "spec": {}, "status": status}), Model)) == words
-
-
-# What the views read
-
-
-@pytest.mark.parametrize(
-    ("seen_as", "kind"),
-    [
-        (views.Condition, Condition),
-        (views.Endpoint, endpoint.Endpoint),
-        (views.EndpointStatus, endpoint.EndpointStatus),
-        (views.Replicas, endpoint.Replicas),
-        (views.LedgerEntry, endpoint.LedgerEntry),
-        (views.PastRevision, endpoint.PastRevision),
-        (views.Waiting, endpoint.Waiting),
-        (views.TeardownState, endpoint.TeardownState),
-        (views.Model, model.Model),
-        (views.ModelStatus, model.ModelStatus),
-        (views.Format, model.Format),
-        (views.Bytes, model.FetchedBytes),
-        (views.Teardown, teardown.Teardown),
-        (views.TeardownSpec, teardown.TeardownSpec),
-        (views.TeardownStatus, teardown.TeardownStatus),
-        (views.Target, teardown.Target),
-    ],
-    ids=lambda type_: type_.__name__,
-)
-def test_the_commands_read_fields_that_the_kinds_have(seen_as: type[msgspec.Struct], kind: type[Schema]):
-    names = {field.encode_name for field in msgspec.structs.fields(seen_as)} - {"metadata"}
-    assert names <= set(kind.__struct_encode_fields__)
+    assert fetched(decode(Object.from_dict({"metadata": {}, "spec": {}, "status": status}), StoredModel)) == words

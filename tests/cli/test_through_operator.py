@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.api.teardown import StoredTeardown
 from pilotage.catalogue import Phase
+from pilotage.cli.endpoints import decode
 from pilotage.cli.output.progress import Lines
 from pilotage.cli.output.teardown import TeardownProgress
 from pilotage.cli.teardown_record import Recorded, planned
 from pilotage.cli.through_operator import Operated
-from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import (
     LEASES,
     Client,
@@ -84,7 +86,7 @@ async def record(client: Client, endpoint: Object, status: Json, reason: str = "
 
 def ledger_of(endpoint: Object) -> Ledger:
     """What an operator would take down: the parts."""
-    found = planned(view(endpoint, Endpoint), NOW)
+    found = planned(decode(endpoint, StoredEndpoint), NOW)
     return msgspec.structs.replace(found, entries=found.entries[:-1])
 
 
@@ -354,7 +356,7 @@ def test_one_whose_clock_is_wrong_is_known_by_its_renewals(chat: Chat, monkeypat
 def recorded(chat_ledger: Ledger, **status: object) -> tuple[Recorded, Phase]:
     body = {"metadata": {"name": "t"}, "spec": {}, "status": {"ledger": msgspec.to_builtins(chat_ledger)} | status}
     found = Recorded(chat_ledger)
-    decision = found.update(view(Object.from_dict(body), Teardown), NOW)
+    decision = found.update(decode(Object.from_dict(body), StoredTeardown), NOW)
     return found, decision.phase
 
 
@@ -386,7 +388,7 @@ def test_lines_say_for_what_the_operator_waits(capsys: pytest.CaptureFixture[str
     lines = TeardownProgress(found, Lines(sys.stdout))
     wait = {"object": "pod/other -n chat", "cause": "never heard of", "text": "why", "since": SINCE, "until": SINCE}
     body = {"metadata": {"name": "t"}, "status": {"phase": "stop", "waits": [wait]}}
-    seen = view(Object.from_dict(body), Teardown)
+    seen = decode(Object.from_dict(body), StoredTeardown)
     lines.decision(found.update(seen, NOW), NOW)
     later = NOW + dt.timedelta(seconds=6)
     lines.decision(found.update(seen, later), later)

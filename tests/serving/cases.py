@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from pilotage.api import EndpointSpec
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.serving import Capabilities, EndpointRef, ResolvedModel
 
 GGUF = ResolvedModel("qwen", "hf://Qwen/Qwen3-0.6B-GGUF/qwen3-0.6b-q4_k_m.gguf", sha256="ab" * 32)

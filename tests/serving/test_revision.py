@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.api import EndpointSpec
-from pilotage.api.endpoint import REVISION_FIELDS
+from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.serving import ResolvedModel, fingerprint, wanted_parts
 from pilotage.serving.manifests import TEMPLATE
 from tests.serving.cases import ALL, GGUF, subject

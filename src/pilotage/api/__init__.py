@@ -2,13 +2,10 @@
 
 The types are msgspec structs: constraints, defaults and descriptions stand in one place, clients and controllers decode
 with them, and `crds` generates CustomResourceDefinitions from them. No I/O.
+
+Here are the names of our resources, labels and finalizers. Types are imported from their modules: a command needs few.
 """
 
-from pilotage.api.base import InvalidField, Schema, Stored
-from pilotage.api.endpoint import Endpoint, EndpointSpec, EndpointStatus
-from pilotage.api.gateway_route import GatewayRoute
-from pilotage.api.host import Host, HostProcess, HostServices
-from pilotage.api.model import Model, ModelSpec, ModelStatus
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
@@ -32,7 +29,6 @@ from pilotage.api.names import (
     TEARDOWNS,
     VERSION,
 )
-from pilotage.api.teardown import Teardown, TeardownSpec, TeardownStatus
 
 __all__ = [
     "ENDPOINTS",
@@ -56,20 +52,4 @@ __all__ = [
     "PROCESS_FINALIZER",
     "TEARDOWNS",
     "VERSION",
-    "Endpoint",
-    "EndpointSpec",
-    "EndpointStatus",
-    "GatewayRoute",
-    "Host",
-    "HostProcess",
-    "HostServices",
-    "InvalidField",
-    "Model",
-    "ModelSpec",
-    "ModelStatus",
-    "Schema",
-    "Stored",
-    "Teardown",
-    "TeardownSpec",
-    "TeardownStatus",
 ]

@@ -8,7 +8,7 @@ more than all imports of these modules do.
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import msgspec
 from msgspec import Meta
@@ -166,15 +166,11 @@ class SecretRef(Schema, frozen=True):
     """Name of the Secret."""
 
 
-Status = TypeVar("Status")
+class Stored(msgspec.Struct, frozen=True):
+    """An object of one of our kinds as a client reads it: the spec as its user wrote it, the status typed.
 
-
-class Stored(msgspec.Struct, Generic[Status], frozen=True):
-    """An object of one of our kinds as a client reads it: the status typed, the spec as its user wrote it.
-
-    A spec that an earlier CRD allowed may be invalid by now. It can still be shown, and its object deleted.
+    A spec that an earlier CRD allowed may be invalid by now. Its object can still be shown, and deleted.
     """
 
-    status: Status
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = {}

@@ -1,21 +1,19 @@
 """`ServingEndpoint`: a model that is served, with its runtime, its placement and its route."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
 from pilotage.api.base import (
     SET,
-    Condition,
-    Conditions,
     ObjectName,
     Schema,
     SecretRef,
     ShortName,
     map_list,
     matches,
-    one_of,
 )
+from pilotage.api.endpoint_status import EndpointStatus
 from pilotage.api.model import Sha256, Source
 from pilotage.kube.wire import ObjectMeta
 
@@ -235,114 +233,6 @@ class EndpointSpec(Schema, frozen=True):
     route: Route = Route()
     strategy: Strategy = Strategy()
     deletion: Deletion = Deletion()
-
-
-class Replicas(Schema, frozen=True):
-    """Replicas of the revision that serves."""
-
-    ready: int = 0
-    """Number of replicas that are ready."""
-    desired: int = 0
-    """Number of replicas that are wanted."""
-
-
-class LedgerEntry(Schema, frozen=True):
-    """Object that was created for the endpoint, or is about to be. Recorded before it is created."""
-
-    api_version: str
-    """API version of the object."""
-    kind: str
-    """Kind of the object."""
-    resource: str
-    """Plural resource name of the object."""
-    name: str
-    """Name of the object."""
-    uid: str = ""
-    """UID of the object; empty until it is known."""
-    revision: int | None = None
-    """Revision that the object belongs to; unset if it belongs to all of them."""
-
-
-class PastRevision(Schema, frozen=True):
-    """Revision of the endpoint that it can be rolled back to."""
-
-    number: int
-    """Number of the revision."""
-    created: str
-    """Time at which the revision was created."""
-    state: Literal["Current", "Previous", "Failed", "Starting"]
-    """State of the revision."""
-    message: str = ""
-    """Reason for the state, for people."""
-    fingerprint: str = ""
-    """Digest of the fields that make a new revision."""
-    spec: dict[str, Any] = {}
-    """Spec of the endpoint at that revision."""
-    model: dict[str, str] = {}
-    """Model of the revision, as it was resolved then."""
-
-
-class Waiting(Schema, frozen=True):
-    """Wait of a teardown, for people."""
-
-    object: str
-    """Object that the teardown waits for."""
-    cause: str
-    """Reason for the wait, in CamelCase."""
-    text: str
-    """Details of the wait."""
-    since: str
-    """Start of the wait."""
-    until: str
-    """Time at which the wait is reported as blocked."""
-
-
-class TeardownState(Schema, frozen=True):
-    """Progress of a teardown."""
-
-    name: str
-    """Name of the Teardown."""
-    phase: str = ""
-    """Phase of the Teardown."""
-    left: int | None = None
-    """Number of objects that are left."""
-    waits: list[Waiting] = []
-    """Current waits of the Teardown."""
-
-
-class EndpointStatus(Schema, frozen=True):
-    """Observed state of the endpoint, written by the operator."""
-
-    phase: Annotated[str, one_of("Pending", "Deploying", "Serving", "Redeploying", "Degraded", "Deleting")] | None = (
-        None
-    )
-    """Summary of the conditions."""
-    observed_generation: int | None = None
-    """Generation that the status is about."""
-    conditions: Conditions = []
-    url: str | None = None
-    """URL at which the endpoint is served."""
-    revision: str | None = None
-    """Name of the revision that serves."""
-    route_kind: str | None = None
-    """Kind of the route that is in place."""
-    placement: str | None = None
-    """Placement of the revision that serves."""
-    replicas: Replicas = Replicas()
-    selector: str | None = None
-    """Label selector of the pods, for the scale subresource."""
-    waiting_for: str | None = None
-    """Object or event that the endpoint waits for."""
-    ledger: list[LedgerEntry] = []
-    """Objects that the endpoint is made of."""
-    history: list[PastRevision] = []
-    """Revisions, oldest first."""
-    teardown: TeardownState | None = None
-    """Progress of the teardown while the endpoint is deleted."""
-
-    def condition(self, type_: str) -> Condition | None:
-        """The condition of a type, if there is one."""
-        return next((each for each in self.conditions if each.type == type_), None)
 
 
 class Endpoint(Schema, frozen=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pilotage.api.base import Conditions, Schema, SecretRef, matches, one_of
+from pilotage.api.base import Conditions, Schema, SecretRef, Stored, matches, one_of
 from pilotage.kube.wire import ObjectMeta
 
 _SCHEMES = "file|https?|hf|s3|gs|az|oci|pvc"
@@ -86,4 +86,10 @@ class Model(Schema, frozen=True):
 
     spec: ModelSpec
     metadata: ObjectMeta = ObjectMeta()
+    status: ModelStatus = ModelStatus()
+
+
+class StoredModel(Stored, frozen=True):
+    """A Model as a client reads it."""
+
     status: ModelStatus = ModelStatus()

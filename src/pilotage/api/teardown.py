@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from pilotage.api.base import Conditions, Schema
-from pilotage.api.endpoint import Deletion, Waiting
+from pilotage.api.base import Conditions, Schema, Stored
+from pilotage.api.endpoint import Deletion
+from pilotage.api.endpoint_status import Waiting
 from pilotage.kube.wire import ObjectMeta
 
 TTL_SECONDS = 7 * 24 * 3600
@@ -88,4 +89,10 @@ class Teardown(Schema, frozen=True):
 
     spec: TeardownSpec
     metadata: ObjectMeta = ObjectMeta()
+    status: TeardownStatus = TeardownStatus()
+
+
+class StoredTeardown(Stored, frozen=True):
+    """A Teardown as a client reads it."""
+
     status: TeardownStatus = TeardownStatus()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
@@ -12,16 +13,18 @@ from pilotage.api.names import (
     TEARDOWN_DONE,
     TEARDOWNS,
 )
+from pilotage.api.teardown import StoredTeardown
+from pilotage.cli.endpoints import decode
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.output.text import note
 from pilotage.cli.teardown_record import is_of_deletion, left_by, planned
 from pilotage.cli.through_operator import Operated
-from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.planning.arguments import parse
 from pilotage.teardown.session.operator_lease import find_operator
 from pilotage.teardown.session.request import is_endpoint_kind
+from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
@@ -72,10 +75,10 @@ async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list
             note(f"Whether something is left of {name} could not be read: {error.message}")
             continue
         for record in records:
-            seen = view(record, Teardown)
-            target = seen.spec.target
-            mine = (target.namespace, target.name) == (name.namespace, name.name)
-            if mine and is_of_deletion(seen, target.uid) and seen.status.phase != TEARDOWN_DONE:
+            seen = decode(record, StoredTeardown)
+            namespace, called, uid = (text(seen.spec, "target", field) for field in ("namespace", "name", "uid"))
+            mine = (namespace, called) == (name.namespace, name.name)
+            if mine and is_of_deletion(seen, uid) and seen.status.phase != TEARDOWN_DONE:
                 note(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
                 found.append(record)
     return found
@@ -118,7 +121,7 @@ async def _by_this_machine(
         request.drain,
     )
     for obj in (*found, *gone):
-        ledger = planned(view(obj, Endpoint), utc_now())
+        ledger = planned(decode(obj, StoredEndpoint), utc_now())
         for entry in ledger.entries:
             if entry.uid != obj.meta.uid and await _is_part(client, entry, obj.meta.uid):
                 words.append(_word(entry))

@@ -13,7 +13,7 @@ from pilotage.cli.output.progress import Row, RowState
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
-    from pilotage.cli.views import Endpoint, PastRevision
+    from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
 
 _ROUTE_WORDS = {
     "ProvenByProxy": "programmed, proven by the proxy",
@@ -48,7 +48,7 @@ class RolloutStatus(NamedTuple):
     """One sentence: what serves, or why nothing new does."""
 
 
-def rollout_status(endpoint: Endpoint | None, goal: RolloutGoal) -> RolloutStatus:
+def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> RolloutStatus:
     """The steps and the verdict, by the status of the endpoint; None if there is none."""
     if endpoint is None or endpoint.metadata.uid != goal.uid:
         return RolloutStatus((), RolloutVerdict.DELETED, "It was deleted meanwhile.")
@@ -68,7 +68,7 @@ def rollout_status(endpoint: Endpoint | None, goal: RolloutGoal) -> RolloutStatu
     return RolloutStatus(steps, RolloutVerdict.GOING, missing)
 
 
-def _steps(endpoint: Endpoint, goal: RolloutGoal) -> list[Row]:
+def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[Row]:
     newest = newest_revision(endpoint)
     name = revision_name(endpoint, newest) if newest else ""
     up = newest is not None and newest.state == "Current"
@@ -80,7 +80,7 @@ def _steps(endpoint: Endpoint, goal: RolloutGoal) -> list[Row]:
     return steps
 
 
-def _up(endpoint: Endpoint, name: str, *, up: bool) -> Row:
+def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> Row:
     status = endpoint.status
     state = RowState.DONE if up else RowState.FAILED if _is_true(endpoint, "Degraded") else RowState.ACTIVE
     # While another revision serves, the replicas are that one's.
@@ -92,7 +92,7 @@ def _up(endpoint: Endpoint, name: str, *, up: bool) -> Row:
     return Row("up", state, "  ".join(word for word in (name, ready, missing) if word))
 
 
-def _route(endpoint: Endpoint, *, up: bool) -> Row:
+def _route(endpoint: StoredEndpoint, *, up: bool) -> Row:
     programmed = endpoint.status.condition("RouteProgrammed")
     kind = text(endpoint.spec, "route", "kind")
     if programmed is not None and programmed.status != "True":
@@ -102,7 +102,7 @@ def _route(endpoint: Endpoint, *, up: bool) -> Row:
     return Row("route", RowState.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
 
 
-def _gone(endpoint: Endpoint, old: str, *, up: bool) -> Row:
+def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> Row:
     """The parts of the revision that served stand in the ledger until they are proven gone."""
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
@@ -111,24 +111,24 @@ def _gone(endpoint: Endpoint, old: str, *, up: bool) -> Row:
     return Row("gone", RowState.ACTIVE if up else RowState.LATER, f"{old}  {len(left)} parts left: {shown}")
 
 
-def newest_revision(endpoint: Endpoint) -> PastRevision | None:
+def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
     """The one that is wanted last, whether it serves or not."""
     return max(endpoint.status.history, key=lambda each: each.number, default=None)
 
 
-def revision_name(endpoint: Endpoint, revision: PastRevision) -> str:
+def revision_name(endpoint: StoredEndpoint, revision: PastRevision) -> str:
     """What its parts are called."""
     return f"{endpoint.metadata.name}-{revision.number}"
 
 
-def _what_serves(endpoint: Endpoint) -> str:
+def _what_serves(endpoint: StoredEndpoint) -> str:
     status = endpoint.status
     where = f": {status.url}" if status.url else ""
     revision = f"revision {status.revision}, " if status.revision else ""
     return f"serves{where} ({revision}{status.replicas.ready} of {status.replicas.desired} ready)"
 
 
-def _why_failed(endpoint: Endpoint) -> str:
+def _why_failed(endpoint: StoredEndpoint) -> str:
     """What the operator says, and whether anything serves all the same."""
     degraded = endpoint.status.condition("Degraded")
     told = "it is degraded, and does not say why"
@@ -137,14 +137,14 @@ def _why_failed(endpoint: Endpoint) -> str:
     return f"{told.rstrip('. ')}. {_what_keeps_serving(endpoint) or 'Nothing serves.'}"
 
 
-def _what_keeps_serving(endpoint: Endpoint) -> str:
+def _what_keeps_serving(endpoint: StoredEndpoint) -> str:
     status = endpoint.status
     if not status.revision or not _is_true(endpoint, "Available"):
         return ""
     return f"{status.revision} keeps serving{f' at {status.url}' if status.url else ''}."
 
 
-def _what_is_missing(endpoint: Endpoint) -> str:
+def _what_is_missing(endpoint: StoredEndpoint) -> str:
     """What is waited for, in the operator's words."""
     if endpoint.status.waiting_for:
         return endpoint.status.waiting_for
@@ -155,6 +155,6 @@ def _what_is_missing(endpoint: Endpoint) -> str:
     return phase_of(endpoint).lower()
 
 
-def _is_true(endpoint: Endpoint, type_: str) -> bool:
+def _is_true(endpoint: StoredEndpoint, type_: str) -> bool:
     condition = endpoint.status.condition(type_)
     return condition is not None and condition.status == "True"

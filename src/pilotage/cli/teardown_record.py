@@ -14,13 +14,14 @@ from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.receipt import Receipt
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.snapshot.fields import dig, moment, texts
+from pilotage.teardown.snapshot.fields import dig, moment, text, texts
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.cli.views import Endpoint, LedgerEntry, Teardown, Waiting
+    from pilotage.api.endpoint_status import LedgerEntry, StoredEndpoint, Waiting
+    from pilotage.api.teardown import StoredTeardown
 
 _CLAIM = "PersistentVolumeClaim"
 _UNDER_WAY = ("Deleted", "Vanished")
@@ -41,7 +42,7 @@ def left_by(record: Object) -> Object:
     )
 
 
-def planned(endpoint: Endpoint, now: dt.datetime, *, gone: bool = False) -> Ledger:
+def planned(endpoint: StoredEndpoint, now: dt.datetime, *, gone: bool = False) -> Ledger:
     """What will go with an endpoint and what stays, from what its status says was made for it.
 
     `gone`: the endpoint itself is not there any more.
@@ -68,9 +69,9 @@ def planned(endpoint: Endpoint, now: dt.datetime, *, gone: bool = False) -> Ledg
     )
 
 
-def is_of_deletion(record: Teardown, uid: str) -> bool:
+def is_of_deletion(record: StoredTeardown, uid: str) -> bool:
     """Whether it is the record of the teardown of a whole endpoint, and not of one of its revisions."""
-    return record.spec.target.uid == uid and record.spec.reason in _UNDER_WAY
+    return text(record.spec, "target", "uid") == uid and text(record.spec, "reason") in _UNDER_WAY
 
 
 class Recorded:
@@ -81,7 +82,7 @@ class Recorded:
         self.problem = ""
         self._gone: set[str] = set()
 
-    def update(self, record: Teardown, now: dt.datetime) -> Decision:
+    def update(self, record: StoredTeardown, now: dt.datetime) -> Decision:
         """What the record says by now. What it does not say is gone counts as there."""
         status = record.status
         ledger: Any = status.ledger or dig(status.receipt, "ledger")
@@ -102,12 +103,12 @@ class Recorded:
         return Observation(State.GONE if entry.uid in self._gone else State.PRESENT)
 
 
-def receipt_of(record: Teardown) -> Receipt:
+def receipt_of(record: StoredTeardown) -> Receipt:
     """The receipt of a finished teardown. Raises ValueError where it has none, or not one of ours."""
     return msgspec.convert(record.status.receipt, Receipt)
 
 
-def _entry(endpoint: Endpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:
+def _entry(endpoint: StoredEndpoint, part: LedgerEntry, keep: frozenset[str], *, gone: bool) -> Entry:
     group, _, version = part.api_version.rpartition("/")
     stays = part.kind == _CLAIM and ("Volumes" in keep or ("ModelCache" in keep and part.name.endswith(CACHE_SUFFIX)))
     whose = f"revision {part.revision}" if part.revision is not None else "all revisions"

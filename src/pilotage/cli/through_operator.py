@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWN_DONE, TEARDOWNS
+from pilotage.api.teardown import StoredTeardown
+from pilotage.cli.endpoints import decode
 from pilotage.cli.errors import BadTarget
 from pilotage.cli.output.progress import print_event, renderer
 from pilotage.cli.output.teardown import BLOCKERS_MAX, TeardownProgress, describe, receipt_lines, wait_to_json
 from pilotage.cli.output.text import say
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.cli.teardown_record import Recorded, is_of_deletion, planned, receipt_of
-from pilotage.cli.views import Endpoint, Teardown, view
 from pilotage.kube import Absent, ApiError, Foreign, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now
@@ -49,7 +51,7 @@ HINT = "Ctrl-C leaves it to the operator"
 class _Ended(NamedTuple):
     """How the teardown of one endpoint ended."""
 
-    record: Teardown | None
+    record: StoredTeardown | None
     decision: Decision | None
     gone: bool
     """Whether the endpoint itself is gone."""
@@ -76,8 +78,8 @@ class Operated:
         self._operator = operator
         self._timeout = timeout
         self._clock = SteadyClock()
-        self._ledgers = {obj.meta.uid: planned(view(obj, Endpoint), now) for obj in found}
-        self._ledgers |= {obj.meta.uid: planned(view(obj, Endpoint), now, gone=True) for obj in gone}
+        self._ledgers = {obj.meta.uid: planned(decode(obj, StoredEndpoint), now) for obj in found}
+        self._ledgers |= {obj.meta.uid: planned(decode(obj, StoredEndpoint), now, gone=True) for obj in gone}
         self._found = [*found, *gone]
         self.prepared = Prepared(World(now, live=False), _together(self._ledgers.values(), now), [], absent)
 
@@ -161,7 +163,7 @@ class Operated:
             return False
         return found.meta.uid != obj.meta.uid
 
-    async def _tell_done(self, obj: Object, record: Teardown, path: Path, *, as_json: bool) -> int:
+    async def _tell_done(self, obj: Object, record: StoredTeardown, path: Path, *, as_json: bool) -> int:
         """The end of a complete one: the receipt."""
         try:
             receipt = receipt_of(record)
@@ -228,9 +230,9 @@ def _together(ledgers: Iterable[Ledger], now: dt.datetime) -> Ledger:
     )
 
 
-def _newest(places: list[LiveObjects], uid: str) -> Teardown | None:
+def _newest(places: list[LiveObjects], uid: str) -> StoredTeardown | None:
     """The record that counts: one that is under way before one that has ended, and then the newest."""
-    records = [view(obj, Teardown) for place in places for obj in place.objects.values()]
+    records = [decode(obj, StoredTeardown) for place in places for obj in place.objects.values()]
     mine = [record for record in records if is_of_deletion(record, uid)]
     return max(
         mine, key=lambda each: (each.status.phase != TEARDOWN_DONE, each.metadata.creation_timestamp), default=None

@@ -16,7 +16,7 @@ from pilotage.cli.output.text import say
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.cli.views import Endpoint
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.kube import Object
 
 
@@ -38,13 +38,14 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
     """
     import datetime as dt
 
-    from pilotage.cli.views import Endpoint, view
+    from pilotage.api.endpoint_status import StoredEndpoint
+    from pilotage.cli.endpoints import decode
 
     obj = run_briefly(_get(name, namespace, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
     else:
-        say(*lines(view(obj, Endpoint), dt.datetime.now(dt.UTC)))
+        say(*lines(decode(obj, StoredEndpoint), dt.datetime.now(dt.UTC)))
 
 
 async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:
@@ -55,7 +56,7 @@ async def _get(name: str, namespace: str, kubeconfig: str | None, context: str |
         return await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
 
 
-def lines(endpoint: Endpoint, now: dt.datetime) -> list[str]:
+def lines(endpoint: StoredEndpoint, now: dt.datetime) -> list[str]:
     """The newest last, as in a log."""
     from pilotage.cli.output.endpoints import model_of
     from pilotage.cli.output.table import age, table

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable
 
-    from pilotage.cli.views import Endpoint
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.kube import Object, Resource
 
 
@@ -40,14 +40,15 @@ def list_(
     """
     import datetime as dt
 
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.api.names import ENDPOINTS
-    from pilotage.cli.views import Endpoint, view
+    from pilotage.cli.endpoints import decode
 
     found = run_briefly(list_objects(ENDPOINTS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":
         click.echo(as_json(found))
         return
-    endpoints = [view(obj, Endpoint) for obj in found]
+    endpoints = [decode(obj, StoredEndpoint) for obj in found]
     if not endpoints:
         say("No endpoints found.", err=True)
         return
@@ -85,7 +86,7 @@ def plain(obj: Object) -> dict[str, object]:
     return body
 
 
-def lines(endpoints: Iterable[Endpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
+def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
     """The table: what `kubectl get se` prints, and how many replicas are wanted."""
     from pilotage.cli.output.endpoints import model_of, phase_of, ready_of, route_of
     from pilotage.cli.output.table import NOTHING, age, table

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable
 
-    from pilotage.cli.views import Endpoint, Format, Model
+    from pilotage.api.endpoint_status import StoredEndpoint
+    from pilotage.api.model import Format, StoredModel
     from pilotage.kube import Object
 
 
@@ -47,9 +48,11 @@ def models(
     """
     import datetime as dt
 
+    from pilotage.api.endpoint_status import StoredEndpoint
+    from pilotage.api.model import StoredModel
     from pilotage.api.names import MODELS
     from pilotage.cli.commands.list import as_json, list_objects, plain
-    from pilotage.cli.views import Endpoint, Model, view
+    from pilotage.cli.endpoints import decode
 
     now = dt.datetime.now(dt.UTC)
     if name:
@@ -59,7 +62,7 @@ def models(
         if output == "json":
             click.echo(json.dumps(plain(obj), indent=2))
         else:
-            say(*page(view(obj, Model), [view(each, Endpoint) for each in users], now))
+            say(*page(decode(obj, StoredModel), [decode(each, StoredEndpoint) for each in users], now))
         return
     found = run_briefly(list_objects(MODELS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":
@@ -67,7 +70,7 @@ def models(
     elif not found:
         say("No models found.", err=True)
     else:
-        say(*lines([view(obj, Model) for obj in found], now, namespaces=all_namespaces))
+        say(*lines([decode(obj, StoredModel) for obj in found], now, namespaces=all_namespaces))
 
 
 async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:
@@ -82,7 +85,7 @@ async def _read(name: str, namespace: str, kubeconfig: str | None, context: str 
         return obj, [each for each in endpoints.items if each.get("spec", "model", "name") == name]
 
 
-def lines(found: Iterable[Model], now: dt.datetime, *, namespaces: bool) -> list[str]:
+def lines(found: Iterable[StoredModel], now: dt.datetime, *, namespaces: bool) -> list[str]:
     """The table."""
     from pilotage.cli.output.table import NOTHING, age, table
     from pilotage.cli.output.text import coloured
@@ -104,7 +107,7 @@ def lines(found: Iterable[Model], now: dt.datetime, *, namespaces: bool) -> list
     return table(titles, rows)
 
 
-def page(model: Model, users: list[Endpoint], now: dt.datetime) -> list[str]:
+def page(model: StoredModel, users: list[StoredEndpoint], now: dt.datetime) -> list[str]:
     """One Model, as a person reads it."""
     from pilotage.cli.output.endpoints import condition_lines
     from pilotage.cli.output.table import age, facts
@@ -129,7 +132,7 @@ def page(model: Model, users: list[Endpoint], now: dt.datetime) -> list[str]:
     return lines + (["", *condition_lines(state.conditions, now)] if state.conditions else [])
 
 
-def fetched(model: Model) -> str:
+def fetched(model: StoredModel) -> str:
     """How far it is: ``212.0 MB of 484.2 MB (43 %)``."""
     from pilotage.cli.output.table import size
 
@@ -151,5 +154,5 @@ def format_words(found: Format | None) -> str:
     return f"{words}, context {found.context_length}" if found.context_length else words
 
 
-def _phase(model: Model) -> str:
+def _phase(model: StoredModel) -> str:
     return model.status.phase or ("Deleting" if model.metadata.terminating else "Pending")

@@ -14,8 +14,8 @@ from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 
 if TYPE_CHECKING:
+    from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
     from pilotage.cli.rollout import Patience
-    from pilotage.cli.views import Endpoint, PastRevision
     from pilotage.kube import Json, Object
 
 
@@ -61,12 +61,13 @@ def rollback(
 async def _rollback(
     name: str, number: int | None, namespace: str, patience: Patience, kubeconfig: str | None, context: str | None
 ) -> int:
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.cli.commands.redeploy import carry_out
-    from pilotage.cli.views import Endpoint, view
+    from pilotage.cli.endpoints import decode
     from pilotage.kube import ObjectKey
 
     def alter(old: Object) -> Json:
-        endpoint = view(old, Endpoint)
+        endpoint = decode(old, StoredEndpoint)
         target = choose(endpoint, number)
         body = old.to_dict()
         return body | {"spec": restored(body["spec"], target.spec)}
@@ -76,7 +77,7 @@ async def _rollback(
         return await carry_out(session, key, alter, patience)
 
 
-def choose(endpoint: Endpoint, number: int | None) -> PastRevision:
+def choose(endpoint: StoredEndpoint, number: int | None) -> PastRevision:
     """The revision that is meant. Without a number: the newest that served and was made of something else."""
     history = sorted(endpoint.status.history, key=lambda each: each.number, reverse=True)
     name = endpoint.metadata.name

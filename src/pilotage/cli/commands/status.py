@@ -16,7 +16,7 @@ from pilotage.cli.output.text import say
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.cli.views import Endpoint, TeardownState
+    from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
     from pilotage.kube import Client, Object
 
 EVENTS_SHOWN_MAX = 10
@@ -50,14 +50,15 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
     """
     import datetime as dt
 
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.cli.commands.list import plain
-    from pilotage.cli.views import Endpoint, view
+    from pilotage.cli.endpoints import decode
 
     obj, notes = run_briefly(_read(name, namespace, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
     else:
-        say(*page(view(obj, Endpoint), notes, dt.datetime.now(dt.UTC)))
+        say(*page(decode(obj, StoredEndpoint), notes, dt.datetime.now(dt.UTC)))
 
 
 async def _read(
@@ -90,7 +91,7 @@ async def _notes(client: Client, obj: Object) -> list[Note]:
     return sorted(notes)
 
 
-def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list[str]:
+def page(endpoint: StoredEndpoint, notes: list[Note] | None, now: dt.datetime) -> list[str]:
     """What a person reads. `notes`: None where they may not be read."""
     from pilotage.cli.output.endpoints import condition_lines, model_of, phase_of, ready_of, route_of
     from pilotage.cli.output.table import age, facts
@@ -125,21 +126,21 @@ def page(endpoint: Endpoint, notes: list[Note] | None, now: dt.datetime) -> list
     return [*lines, "", *_events(notes, now)]
 
 
-def _runtime(endpoint: Endpoint) -> str:
+def _runtime(endpoint: StoredEndpoint) -> str:
     from pilotage.teardown.snapshot.fields import text, texts
 
     name, image = text(endpoint.spec, "runtime", "name") or "llama.cpp", text(endpoint.spec, "runtime", "image")
     return "  ".join([name, *([image] if image else []), " ".join(texts(endpoint.spec, "runtime", "args"))]).rstrip()
 
 
-def _scaling(endpoint: Endpoint) -> str:
+def _scaling(endpoint: StoredEndpoint) -> str:
     from pilotage.teardown.snapshot.fields import mapping
 
     limits = mapping(endpoint.spec, "autoscaling")
     return f", scales by itself between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""
 
 
-def _proof(endpoint: Endpoint) -> str:
+def _proof(endpoint: StoredEndpoint) -> str:
     """What is proven of the route."""
     programmed = endpoint.status.condition("RouteProgrammed")
     if programmed is None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable
 
-    from pilotage.cli.views import Condition, Endpoint, Waiting
+    from pilotage.api.base import Condition
+    from pilotage.api.endpoint_status import StoredEndpoint, Waiting
 
 _GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"})
 
@@ -28,7 +29,7 @@ def route_of(spec: dict[str, Any]) -> str:
     return kind if kind == "None" else f"{kind} {host}".strip()
 
 
-def ready_of(endpoint: Endpoint) -> str:
+def ready_of(endpoint: StoredEndpoint) -> str:
     """How many replicas are ready of how many: ``2/2``."""
     replicas = endpoint.status.replicas
     wanted = dig(endpoint.spec, "replicas")
@@ -36,7 +37,7 @@ def ready_of(endpoint: Endpoint) -> str:
     return f"{replicas.ready}/{desired}"
 
 
-def phase_of(endpoint: Endpoint) -> str:
+def phase_of(endpoint: StoredEndpoint) -> str:
     """In one word; what no operator has looked at has none of its own."""
     return endpoint.status.phase or ("Deleting" if endpoint.metadata.terminating else "Pending")
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import fields, replace
 
-from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec, PastRevision
+from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
+from pilotage.api.endpoint_status import PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import format_time
 from pilotage.serving import backend, fingerprint, problems, wanted_parts

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from pilotage.api.endpoint import EndpointSpec, PastRevision, Route
+    from pilotage.api.endpoint import EndpointSpec, Route
+    from pilotage.api.endpoint_status import PastRevision
     from pilotage.controllers.endpoint.problem import EndpointProblem
     from pilotage.controllers.endpoint.revisions import Revision
     from pilotage.controllers.routing import Routed
