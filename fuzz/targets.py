@@ -26,7 +26,7 @@ from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.dump import DumpError, load_dump
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.patching import apply, json_patch, merge_patch, strategic_merge
 from pilotage_harbor.protobuf import BadMessage, from_protobuf_untrusted
 from pilotage_harbor.schema.builtin import builtin

@@ -34,7 +34,7 @@ from pilotage.api.names import (
 )
 from pilotage.kube import Client, Json, ObjectKey, Propagation
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.world import World
 from tests.api.objects import install
 

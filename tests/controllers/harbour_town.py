@@ -16,7 +16,7 @@ from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.runtime import Manager
 from pilotage.traffic.contract import ProxyObserver
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim import models
 from pilotage_sim.world import World
 

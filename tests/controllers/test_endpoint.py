@@ -10,7 +10,7 @@ from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES, PODS
 from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import CRDS, KEY, NAMESPACES, TTL_SECONDS, town
 

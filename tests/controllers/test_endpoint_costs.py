@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import town
 

@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.controllers.host.grants import KEY as GRANTS_KEY
 from pilotage.kube import Invalid, ObjectKey
-from pilotage_harbor.calls import Answer
+from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_sim.loop import virtual
 from tests.controllers.host_town import host_town
 from tests.controllers.test_hosts import HOST, deployed

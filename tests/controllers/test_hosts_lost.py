@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import EVENTS, LEASES, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SLICES
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.host_town import HostTown, host_town
 from tests.controllers.test_hosts import ANY_HOST, GATEWAY, HOST, deployed

@@ -11,7 +11,7 @@ from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES
 from pilotage.kube import Absent, ObjectKey, Resource, merge_patch
 from pilotage.serving.resources import SERVICES
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.harbour_town import KEY, Town, town
 

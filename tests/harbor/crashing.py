@@ -15,11 +15,11 @@ import traceback
 import zlib
 from pathlib import Path
 
-from pilotage_harbor.access.users import LOOPBACK
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.core import Core
-from pilotage_harbor.journal import SqliteJournal
+from pilotage_harbor.storage.journal import SqliteJournal
 
 PATH = "/api/v1/namespaces/default/configmaps"
 NAMES = [f"map-{number}" for number in range(40)]

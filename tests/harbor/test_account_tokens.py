@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pilotage_harbor.access import signed, tokens
-from pilotage_harbor.access.users import User
-from pilotage_harbor.errors import StatusError
-from pilotage_harbor.journal import SqliteJournal
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.storage.journal import SqliteJournal
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.aside import LARGE_BYTES, Threads
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import LOOPBACK
+from pilotage_harbor.core.aside import LARGE_BYTES, Threads
 from tests.harbor.test_by_passes import ask, harbor, make
 
 __all__ = ["harbor"]

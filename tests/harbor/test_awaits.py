@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pilotage_harbor.webhooks.admission import NoAdmission
+from pilotage_harbor.core.admission import NoAdmission
 from tests.harbor.test_by_passes import ask, harbor, make
 
 __all__ = ["harbor"]

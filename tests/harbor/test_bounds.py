@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from pilotage_harbor import core as harbor_core
 from pilotage_harbor.core import OBJECT_BYTES_MAX, Core
+from pilotage_harbor.core import core as harbor_core
 from tests.harbor.test_by_passes import ask, harbor
 
 __all__ = ["harbor"]

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from pilotage_harbor.access.users import LOOPBACK, User
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import LOOPBACK, User
 from pilotage_harbor.core import Core
 
 MAY = User("may", groups=("system:authenticated",))

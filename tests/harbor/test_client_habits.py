@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilotage_harbor.access.users import MASTERS, User
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pilotage_harbor.access.users import MASTERS, User
 from pilotage_harbor.api import Harbor
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_harbor.builtin.quantity import canonical, parse
-from pilotage_harbor.calls import Call
 from pilotage_harbor.core import Core
 from pilotage_harbor.patching import PatchError, json_patch
 from pilotage_harbor.patching.json_patch import COPIED_BYTES_MAX

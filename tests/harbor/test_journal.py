@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from pilotage_harbor.access.users import LOOPBACK
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.core import Core
-from pilotage_harbor.journal import Damaged, SqliteJournal
-from pilotage_harbor.reserve import RESERVE_BYTES, Reserve
-from pilotage_harbor.store import Store
+from pilotage_harbor.storage.journal import Damaged, SqliteJournal
+from pilotage_harbor.storage.reserve import RESERVE_BYTES, Reserve
+from pilotage_harbor.storage.store import Store
 from tests.harbor.test_by_passes import ask
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

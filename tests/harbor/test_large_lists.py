@@ -6,8 +6,8 @@ import json
 import pytest
 import yaml
 
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.calls import Answer, Call, whole
+from pilotage_harbor.apimachinery.calls import Answer, Call, whole
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.verbs.listing import PIECE_ENTRIES
 from tests.harbor.test_by_passes import ask, harbor
 

@@ -6,13 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage_harbor.metadata_rules import (
+from pilotage_harbor.apimachinery.metadata_rules import (
     metadata_problems,
     metadata_update_problems,
     selector_matches,
     selector_problems,
 )
-from pilotage_harbor.names import dns1035, dns_label, dns_subdomain, env_name, path_segment, port_name, qualified_name
+from pilotage_harbor.apimachinery.names import (
+    dns1035,
+    dns_label,
+    dns_subdomain,
+    env_name,
+    path_segment,
+    port_name,
+    qualified_name,
+)
 
 LETTERS = st.text("ab-.A_/", max_size=70)
 

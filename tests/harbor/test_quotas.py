@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.builtin.quantity import Amount
-from pilotage_harbor.errors import StatusError
-from pilotage_harbor.quotas import Quotas
-from pilotage_harbor.webhooks.admission import Attributes, NoAdmission
+from pilotage_harbor.core.admission import Attributes, NoAdmission
+from pilotage_harbor.core.quotas import Quotas
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, PODS, World, definition
 

@@ -12,8 +12,8 @@ from pilotage_harbor.access.bootstrap import bootstrap_objects
 from pilotage_harbor.access.escalation import _missing, check_escalation
 from pilotage_harbor.access.rbac import Authorizer
 from pilotage_harbor.access.tokens import Tokens
-from pilotage_harbor.access.users import LOOPBACK, NOBODY, User
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import LOOPBACK, NOBODY, User
 from pilotage_harbor.schema.gotext import quote as quoted
 
 GROUP = "rbac.authorization.k8s.io"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage_harbor.access.users import LOOPBACK
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.core import Core
-from pilotage_harbor.journal import InUse, SqliteJournal
-from pilotage_harbor.store import Compacted, Entry, Store
+from pilotage_harbor.storage.journal import InUse, SqliteJournal
+from pilotage_harbor.storage.store import Compacted, Entry, Store
 
 THINGS = "things.example.com"
 NAMES = st.sampled_from(["a", "b", "c"])

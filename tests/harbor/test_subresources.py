@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage_harbor.jsonpath import PathError, find
-from pilotage_harbor.table import custom_columns, duration, since
+from pilotage_harbor.apimachinery.jsonpath import PathError, find
+from pilotage_harbor.kinds.table import custom_columns, duration, since
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 

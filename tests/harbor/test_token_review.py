@@ -4,8 +4,8 @@ import pytest
 
 from pilotage_harbor.access.reviews import token_review
 from pilotage_harbor.access.tokens import AUDIENCE, Tokens, digest_of
-from pilotage_harbor.access.users import User
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import User
 
 UNKNOWN = {"user": {}, "error": "invalid bearer token"}
 

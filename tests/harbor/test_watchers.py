@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pilotage_harbor import watchers
-from pilotage_harbor.access.users import User
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.verbs import watchers
 from tests.harbor.test_by_passes import MAY, allow, ask, harbor, make
 
 __all__ = ["harbor"]

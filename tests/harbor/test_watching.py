@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pilotage_harbor.access.users import MASTERS, User
-from pilotage_harbor.calls import Call
+from pilotage_harbor.apimachinery.calls import Call
+from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_harbor.verbs import watching
 from pilotage_harbor.verbs.watching import Watching
 from pilotage_sim.loop import virtual

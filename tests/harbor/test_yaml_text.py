@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from pilotage_harbor.calls import BODY_BYTES_MAX
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.calls import BODY_BYTES_MAX
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.verbs.bodies import from_yaml_untrusted
 from pilotage_harbor.verbs.yaml_text import DEPTH_MAX, TooDeep, load_untrusted
 

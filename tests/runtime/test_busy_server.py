@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.kube import EVENTS
 from pilotage.runtime import Manager, Recorder
-from pilotage_harbor.calls import Answer
+from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.runtime.objects import CONFIGMAPS

@@ -10,8 +10,8 @@ from pilotage.up import access, tokens
 from pilotage.up.components import WORKERS
 from pilotage.up.layout import Layout
 from pilotage.up.tokens import ComponentTokens, due
-from pilotage_harbor.access.users import MASTERS, User
 from pilotage_harbor.api import Harbor
+from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_harbor.core import Core
 from pilotage_sim.loop import virtual
 from pilotage_sim.transport import DirectTransport

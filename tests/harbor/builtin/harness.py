@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pilotage_harbor.access.users import User
+from pilotage_harbor.apimachinery.errors import Cause, StatusError
+from pilotage_harbor.apimachinery.metadata_rules import metadata_problems, metadata_update_problems
+from pilotage_harbor.apimachinery.users import User
 from pilotage_harbor.builtin import builtin_kinds
-from pilotage_harbor.errors import Cause, StatusError
 from pilotage_harbor.kinds import Kind
-from pilotage_harbor.metadata_rules import metadata_problems, metadata_update_problems
 
 Json = dict[str, Any]
 HERE = Path(__file__).parent
@@ -147,7 +147,7 @@ class Runner:
 
 
 def _refusal(kind: Kind, name: str, problems: list[Cause]) -> Json:
-    from pilotage_harbor.errors import invalid
+    from pilotage_harbor.apimachinery.errors import invalid
 
     return invalid(kind.group, kind.kind, name, problems).status
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.builtin.pod_cells import summary
 from pilotage_harbor.builtin.pods import grace_period, qos_class
-from pilotage_harbor.errors import StatusError
 from tests.harbor.builtin.harness import KINDS, NAMESPACE, SYSTEM, Json, Shelf, default_shelf
 
 STRATEGY = KINDS["v1", "Pod"].strategy

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage_harbor.builtin import builtin_kinds
 from pilotage_harbor.kinds import Kind
-from pilotage_harbor.table import table
+from pilotage_harbor.kinds.table import table
 from tests.harbor.builtin.harness import SYSTEM, Case, Runner, cases, play, recorded
 
 CASES = list(cases())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.builtin.service_allocation import RANGE
-from pilotage_harbor.errors import StatusError
 from tests.harbor.builtin.harness import KINDS, SYSTEM, Json, Shelf
 
 STRATEGY = KINDS["v1", "Service"].strategy

@@ -6,18 +6,18 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any, Self
 
-from pilotage_harbor.access.users import MASTERS, User
 from pilotage_harbor.api import Harbor
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_harbor.core import Core
-from pilotage_harbor.errors import StatusError
 from pilotage_harbor.housekeeping.all import Housekeeping
 from pilotage_harbor.housekeeping.asking import Asker
 from pilotage_sim.loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
+    from pilotage_harbor.core.admission import Post
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.store import Event, Journal
-    from pilotage_harbor.webhooks.posting import Post
+    from pilotage_harbor.storage.store import Event, Journal
 
 CONFIG_MAPS, SECRETS, PODS = "configmaps", "secrets", "pods"
 _KINDS = {

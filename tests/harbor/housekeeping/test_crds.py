@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilotage_harbor.errors import StatusError
-from pilotage_harbor.housekeeping.crd_conditions import approval
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.builtin.crd_conditions import approval
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import DEFINITIONS, World, conditions, definition
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.errors import StatusError
-from pilotage_harbor.webhooks.admission import Attributes, NoAdmission
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.core.admission import Attributes, NoAdmission
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 

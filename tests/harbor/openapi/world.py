@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pilotage_harbor.access.users import User
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.users import User
 from pilotage_harbor.kinds import Kind
+from pilotage_harbor.kinds.registry import Registry
 from pilotage_harbor.openapi import serve
-from pilotage_harbor.registry import Registry
 from pilotage_harbor.schema import Schema
 
 Json = dict[str, Any]

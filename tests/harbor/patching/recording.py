@@ -20,7 +20,7 @@ import yaml
 
 from controlplane import Cluster
 from controlplane.access import wait_for
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.patching import apply, json_patch, keep_times, merge_patch, strategic_merge, track_update
 from pilotage_harbor.schema.builtin import builtin
 from pilotage_harbor.schema.defaults import apply_defaults

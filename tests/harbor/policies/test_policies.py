@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from pilotage_harbor.policies import expressions
-from pilotage_harbor.policies.expressions import Expressions
+from pilotage_harbor.admission.chain import InOrder
+from pilotage_harbor.expressions import programs as expressions
+from pilotage_harbor.expressions.programs import Expressions
 from pilotage_harbor.schema import cel_budget
-from pilotage_harbor.webhooks.admission import InOrder
 from tests.harbor.test_awaits import THINGS, Slow, until
 from tests.harbor.test_by_passes import ask, harbor, make
 

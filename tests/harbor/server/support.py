@@ -4,8 +4,8 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from pilotage_harbor.access.tokens import Tokens, digest_of
-from pilotage_harbor.access.users import User
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.users import User
 from pilotage_harbor.server.authentication import Authentication
 from pilotage_harbor.server.host import Limits
 from pilotage_harbor.server.server import Server

@@ -5,8 +5,8 @@ import pytest
 from pilotage_harbor.access.attributes import Attributes
 from pilotage_harbor.access.rbac import Decision
 from pilotage_harbor.access.tokens import digest_of
-from pilotage_harbor.access.users import NOBODY, User
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import NOBODY, User
 from pilotage_harbor.server.authentication import Authentication
 from pilotage_harbor.server.http1 import Head, parse_headers
 from tests.harbor.server.support import ADMIN, TOKEN, tokens

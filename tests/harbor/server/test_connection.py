@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from pilotage_harbor.access.attributes import refusal
-from pilotage_harbor.calls import Answer
+from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_harbor.server.host import Limits
 from tests.harbor.server.support import ADMIN, TOKEN, Core, Line, request, serving, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from pilotage_harbor.access.attributes import refusal
 from pilotage_harbor.access.tokens import digest_of
-from pilotage_harbor.access.users import ANONYMOUS, User
+from pilotage_harbor.apimachinery.users import ANONYMOUS, User
 from pilotage_harbor.server.host import Limits
 from pilotage_harbor.server.http1 import BadRequest
 from pilotage_harbor.server.requests import Requests

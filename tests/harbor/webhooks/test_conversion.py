@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.calls import Answer, Call
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 
+from pilotage_harbor.admission.posting import Failed, Https
 from pilotage_harbor.server.pki import make_authority, make_server_certificate
-from pilotage_harbor.webhooks.posting import Failed, Https
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

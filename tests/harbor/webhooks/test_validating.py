@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.calls import Answer, Call
-from pilotage_harbor.errors import StatusError
-from pilotage_harbor.webhooks.posting import Failed
+from pilotage_harbor.admission.posting import Failed
+from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, SECRETS, World, definition, owner
 from tests.harbor.webhooks.support import CONFIGURATIONS, URL, Webhook, configure, rule, webhook

@@ -9,29 +9,30 @@ import functools
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import discovery, errors
 from pilotage_harbor.access import reviews
-from pilotage_harbor.access.account_tokens import bearer_of
 from pilotage_harbor.access.attributes import attributes_of
+from pilotage_harbor.admission.conversion import Unconverted
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import Answer, answer, integer, pause, refuse, telling, warning_headers
 from pilotage_harbor.builtin import certificates
-from pilotage_harbor.calls import Answer, answer, integer, pause, refuse, telling, warning_headers
 from pilotage_harbor.core import NAMESPACES
-from pilotage_harbor.discovery import REVIEWS
+from pilotage_harbor.core.scope import Scope
+from pilotage_harbor.discovery import resources as discovery
+from pilotage_harbor.discovery.resources import REVIEWS
 from pilotage_harbor.housekeeping.all import Housekeeping
-from pilotage_harbor.store import NotKept
-from pilotage_harbor.verbs import bodies, listing, reading, removing, subresources, writing
+from pilotage_harbor.storage.store import NotKept
+from pilotage_harbor.verbs import bodies, listing, patches, reading, removing, subresources, writing
 from pilotage_harbor.verbs.accept import negotiate
+from pilotage_harbor.verbs.account_tokens import bearer_of
 from pilotage_harbor.verbs.choosing import Choice
 from pilotage_harbor.verbs.listing import Listing
-from pilotage_harbor.verbs.scope import Scope
+from pilotage_harbor.verbs.watchers import Watchers
 from pilotage_harbor.verbs.watching import Watching
-from pilotage_harbor.watchers import Watchers
-from pilotage_harbor.webhooks.conversion import Unconverted
 
 if TYPE_CHECKING:
     from pilotage_harbor.access.attributes import Attributes
     from pilotage_harbor.access.tokens import Tokens
-    from pilotage_harbor.calls import Call, Stream
+    from pilotage_harbor.apimachinery.calls import Call, Stream
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
 
@@ -98,6 +99,10 @@ class Harbor:
         if call.method not in _METHODS:
             raise errors.method_not_allowed()
         if wanted.path:
+            if call.path.startswith("/openapi"):
+                from pilotage_harbor import openapi  # when first asked: it takes a while, and few ask
+
+                return openapi.serve(self.core, call)
             return discovery.serve(self.core, call)
         scope = self._scope(call, wanted)
         if scope is None:
@@ -167,7 +172,7 @@ class Harbor:
             return await self._delete(scope)
         if verb == "deletecollection":
             return await self._delete_collection(scope)
-        write = {"create": writing.create, "update": writing.update, "patch": writing.patch}[verb]
+        write = {"create": writing.create, "update": writing.update, "patch": patches.patch}[verb]
         return await self._written(scope, await write(core, scope))
 
     async def _subresource(self, scope: Scope) -> Answer | Stream:
@@ -180,7 +185,7 @@ class Harbor:
         if scope.verb == "get":
             return await reading.get(core, scope.kind, call, scope.namespace, scope.name, form)
         if scope.verb in ("update", "patch"):
-            write = writing.update if scope.verb == "update" else writing.patch
+            write = writing.update if scope.verb == "update" else patches.patch
             return await self._written(scope, await write(core, scope))
         raise errors.method_not_allowed()
 

@@ -11,17 +11,17 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, ApiError, Conflict, ObjectKey, Terminating, merge_patch
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import attributes_of
-from pilotage_harbor.calls import refuse
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pilotage.kube import Client, Json, Object, Resource
-    from pilotage_harbor.calls import Answer, Call
-    from pilotage_harbor.webhooks.admission import Admission
-    from pilotage_harbor.webhooks.admission import Attributes as Asked
+    from pilotage_harbor.apimachinery.calls import Answer, Call
+    from pilotage_harbor.core.admission import Admission
+    from pilotage_harbor.core.admission import Attributes as Asked
     from pilotage_sim.world import World
 
 AUTOSCALER_SECONDS = 15.0

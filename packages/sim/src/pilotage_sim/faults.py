@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlencode
 import msgspec
 
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, TransportError
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import Attributes, attributes_of
+from pilotage_harbor.apimachinery import errors
 from pilotage_sim.disturbed_watch import DisturbedWatch
 from pilotage_sim.plan import LIES, SUBJECT, Counts, Failure, Fault, Kind, Plan
 from pilotage_sim.transport import Whole

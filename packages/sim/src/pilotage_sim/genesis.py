@@ -17,11 +17,11 @@ from pilotage_sim.loop import VIRTUAL_EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pilotage_harbor.store import Entry
+    from pilotage_harbor.storage.store import Entry
 
 
 class Genesis:
-    """A journal (see `pilotage_harbor.store.Journal`) that has the beginning, and keeps nothing."""
+    """A journal (see `pilotage_harbor.storage.store.Journal`) that has the beginning, and keeps nothing."""
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
         """See `Journal`."""

@@ -14,7 +14,7 @@ from pilotage.kube.wire import Object
 from pilotage_harbor.access.attributes import attributes_of
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Answer, Call
+    from pilotage_harbor.apimachinery.calls import Answer, Call
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REVIEWS = ("authorization.k8s.io", "authentication.k8s.io")

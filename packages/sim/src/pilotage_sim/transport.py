@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 from pilotage.kube.transport import TransportError
-from pilotage_harbor.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Answer, Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pilotage.kube.transport import Request, Response
-    from pilotage_harbor.access.users import User
     from pilotage_harbor.api import Harbor
-    from pilotage_harbor.calls import Stream
+    from pilotage_harbor.apimachinery.calls import Stream
+    from pilotage_harbor.apimachinery.users import User
 
 
 class Whole:

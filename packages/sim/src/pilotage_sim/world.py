@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from pilotage.kube import Client
 from pilotage.runtime.clock import utc_now
-from pilotage_harbor.access.users import AUTHENTICATED, MASTERS, User
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.calls import Answer, whole
+from pilotage_harbor.apimachinery.calls import Answer, whole
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
 from pilotage_harbor.core import Core
-from pilotage_harbor.verbs.objects import from_entry
+from pilotage_harbor.core.objects import from_entry
 from pilotage_sim.genesis import Genesis
 from pilotage_sim.trace import Trace
 from pilotage_sim.transport import DirectTransport
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pilotage.kube import Json, ObjectKey, Resource
-    from pilotage_harbor.calls import Call, Stream
+    from pilotage_harbor.apimachinery.calls import Call, Stream
 
 LATENCY_SECONDS = (0.0005, 0.005)
 """How long one way takes: between these, by lot."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage_harbor import errors
+from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})

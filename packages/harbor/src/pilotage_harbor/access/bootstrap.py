@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.access.rbac import GROUP, effective_rules
-from pilotage_harbor.access.users import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

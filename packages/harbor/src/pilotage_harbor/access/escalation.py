@@ -9,17 +9,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import Attributes
 from pilotage_harbor.access.rbac import GROUP
-from pilotage_harbor.access.users import MASTERS
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pilotage_harbor.access.rbac import Authorizer
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.kinds import Json
 
 _EVERYTHING: list[Json] = [

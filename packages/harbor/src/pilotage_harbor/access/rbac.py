@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotage_harbor.access.attributes import Attributes, refusal
-from pilotage_harbor.access.users import MASTERS
+from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.kinds import Json, View
 
 GROUP = "rbac.authorization.k8s.io"

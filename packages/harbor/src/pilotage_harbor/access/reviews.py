@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import Attributes
 from pilotage_harbor.access.tokens import AUDIENCE
-from pilotage_harbor.access.users import AUTHENTICATED, User
-from pilotage_harbor.errors import Cause
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.errors import Cause
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, User
 from pilotage_harbor.schema import builtin, decode_problem
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pilotage_harbor.access import signed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
 
 AUDIENCE = "https://kubernetes.default.svc"
 """Whom a token is meant for if it is to be used here."""

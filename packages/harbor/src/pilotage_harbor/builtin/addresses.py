@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.names import dns_subdomain
-from pilotage_harbor.problems import each_invalid, invalid
+from pilotage_harbor.apimachinery.names import dns_subdomain
+from pilotage_harbor.apimachinery.problems import each_invalid, invalid
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

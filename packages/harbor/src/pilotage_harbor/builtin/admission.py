@@ -1,4 +1,4 @@
-"""Webhook configurations, as objects; they are called in `pilotage_harbor.webhooks.webhooks`.
+"""Webhook configurations, as objects; they are called in `pilotage_harbor.admission.webhooks`.
 
 Policies, the other kinds of this group, are in `admission_policies`.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain, port_number
+from pilotage_harbor.apimachinery.problems import duplicate, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import text
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns1035, dns_subdomain, port_number
-from pilotage_harbor.problems import duplicate, invalid, not_supported, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _FORM = "; desired format: https://host[/path]"

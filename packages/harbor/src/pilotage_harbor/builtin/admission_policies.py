@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies and their bindings, as objects; `pilotage_harbor.policies` enforces them.
+"""ValidatingAdmissionPolicies and their bindings, as objects; `pilotage_harbor.admission.policies` enforces them.
 
 An expression that does not compile is refused when it is written.
 """
@@ -8,21 +8,29 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain, path_segment, qualified_name
+from pilotage_harbor.apimachinery.problems import (
+    duplicate,
+    each_invalid,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
 from pilotage_harbor.builtin.admission import FAILURE_POLICIES, MATCH_POLICIES, rule_problems
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns1035, dns_subdomain, path_segment, qualified_name
-from pilotage_harbor.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required, too_many
+from pilotage_harbor.kinds.table import AGE, NAME
 from pilotage_harbor.schema.cel_names import RESERVED
-from pilotage_harbor.table import AGE, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.expressions.checking import Checker
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.policies.checking import Checker
 
 _ACTIONS = ("Audit", "Deny", "Warn")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -54,7 +62,7 @@ class PolicyStrategy(_Strategy):
 
     def check(self, obj: Json) -> list[Cause]:
         """Its constraints, and all its expressions."""
-        from pilotage_harbor.policies.checking import Checker
+        from pilotage_harbor.expressions.checking import Checker
 
         spec = obj["spec"]
         problems: list[Cause] = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns_label, dns_subdomain, label_value, qualified_name
-from pilotage_harbor.problems import each_invalid, forbidden, invalid, required
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, qualified_name
+from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, invalid, required
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
 
 Json = dict[str, Any]
 

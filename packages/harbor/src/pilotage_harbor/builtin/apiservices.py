@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import text
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json, Kind

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.problems import (
+    forbidden,
+    immutable,
+    invalid,
+    nonnegative,
+    not_supported,
+    required,
+)
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, labels, number, selector, template_columns, text
 from pilotage_harbor.builtin.daemons import DaemonSetStrategy
@@ -18,18 +26,10 @@ from pilotage_harbor.builtin.workload_rules import (
     replica_status_problems,
     selected_template_problems,
 )
-from pilotage_harbor.problems import (
-    forbidden,
-    immutable,
-    invalid,
-    nonnegative,
-    not_supported,
-    required,
-)
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 

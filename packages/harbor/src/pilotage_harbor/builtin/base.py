@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.names import dns_subdomain
+from pilotage_harbor.apimachinery.problems import invalid
 from pilotage_harbor.builtin.shape import shape
 from pilotage_harbor.kinds import Kind, Strategy
-from pilotage_harbor.names import dns_subdomain
-from pilotage_harbor.problems import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Column, Json, View
 
 MAX_INT32 = 2**31 - 1
@@ -21,7 +21,7 @@ _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def named(rule: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """A `name_problems` that follows a rule of `pilotage_harbor.names`."""
+    """A `name_problems` that follows a rule of `pilotage_harbor.apimachinery.names`."""
 
     def name_problems(_self: Strategy, name: str, *, prefix: bool = False) -> list[str]:
         return rule(name, prefix=prefix)

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
+from pilotage_harbor.apimachinery.problems import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.base import MAX_INT32, Builtin, kind, path
 from pilotage_harbor.builtin.cells import ago, at, number, selector, template_columns, text
 from pilotage_harbor.builtin.cron import schedule_problem
@@ -13,12 +15,10 @@ from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.pod_rules import template_problems
 from pilotage_harbor.builtin.workload_rules import mismatch, name_warnings
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.metadata_rules import selector_matches, selector_problems
-from pilotage_harbor.problems import immutable, invalid, nonnegative, not_supported, required
-from pilotage_harbor.table import AGE, NAME, duration, since
+from pilotage_harbor.kinds.table import AGE, NAME, duration, since
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.builtin.base import path
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.table import since
+from pilotage_harbor.kinds.table import since
 
 if TYPE_CHECKING:
     from collections.abc import Callable

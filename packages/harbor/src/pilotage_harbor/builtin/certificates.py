@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pilotage_harbor.access.attributes import Attributes
-from pilotage_harbor.access.users import MASTERS
+from pilotage_harbor.apimachinery.errors import forbidden as refused
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
+from pilotage_harbor.apimachinery.problems import duplicate, forbidden, invalid, not_supported, required, too_long
+from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.builtin.base import Builtin, kind, now, path
 from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.errors import forbidden as refused
-from pilotage_harbor.names import dns_label, dns_subdomain
-from pilotage_harbor.problems import duplicate, forbidden, invalid, not_supported, required, too_long
-from pilotage_harbor.table import AGE, NAME, duration
+from pilotage_harbor.kinds.table import AGE, NAME, duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.access.users import User
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.kinds import Json, Kind, View
 
 GROUP = "certificates.k8s.io"

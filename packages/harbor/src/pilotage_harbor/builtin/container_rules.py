@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.builtin.volume_rules import mount_problems
-from pilotage_harbor.names import config_key, dns_label, dns_subdomain, env_name, port_name, port_number, qualified_name
-from pilotage_harbor.problems import (
+from pilotage_harbor.apimachinery.names import (
+    config_key,
+    dns_label,
+    dns_subdomain,
+    env_name,
+    port_name,
+    port_number,
+    qualified_name,
+)
+from pilotage_harbor.apimachinery.problems import (
     duplicate,
     each_invalid,
     forbidden,
@@ -16,11 +22,13 @@ from pilotage_harbor.problems import (
     not_supported,
     required,
 )
+from pilotage_harbor.builtin.quantity import parse
+from pilotage_harbor.builtin.volume_rules import mount_problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
 
 Json = dict[str, Any]
 

@@ -6,12 +6,8 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.builtin.base import Builtin, kind, named, path
-from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.builtin.quota_usage import WHOLE, is_enforced, is_standard
-from pilotage_harbor.names import config_key, dns_label, qualified_name
-from pilotage_harbor.problems import (
+from pilotage_harbor.apimachinery.names import config_key, dns_label, qualified_name
+from pilotage_harbor.apimachinery.problems import (
     duplicate,
     each_invalid,
     forbidden,
@@ -20,10 +16,14 @@ from pilotage_harbor.problems import (
     required,
     too_long,
 )
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.builtin.base import Builtin, kind, named, path
+from pilotage_harbor.builtin.cells import at, text
+from pilotage_harbor.builtin.quantity import parse
+from pilotage_harbor.builtin.quota_usage import WHOLE, is_enforced, is_standard
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _DATA_BYTES_MAX = 1024 * 1024
@@ -197,7 +197,7 @@ _UNCOUNTED = "harbor does not count this resource, so the limit would be ignored
 
 
 class ResourceQuotaStrategy(Builtin):
-    """A ResourceQuota; it is enforced in `pilotage_harbor.quotas`, and what cannot be enforced is refused here."""
+    """A ResourceQuota; it is enforced in `pilotage_harbor.core.quotas`, and what cannot be enforced is refused here."""
 
     go_type = "core.ResourceQuota"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.problems import duplicate, invalid, required, too_many
+from pilotage_harbor.apimachinery.problems import duplicate, invalid, required, too_many
 from pilotage_harbor.schema.formats import supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json
 
 SELECTABLE_MAX = 8

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain
+from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.admission import client_problems
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.crd_schemas import selectable_problems, unknown_formats
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.names import dns1035, dns_subdomain
-from pilotage_harbor.problems import forbidden, immutable, invalid, not_supported, required
+from pilotage_harbor.kinds.table import NAME
 from pilotage_harbor.schema.structural import structural_problems
-from pilotage_harbor.table import NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.builtin.base import Builtin, kind, path, protect
-from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns_subdomain, qualified_name
-from pilotage_harbor.problems import (
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
+from pilotage_harbor.apimachinery.problems import (
     duplicate,
     each_invalid,
     forbidden,
@@ -23,12 +20,15 @@ from pilotage_harbor.problems import (
     required,
     too_long,
 )
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.builtin.base import Builtin, kind, path, protect
+from pilotage_harbor.builtin.cells import at, text
+from pilotage_harbor.builtin.quantity import parse
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 CLASS_PROTECTION = "kubernetes.io/vac-protection"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
+from pilotage_harbor.apimachinery.problems import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.base import Builtin
 from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.workload_rules import (
@@ -13,11 +15,9 @@ from pilotage_harbor.builtin.workload_rules import (
     over_100_percent,
     percent_problems,
 )
-from pilotage_harbor.metadata_rules import selector_matches, selector_problems
-from pilotage_harbor.problems import immutable, invalid, nonnegative, not_supported, required
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, View
 
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.builtin.base import Builtin, kind, now, path
-from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.builtin.csi import driver_name_problems
-from pilotage_harbor.names import dns_label, dns_subdomain
-from pilotage_harbor.problems import (
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
+from pilotage_harbor.apimachinery.problems import (
     duplicate,
     each_invalid,
     immutable,
@@ -21,12 +18,15 @@ from pilotage_harbor.problems import (
     too_long,
     too_many,
 )
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.builtin.base import Builtin, kind, now, path
+from pilotage_harbor.builtin.cells import at, text
+from pilotage_harbor.builtin.csi import driver_name_problems
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _REQUESTS_MAX = 32

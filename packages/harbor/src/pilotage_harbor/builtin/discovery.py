@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.builtin.addresses import address_problems, endpoint_problems, parse_address
-from pilotage_harbor.builtin.base import Builtin, kind
-from pilotage_harbor.builtin.cells import at, few, text
-from pilotage_harbor.builtin.container_rules import PROTOCOLS
-from pilotage_harbor.names import dns_label, dns_subdomain, label_value, port_number, qualified_name
-from pilotage_harbor.problems import (
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, port_number, qualified_name
+from pilotage_harbor.apimachinery.problems import (
     duplicate,
     each_invalid,
     immutable,
@@ -18,10 +14,14 @@ from pilotage_harbor.problems import (
     required,
     too_many,
 )
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.builtin.addresses import address_problems, endpoint_problems, parse_address
+from pilotage_harbor.builtin.base import Builtin, kind
+from pilotage_harbor.builtin.cells import at, few, text
+from pilotage_harbor.builtin.container_rules import PROTOCOLS
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _TYPES = ("FQDN", "IPv4", "IPv6")

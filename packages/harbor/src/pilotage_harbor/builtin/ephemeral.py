@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.problems import duplicate, forbidden, not_found
 from pilotage_harbor.builtin.base import restore
 from pilotage_harbor.builtin.container_rules import common_problems
 from pilotage_harbor.builtin.pods import PodStrategy
 from pilotage_harbor.builtin.volume_rules import volume_problems
-from pilotage_harbor.problems import duplicate, forbidden, not_found
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, View
 
 _FIELD = "spec.ephemeralContainers"

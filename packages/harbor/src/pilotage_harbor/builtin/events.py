@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
+from pilotage_harbor.apimachinery.problems import each_invalid, immutable, invalid, required
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.names import dns_subdomain, qualified_name
-from pilotage_harbor.problems import each_invalid, immutable, invalid, required
-from pilotage_harbor.table import name, since
+from pilotage_harbor.kinds.table import name, since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _NAMES = {

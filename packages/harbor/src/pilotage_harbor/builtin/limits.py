@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.errors import forbidden
 from pilotage_harbor.builtin.pod_resources import amounts, limits_of, requests_of
-from pilotage_harbor.errors import forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,17 +5,24 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import (
+    dns_label,
+    dns_subdomain,
+    path_segment,
+    port_name,
+    port_number,
+    wildcard_subdomain,
+)
+from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.addresses import ingress_problems, parse_address, range_problems
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, selector, text
 from pilotage_harbor.builtin.services import ingress_addresses
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns_label, dns_subdomain, path_segment, port_name, port_number, wildcard_subdomain
-from pilotage_harbor.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import label_problems
+from pilotage_harbor.apimachinery.names import dns_label
+from pilotage_harbor.apimachinery.problems import duplicate, each_invalid, immutable, required
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.container_rules import resource_problems
 from pilotage_harbor.builtin.pod_rules import toleration_problems
-from pilotage_harbor.metadata_rules import label_problems
-from pilotage_harbor.names import dns_label
-from pilotage_harbor.problems import duplicate, each_invalid, immutable, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 

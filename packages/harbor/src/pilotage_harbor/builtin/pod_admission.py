@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.errors import forbidden
 from pilotage_harbor.builtin import limits
 from pilotage_harbor.builtin.pod_runtime import apply_runtime_class, check_overhead
-from pilotage_harbor.errors import forbidden
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json, View

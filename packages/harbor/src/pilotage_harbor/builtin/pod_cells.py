@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.table import AGE, NAME, since
+from pilotage_harbor.kinds.table import AGE, NAME, since
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json

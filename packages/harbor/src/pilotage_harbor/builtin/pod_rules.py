@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.metadata_rules import annotation_problems, label_problems, selector_problems
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, qualified_name
+from pilotage_harbor.apimachinery.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 from pilotage_harbor.builtin.addresses import address_problems
 from pilotage_harbor.builtin.affinity_rules import affinity_problems
 from pilotage_harbor.builtin.container_rules import container_problems
 from pilotage_harbor.builtin.volume_rules import volume_problems
-from pilotage_harbor.metadata_rules import annotation_problems, label_problems, selector_problems
-from pilotage_harbor.names import dns_label, dns_subdomain, label_value, qualified_name
-from pilotage_harbor.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
 
 Json = dict[str, Any]
 

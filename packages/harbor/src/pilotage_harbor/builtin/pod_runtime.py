@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.errors import forbidden
 from pilotage_harbor.builtin.pod_resources import amounts
-from pilotage_harbor.errors import forbidden
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import StatusError
+    from pilotage_harbor.apimachinery.errors import StatusError
     from pilotage_harbor.kinds import Json, View
 
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.names import dns_label
+from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid
 from pilotage_harbor.builtin.base import Builtin, kind, now
 from pilotage_harbor.builtin.cells import labels, template_columns, text
 from pilotage_harbor.builtin.pod_admission import admit_pod, check_pod
@@ -11,12 +13,10 @@ from pilotage_harbor.builtin.pod_cells import POD_COLUMNS
 from pilotage_harbor.builtin.pod_defaults import fill_pod, fill_pod_spec, fill_template
 from pilotage_harbor.builtin.pod_rules import pod_change_problems, spec_problems, template_problems
 from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.names import dns_label
-from pilotage_harbor.problems import forbidden, immutable, invalid
-from pilotage_harbor.table import NAME
+from pilotage_harbor.kinds.table import NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _GATED = {

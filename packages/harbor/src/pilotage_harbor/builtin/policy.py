@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid, nonnegative, not_supported
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, number, text
 from pilotage_harbor.builtin.workload_rules import over_100_percent, percent_problems
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.problems import forbidden, immutable, invalid, nonnegative, not_supported
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _HIGHEST = 1000000000

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns_subdomain, path_segment
+from pilotage_harbor.apimachinery.problems import each_invalid, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind, named
 from pilotage_harbor.builtin.cells import text
 from pilotage_harbor.kinds import Column
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns_subdomain, path_segment
-from pilotage_harbor.problems import each_invalid, invalid, not_supported, required
-from pilotage_harbor.table import AGE, NAME, name
+from pilotage_harbor.kinds.table import AGE, NAME, name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _GROUP = "rbac.authorization.k8s.io"

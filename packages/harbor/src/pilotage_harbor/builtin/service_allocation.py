@@ -8,15 +8,15 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.errors import internal
+from pilotage_harbor.apimachinery.errors import invalid as invalid_status
+from pilotage_harbor.apimachinery.problems import invalid
 from pilotage_harbor.builtin.addresses import parse_address
-from pilotage_harbor.errors import internal
-from pilotage_harbor.errors import invalid as invalid_status
-from pilotage_harbor.problems import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage_harbor.errors import Cause, StatusError
+    from pilotage_harbor.apimachinery.errors import Cause, StatusError
     from pilotage_harbor.kinds import Json, View
 
 RANGE = ipaddress.ip_network("10.0.0.0/16")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.names import dns_subdomain, path_segment
+from pilotage_harbor.apimachinery.problems import IMMUTABLE, each_invalid, immutable, invalid, required
 from pilotage_harbor.builtin.addresses import parse_address, range_problems
 from pilotage_harbor.builtin.base import Builtin, kind, named, path
 from pilotage_harbor.builtin.cells import text
-from pilotage_harbor.names import dns_subdomain, path_segment
-from pilotage_harbor.problems import IMMUTABLE, each_invalid, immutable, invalid, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind
 
 _RANGES_MAX = 2

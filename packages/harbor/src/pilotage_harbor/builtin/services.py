@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.names import dns_label
+from pilotage_harbor.apimachinery.problems import forbidden, required
 from pilotage_harbor.builtin.addresses import ingress_problems
 from pilotage_harbor.builtin.base import Builtin, kind, named, path
 from pilotage_harbor.builtin.cells import at, labels, text
@@ -20,12 +22,10 @@ from pilotage_harbor.builtin.service_rules import (
     service_change_problems,
     service_problems,
 )
-from pilotage_harbor.names import dns_label
-from pilotage_harbor.problems import forbidden, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _ADDRESSES = ("clusterIP", "clusterIPs")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.names import dns_label
+from pilotage_harbor.apimachinery.problems import forbidden, invalid, nonnegative, not_supported
 from pilotage_harbor.builtin.base import Builtin, named, path
 from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.volumes import claim_spec_problems
@@ -14,11 +16,9 @@ from pilotage_harbor.builtin.workload_rules import (
     replica_status_problems,
     selected_template_problems,
 )
-from pilotage_harbor.names import dns_label
-from pilotage_harbor.problems import forbidden, invalid, nonnegative, not_supported
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, View
 
 

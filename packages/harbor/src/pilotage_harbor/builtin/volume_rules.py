@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.names import dns_label
+from pilotage_harbor.apimachinery.problems import (
+    duplicate,
+    each_invalid,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
 from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.names import dns_label
-from pilotage_harbor.problems import duplicate, each_invalid, forbidden, invalid, not_found, not_supported, required
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
 
 Json = dict[str, Any]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
+from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind, now, path, protect
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.limits import check_claim
 from pilotage_harbor.builtin.quantity import parse
-from pilotage_harbor.metadata_rules import selector_problems
-from pilotage_harbor.names import dns_subdomain, qualified_name
-from pilotage_harbor.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
-from pilotage_harbor.table import AGE, NAME
+from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

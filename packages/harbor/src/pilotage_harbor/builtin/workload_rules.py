@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
+from pilotage_harbor.apimachinery.names import PERCENT_PROBLEM, dns_label, is_percent
+from pilotage_harbor.apimachinery.problems import forbidden, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.pod_rules import template_problems
-from pilotage_harbor.metadata_rules import selector_matches, selector_problems
-from pilotage_harbor.names import PERCENT_PROBLEM, dns_label, is_percent
-from pilotage_harbor.problems import forbidden, invalid, nonnegative, not_supported, required
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.kinds import Json
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage_harbor.access.rbac import CLUSTER_ROLES, GROUP, gathered_rules
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.housekeeping.asking import APPLY_PATCH, Asker, controller, path_of
 from pilotage_harbor.housekeeping.part import Part
-from pilotage_harbor.store import DELETED
+from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.asking import Handle
-    from pilotage_harbor.store import Entry, Event
+    from pilotage_harbor.storage.store import Entry, Event
 
 MANAGER = "clusterrole-aggregation-controller"
 BACKOFF_SECONDS_MAX = 60.0

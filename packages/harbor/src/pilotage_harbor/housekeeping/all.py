@@ -10,6 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.admission.chain import InOrder
+from pilotage_harbor.admission.policies import Policies
+from pilotage_harbor.admission.webhooks import Webhooks
+from pilotage_harbor.core.admission import NoAdmission
 from pilotage_harbor.housekeeping.aggregation import Aggregation
 from pilotage_harbor.housekeeping.beginnings import Beginnings
 from pilotage_harbor.housekeeping.collector import Collector
@@ -17,16 +21,13 @@ from pilotage_harbor.housekeeping.crds import Definitions
 from pilotage_harbor.housekeeping.namespaces import GRACE_SECONDS, Namespaces
 from pilotage_harbor.housekeeping.protection import Protection
 from pilotage_harbor.housekeeping.quota_status import QuotaStatus
-from pilotage_harbor.policies.policies import Policies
-from pilotage_harbor.webhooks.admission import InOrder, NoAdmission
-from pilotage_harbor.webhooks.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pilotage_harbor.calls import Answer, Call, Stream
+    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
     from pilotage_harbor.core import Core
-    from pilotage_harbor.webhooks.posting import Post
+    from pilotage_harbor.core.admission import Post
 
 
 class Housekeeping:

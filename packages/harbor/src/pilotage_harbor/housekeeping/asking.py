@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage_harbor.access.users import AUTHENTICATED, MASTERS, User
-from pilotage_harbor.calls import JSON, Answer, Call
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.calls import JSON, Answer, Call
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from pilotage_harbor.calls import Stream
+    from pilotage_harbor.apimachinery.calls import Stream
     from pilotage_harbor.kinds import Json, Kind
 
     Handle = Callable[[Call], Awaitable[Answer | Stream]]

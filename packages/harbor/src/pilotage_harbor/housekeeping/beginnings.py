@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage_harbor.access.bootstrap import bootstrap_objects
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.housekeeping.asking import Asker, path_of
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.core.objects import metadata_of
 from pilotage_harbor.housekeeping.asking import MERGE_PATCH, STRATEGIC_PATCH, Asker, controller, path_of
 from pilotage_harbor.housekeeping.graph import IGNORED, Graph
 from pilotage_harbor.housekeeping.queueing import Queue
-from pilotage_harbor.verbs.objects import metadata_of
 from pilotage_harbor.verbs.removing import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.housekeeping.asking import Handle
     from pilotage_harbor.housekeeping.graph import Node, Reference
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.store import Entry
+    from pilotage_harbor.storage.store import Entry
 
 WORKERS = 8
 """How many objects are looked at at the same time: a slow webhook holds up only its own."""

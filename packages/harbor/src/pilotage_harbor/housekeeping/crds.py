@@ -11,18 +11,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.access.users import LOOPBACK
-from pilotage_harbor.calls import pause
+from pilotage_harbor.apimachinery.calls import pause
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.apimachinery.users import LOOPBACK
+from pilotage_harbor.builtin.crd_conditions import approval, condition_of, has, is_true, set_condition
 from pilotage_harbor.core import CRD_FINALIZER, CRDS
-from pilotage_harbor.custom import custom_kinds
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.core.deletion import mark
+from pilotage_harbor.core.objects import as_stored, from_entry
 from pilotage_harbor.housekeeping.asking import Asker, path_of
-from pilotage_harbor.housekeeping.crd_conditions import approval, condition_of, has, is_true, set_condition
 from pilotage_harbor.housekeeping.crd_names import judge_names
+from pilotage_harbor.housekeeping.custom_kinds import custom_kinds
 from pilotage_harbor.housekeeping.part import Part
-from pilotage_harbor.store import DELETED
-from pilotage_harbor.verbs.objects import as_stored, from_entry
-from pilotage_harbor.verbs.removing import mark
+from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.asking import Handle
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.store import Event
+    from pilotage_harbor.storage.store import Event
 
 CHECK_SECONDS = 60.0
 """When the condition begins to say that instances are still there."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage_harbor.store import DELETED
+from pilotage_harbor.storage.store import DELETED
 from pilotage_harbor.verbs.removing import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.store import Entry, Event
+    from pilotage_harbor.storage.store import Entry, Event
 
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 """Storages whose objects are never collected."""

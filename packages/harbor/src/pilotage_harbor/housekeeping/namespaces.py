@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube.wire import parse_time
-from pilotage_harbor.errors import StatusError, internal
+from pilotage_harbor.apimachinery.errors import StatusError, internal
+from pilotage_harbor.core.objects import metadata_of
 from pilotage_harbor.housekeeping.asking import Asker, controller, path_of
 from pilotage_harbor.housekeeping.part import Part
-from pilotage_harbor.store import DELETED
-from pilotage_harbor.verbs.objects import metadata_of
+from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.asking import Handle
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.store import Entry, Event
+    from pilotage_harbor.storage.store import Entry, Event
 
 NAMESPACES, PODS = "namespaces", "pods"
 FINALIZER = "kubernetes"

@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.builtin.base import path
 from pilotage_harbor.builtin.csi import CLASS_PROTECTION
 from pilotage_harbor.builtin.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.core.objects import from_entry
 from pilotage_harbor.housekeeping.asking import MERGE_PATCH, Asker, controller, path_of
 from pilotage_harbor.housekeeping.part import Part
-from pilotage_harbor.store import DELETED
-from pilotage_harbor.verbs.objects import from_entry
+from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.asking import Handle
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.store import Entry, Event
+    from pilotage_harbor.storage.store import Entry, Event
 
 PODS, CLAIMS, VOLUMES = "pods", "persistentvolumeclaims", "persistentvolumes"
 CLASSES = "volumeattributesclasses.storage.k8s.io"

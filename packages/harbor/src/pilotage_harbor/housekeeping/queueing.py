@@ -11,8 +11,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pilotage_harbor.calls import pause
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.calls import pause
+from pilotage_harbor.apimachinery.errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable

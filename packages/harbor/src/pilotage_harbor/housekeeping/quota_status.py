@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
+from pilotage_harbor.core.quotas import QUOTAS
 from pilotage_harbor.housekeeping.asking import Asker, controller, path_of
 from pilotage_harbor.housekeeping.part import Part
-from pilotage_harbor.quotas import QUOTAS
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core

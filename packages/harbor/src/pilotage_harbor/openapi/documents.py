@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, proxy
 
 import msgspec
 
-from pilotage_harbor.discovery import REVIEWS, VERSION
+from pilotage_harbor.discovery.resources import REVIEWS, VERSION
 from pilotage_harbor.openapi import protobuf
 from pilotage_harbor.openapi.components import DELETE_OPTIONS, META, Component, delete_options, with_all_referred
 from pilotage_harbor.openapi.custom import custom_components

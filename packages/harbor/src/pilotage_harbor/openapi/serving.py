@@ -6,11 +6,11 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.calls import JSON, Answer
+from pilotage_harbor.apimachinery.calls import JSON, Answer
 from pilotage_harbor.openapi.documents import documents_of, url
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
     from pilotage_harbor.openapi.documents import Document
 

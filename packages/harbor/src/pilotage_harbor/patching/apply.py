@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.errors import StatusError
+from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.patching import entries
 from pilotage_harbor.patching.changes import changes, strip_identity, tracked
 from pilotage_harbor.patching.compare import difference as compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.errors import Cause
+from pilotage_harbor.apimachinery.errors import Cause
 from pilotage_harbor.schema.gotext import bad_value, quote
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pilotage_harbor.schema.correlate import NOTHING, old_field, old_item
 from pilotage_harbor.schema.field_path import resolve
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.schema.node import Rule, Schema, Value
 
 Json = dict[str, Any]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.schema.node import Schema, Value
 
 Json = dict[str, Any]

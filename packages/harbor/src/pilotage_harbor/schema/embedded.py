@@ -10,7 +10,7 @@ from pilotage_harbor.schema.causes import child, invalid, key, required
 from pilotage_harbor.schema.decode import decode_problem
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.schema.node import Schema, Value
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from pilotage_harbor.schema.causes import duplicate, invalid
 from pilotage_harbor.schema.gotext import dumps
 
 if TYPE_CHECKING:
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.schema.node import Schema, Value
 
 

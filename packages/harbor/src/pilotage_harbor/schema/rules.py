@@ -13,7 +13,7 @@ from pilotage_harbor.schema.vocabulary import vocabulary_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.schema.node import Schema
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from pilotage_harbor.schema.openapi import node_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.errors import Cause
+    from pilotage_harbor.apimachinery.errors import Cause
 
 Json = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import attributes_of
-from pilotage_harbor.access.users import AUTHENTICATED, NOBODY, User
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, NOBODY, User
 
 if TYPE_CHECKING:
     import asyncio

@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import Answer, Call, Stream, refuse
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import Answer, Call, Stream, refuse
 from pilotage_harbor.server.continuing import continued
 from pilotage_harbor.server.http1 import (
     LAST_CHUNK,
@@ -26,7 +26,7 @@ from pilotage_harbor.server.requests import Requests
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.server.host import Host
     from pilotage_harbor.server.http1 import Head
 

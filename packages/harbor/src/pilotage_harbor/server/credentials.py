@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pilotage.private_files import make_private, read_private, write_private
 from pilotage_harbor.access.signed import KEY_BYTES
 from pilotage_harbor.access.tokens import Tokens, digest_of
-from pilotage_harbor.access.users import AUTHENTICATED, MASTERS, User
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pilotage_harbor.calls import BODY_BYTES_MAX
+from pilotage_harbor.apimachinery.calls import BODY_BYTES_MAX
+from pilotage_harbor.server.slots import Occupant
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
 
-    from pilotage_harbor.access.users import User
-    from pilotage_harbor.calls import Answer, Call, Stream
-    from pilotage_harbor.server.connection import Connection
+    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.server.http1 import Head
     from pilotage_harbor.server.slots import Slots
 
@@ -34,12 +34,22 @@ class Limits(NamedTuple):
     """Of all bodies together that have come in part."""
 
 
+class Connected(Occupant, Protocol):
+    """The side of a connection that its server sees."""
+
+    def check_time(self, now: float) -> None:
+        """End it if its client takes longer than it may."""
+
+    def shut_down(self) -> None:
+        """Take no more requests, and end with the one that is under way."""
+
+
 class Host(Protocol):
     """The side of a server that its connections see."""
 
     limits: Limits
     stopping: bool
-    connections: set[Connection]
+    connections: set[Connected]
     incoming: memoryview
     slots: Slots
     bodies_bytes: int
@@ -58,7 +68,7 @@ class Host(Protocol):
     def peer(self, transport: asyncio.BaseTransport) -> User | None:
         """The user that the certificate of the client names."""
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: Connected) -> None:
         """It has ended."""
 
     def date(self) -> bytes:

@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import Attributes, attributes_of, refusal
-from pilotage_harbor.access.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from pilotage_harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:

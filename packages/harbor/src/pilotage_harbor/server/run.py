@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.private_files import make_private, open_private
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.aside import Threads
 from pilotage_harbor.core import Core
-from pilotage_harbor.journal import InUse, SqliteJournal
+from pilotage_harbor.core.aside import Threads
 from pilotage_harbor.server.authentication import Authentication
 from pilotage_harbor.server.credentials import Credentials
 from pilotage_harbor.server.server import Server
 from pilotage_harbor.server.slots import CONNECTIONS_MAX
+from pilotage_harbor.storage.journal import InUse, SqliteJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

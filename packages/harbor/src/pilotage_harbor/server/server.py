@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.server.accepting import Accepting
 from pilotage_harbor.server.connection import Connection
-from pilotage_harbor.server.host import Limits
+from pilotage_harbor.server.host import Connected, Limits
 from pilotage_harbor.server.slots import CONNECTIONS_MAX, Slots
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine
 
-    from pilotage_harbor.access.users import User
-    from pilotage_harbor.calls import Answer, Call, Stream
+    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.server.authentication import Authentication
     from pilotage_harbor.server.http1 import Head
 
@@ -47,7 +47,7 @@ class Server:
         self.slots = Slots(connections_max)
         self.bodies_bytes = 0
         self.stopping = False
-        self.connections: set[Connection] = set()
+        self.connections: set[Connected] = set()
         self.incoming = memoryview(bytearray(_READ_AT_ONCE_BYTES))
         self.authenticate: Callable[[Head, User | None], User] = authentication.user
         self.check: Callable[[Head, User | None], None] = authentication.check
@@ -85,7 +85,7 @@ class Server:
                 connection.abort()
             await self._all_gone()
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: Connected) -> None:
         """It has ended."""
         self.connections.discard(connection)
         self.slots.free(connection)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from pilotage_harbor.access.users import ANONYMOUS, MASTERS
+from pilotage_harbor.apimachinery.users import ANONYMOUS, MASTERS
 
 if TYPE_CHECKING:
-    from pilotage_harbor.access.users import User
+    from pilotage_harbor.apimachinery.users import User
 
 CONNECTIONS_MAX = 4096
 _USER_SHARE = 1 / 8

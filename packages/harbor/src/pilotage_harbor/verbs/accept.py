@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from pilotage_harbor import errors
+from pilotage_harbor.apimachinery import errors
 
 _SUPPORTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import check_manager
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import check_manager
 from pilotage_harbor.patching import apply
 from pilotage_harbor.verbs import bodies
 from pilotage_harbor.verbs.metadata import check_create, check_update
@@ -22,8 +22,8 @@ from pilotage_harbor.verbs.yaml_text import load_untrusted
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.verbs.scope import Scope
 
 
 async def apply_config(core: Core, scope: Scope) -> Written:

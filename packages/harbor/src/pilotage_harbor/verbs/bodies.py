@@ -7,14 +7,14 @@ know is refused, or told in a warning, or passed over, as ``fieldValidation`` sa
 from __future__ import annotations
 
 import json
-import re
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import BODY_BYTES_MAX
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import BODY_BYTES_MAX
+from pilotage_harbor.apimachinery.go_json import TOO_LARGE, go_words
 from pilotage_harbor.schema import builtin, decode_problem, prune, unknown_fields
 from pilotage_harbor.schema.builtin import definition
 from pilotage_harbor.verbs.yaml_text import DEPTH_MAX, Loaded, load_untrusted
@@ -22,7 +22,7 @@ from pilotage_harbor.verbs.yaml_text import DEPTH_MAX, Loaded, load_untrusted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.schema import Schema
@@ -33,7 +33,6 @@ _YAML_WEIGHT = 16
 _SUMMARY_BYTES = 30
 _FLOAT_EXACT_MAX = 1e21
 _FLOAT_BITS_MAX = 1023
-_TOO_LARGE = "json: cannot unmarshal number into Go value of type float64"
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -265,7 +264,7 @@ def _make_whole(value: Any) -> None:  # noqa: ANN401 - JSON
         elif isinstance(inner, dict | list):
             _make_whole(inner)
         elif isinstance(inner, int) and inner.bit_length() > _FLOAT_BITS_MAX:
-            raise errors.bad_request(_TOO_LARGE)
+            raise errors.bad_request(TOO_LARGE)
 
 
 def _checked(value: Any) -> Json:  # noqa: ANN401 - JSON
@@ -309,51 +308,3 @@ def duplicates(body: bytes) -> list[str]:
     except RecursionError:
         return []
     return found
-
-
-def go_words(body: bytes) -> str:
-    """What is wrong with JSON, as Go would say it."""
-    text = body.decode(errors="replace")
-    try:
-        json.loads(text)
-    except RecursionError:
-        return "invalid character '{' exceeded max depth"
-    except json.JSONDecodeError as problem:
-        at = problem.pos
-        if at >= len(text.rstrip()):
-            return "unexpected end of JSON input"
-        byte = chr(body[len(text[:at].encode())]) if text.isascii() or at == 0 else text[at]
-        character = "'" + byte.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        return f"invalid character {character} {_where(problem.msg, text, at)}"
-    except ValueError:  # a number of more digits than Python likes
-        return _TOO_LARGE
-    if re.search(rb"[0-9][eE]\+?[0-9]{3}", body):
-        return _TOO_LARGE
-    constant = re.search(r"[:\[,\s](-?)(NaN|Infinity)", text)
-    if constant is not None:
-        where = "in numeric literal" if constant[1] else "looking for beginning of value"
-        return f"invalid character '{constant[2][0]}' {where}"
-    return "invalid character in string literal"
-
-
-def _where(problem: str, text: str, at: int) -> str:
-    if "property name" in problem:
-        return "looking for beginning of object key string"
-    if "':' delimiter" in problem:
-        return "after object key"
-    if "',' delimiter" in problem:
-        return "after object key:value pair" if _in_object(text, at) else "after array element"
-    return "after top-level value" if "Extra data" in problem else "looking for beginning of value"
-
-
-def _in_object(text: str, at: int) -> bool:
-    """Whether the innermost bracket that is open at a place is one of an object."""
-    depth = 0
-    for character in reversed(text[:at]):
-        if character in "}]":
-            depth += 1
-        elif character in "{[":
-            if not depth:
-                return character == "{"
-            depth -= 1
-    return True

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
-from pilotage_harbor import errors
-from pilotage_harbor.verbs.objects import from_entry
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.core.objects import from_entry
 from pilotage_harbor.verbs.selector_words import field_selector_problem, label_selector_problem
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.store import Entry
+    from pilotage_harbor.storage.store import Entry
 
 _CHEAP = frozenset({"metadata.name", "metadata.namespace"})
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import Answer
-from pilotage_harbor.verbs.objects import from_entry
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import Answer
+from pilotage_harbor.core.objects import from_entry
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.verbs.scope import Scope
 
 _PROCESSES = "a server on a Host is a process of that machine: look at it there"
 _ADDRESS = "connect to the address that `pilotage status` shows for an endpoint, or to the gateway"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage_harbor.aside import LARGE_BYTES, at_once
-from pilotage_harbor.calls import Answer, integer, pause
-from pilotage_harbor.store import Compacted
-from pilotage_harbor.table import row, table
+from pilotage_harbor.apimachinery.calls import Answer, integer, pause
+from pilotage_harbor.core.aside import LARGE_BYTES, at_once
+from pilotage_harbor.core.objects import as_item, as_metadata, from_entry
+from pilotage_harbor.kinds.table import row, table
+from pilotage_harbor.storage.store import Compacted
 from pilotage_harbor.verbs.choosing import Choice
-from pilotage_harbor.verbs.objects import as_item, as_metadata, from_entry
 from pilotage_harbor.verbs.paging import encode_token, expired, range_of
 from pilotage_harbor.verbs.reading import YAML, check_version_options, included
 from pilotage_harbor.verbs.yaml_output import as_yaml
@@ -24,12 +24,12 @@ from pilotage_harbor.verbs.yaml_output import as_yaml
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pilotage_harbor.access.users import User
-    from pilotage_harbor.aside import Aside
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
+    from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.aside import Aside
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.store import Entry, Store
+    from pilotage_harbor.storage.store import Entry, Store
     from pilotage_harbor.verbs.accept import Form
 
 PIECE_ENTRIES = 500
@@ -134,7 +134,7 @@ async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> 
     if len(batches) <= 1:
         size = sum(len(entry.raw) for entry in page.entries)
         return Answer(200, await aside(call.user, size, lambda: b"".join(pieces)), headers)
-    if kind.conversion is not None:  # a webhook may have to be asked, for which it is too late once a list has begun
+    if kind.converted_by_webhook:  # a webhook may have to be asked, for which it is too late once a list has begun
         made = []
         for piece in pieces:
             made.append(piece)

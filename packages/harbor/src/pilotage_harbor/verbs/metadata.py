@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import errors
+from pilotage_harbor.apimachinery import errors
 
 if TYPE_CHECKING:
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.verbs.scope import Scope
 
 _SERVER_SIDE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _UNSAID_IF_EMPTY = ("uid", "resourceVersion", "generation", "creationTimestamp")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import integer
-from pilotage_harbor.verbs.bodies import go_words
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import integer
+from pilotage_harbor.apimachinery.go_json import go_words
 from pilotage_harbor.verbs.reading import check_not_too_new
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Call
-    from pilotage_harbor.store import Store
+    from pilotage_harbor.apimachinery.calls import Call
+    from pilotage_harbor.storage.store import Store
 
 _TOO_OLD = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."  # noqa: E501 - kube-apiserver's words
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")

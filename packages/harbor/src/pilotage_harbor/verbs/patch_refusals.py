@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage_harbor import errors
+from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.schema.gotext import plain, quote
 
 if TYPE_CHECKING:

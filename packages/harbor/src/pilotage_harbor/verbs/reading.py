@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import Answer, answer
-from pilotage_harbor.table import table
-from pilotage_harbor.verbs.objects import as_bytes, as_metadata, from_entry
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import Answer, answer
+from pilotage_harbor.core.objects import as_bytes, as_metadata, from_entry
+from pilotage_harbor.kinds.table import table
 from pilotage_harbor.verbs.yaml_output import as_yaml
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.store import Entry, Store
+    from pilotage_harbor.storage.store import Entry, Store
     from pilotage_harbor.verbs.accept import Form
 
 YAML = {"Content-Type": "application/yaml"}

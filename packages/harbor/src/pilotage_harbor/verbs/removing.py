@@ -9,19 +9,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pilotage.kube.wire import format_time, parse_time
-from pilotage_harbor import errors
-from pilotage_harbor.calls import dry_run, integer, telling
+from pilotage.kube.wire import parse_time
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import dry_run, integer, telling
+from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.deletion import format_time_of, is_finished, is_held, mark
+from pilotage_harbor.core.objects import from_entry, to_entry
 from pilotage_harbor.verbs import bodies
-from pilotage_harbor.verbs.objects import from_entry, to_entry
-from pilotage_harbor.webhooks.admission import Attributes
 
 if TYPE_CHECKING:
-    from pilotage_harbor.calls import Call
+    from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.store import Entry
-    from pilotage_harbor.verbs.scope import Scope
+    from pilotage_harbor.storage.store import Entry
 
 _ORPHANS = (
     "child pods are preserved by default when {plural} are deleted; set propagationPolicy=Background to remove them "
@@ -101,7 +102,7 @@ def delete_admitted(core: Core, scope: Scope, entry: Entry, options: Options) ->
     _set_propagation(kind, obj, options)
     if obj["metadata"].get("finalizers") and not obj["metadata"].get("deletionGracePeriodSeconds"):
         mark(obj, core.now())
-    if is_finished(obj) or not _is_held(obj):
+    if is_finished(obj) or not is_held(obj):
         last = obj if graceful else {**before, "metadata": {**before["metadata"]}}
         return (entry if options.dry_run else core.remove(kind, last)), True
     if obj == before:
@@ -127,39 +128,6 @@ async def _admitted(core: Core, scope: Scope, entry: Entry, options: Options, wa
             return entry
         entry = current
     raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
-
-
-def mark(obj: Json, now: float) -> None:
-    """Its deletion has begun; without grace."""
-    meta = obj["metadata"]
-    text = format_time_of(now)
-    if "deletionTimestamp" not in meta:
-        if meta.get("generation"):
-            meta["generation"] += 1
-        meta["deletionTimestamp"] = text
-    elif meta["deletionTimestamp"] > text:
-        meta["deletionTimestamp"] = text
-    meta["deletionGracePeriodSeconds"] = 0
-
-
-def is_finished(obj: Json) -> bool:
-    """Whether its deletion has begun and nothing holds it any more."""
-    meta = obj["metadata"]
-    return "deletionTimestamp" in meta and not _is_held(obj)
-
-
-def format_time_of(seconds: float) -> str:
-    """A moment as the API writes it."""
-    import datetime as dt
-
-    return format_time(dt.datetime.fromtimestamp(seconds, dt.UTC))
-
-
-def _is_held(obj: Json) -> bool:
-    meta = obj["metadata"]
-    if meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
-        return True
-    return obj["kind"] == "Namespace" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
 def _mark_gracefully(core: Core, kind: Kind, obj: Json, options: Options) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from pilotage_harbor.names import label_value, qualified_name
-from pilotage_harbor.problems import invalid
+from pilotage_harbor.apimachinery.names import label_value, qualified_name
+from pilotage_harbor.apimachinery.problems import invalid
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 _WORDS = ("in", "notin")

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.kube.selectors import LabelSelector
-from pilotage_harbor import errors
-from pilotage_harbor.access.account_tokens import request_token
+from pilotage_harbor.admission.review import of_other_kind
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import Answer, answer, dry_run, warning_headers
 from pilotage_harbor.builtin.ephemeral import EphemeralContainersStrategy
-from pilotage_harbor.calls import Answer, answer, dry_run, warning_headers
-from pilotage_harbor.verbs import bodies, kubelets, removing, scaling, writing
-from pilotage_harbor.verbs.objects import as_bytes, from_entry
-from pilotage_harbor.webhooks.admission import Attributes
-from pilotage_harbor.webhooks.review import of_other_kind
+from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.deletion import is_finished
+from pilotage_harbor.core.objects import as_bytes, from_entry
+from pilotage_harbor.kinds import scaling
+from pilotage_harbor.verbs import bodies, kubelets, patches, removing, writing
+from pilotage_harbor.verbs.account_tokens import request_token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.store import Entry
-    from pilotage_harbor.verbs.scope import Scope
+    from pilotage_harbor.storage.store import Entry
 
 _BUDGETS = "poddisruptionbudgets.policy"
 
@@ -81,7 +83,7 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
     current = scaling.scale_of(scope.kind, from_entry(scope.kind, entry))
     if scope.call.method == "PATCH":
         media = scope.call.headers.get("content-type", "").partition(";")[0]
-        change, _ = writing.change_of(scope, media)
+        change, _ = patches.change_of(scope, media)
         wanted = change(current)
     else:
         wanted = body
@@ -101,9 +103,9 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
     call = scope.call._replace(
         method="PATCH",
         body=msgspec.json.encode(scaling.patch_of(scope.kind, replicas)),
-        headers={**scope.call.headers, "content-type": writing.MERGE_PATCH},
+        headers={**scope.call.headers, "content-type": patches.MERGE_PATCH},
     )
-    written = await writing.patch(core, scope._replace(call=call, subresource="scale"))
+    written = await patches.patch(core, scope._replace(call=call, subresource="scale"))
     return answer(scaling.scale_of(scope.kind, from_entry(scope.kind, written.entry)), 200, written.warnings)
 
 
@@ -142,7 +144,7 @@ def _finalized(core: Core, scope: Scope, sent: Json, entry: Entry) -> Json:
 def _store_finalized(core: Core, scope: Scope, obj: Json, entry: Entry) -> Entry:
     if dry_run(scope.call):
         return entry
-    return core.remove(scope.kind, obj) if removing.is_finished(obj) else core.put(scope.kind, obj)
+    return core.remove(scope.kind, obj) if is_finished(obj) else core.put(scope.kind, obj)
 
 
 # pods
@@ -271,7 +273,7 @@ async def _get_whole(core: Core, scope: Scope) -> Answer:
 
 async def _add_containers(core: Core, scope: Scope) -> Answer:
     """Put or patch the pod, of which only the ephemeral containers change."""
-    write = writing.update if scope.verb == "update" else writing.patch
+    write = writing.update if scope.verb == "update" else patches.patch
     written = await write(core, scope._replace(kind=_ephemeral(scope.kind)))
     return Answer(200, as_bytes(scope.kind, written.entry), warning_headers(written.warnings))
 

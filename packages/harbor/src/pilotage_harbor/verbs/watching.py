@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage_harbor import errors
-from pilotage_harbor.calls import pause
-from pilotage_harbor.store import ADDED, DELETED, MODIFIED, Compacted
-from pilotage_harbor.table import table
-from pilotage_harbor.verbs.objects import as_bytes, as_metadata, from_entry, with_version
-from pilotage_harbor.webhooks.conversion import Unconverted
+from pilotage_harbor.admission.conversion import Unconverted
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import pause
+from pilotage_harbor.core.objects import as_bytes, as_metadata, from_entry, with_version
+from pilotage_harbor.kinds.table import table
+from pilotage_harbor.storage.store import ADDED, DELETED, MODIFIED, Compacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.store import Entry, Event, Store
+    from pilotage_harbor.storage.store import Entry, Event, Store
     from pilotage_harbor.verbs.accept import Form
     from pilotage_harbor.verbs.choosing import Choice
 
@@ -51,7 +51,7 @@ class _Told(NamedTuple):
 
 
 class Watching:
-    """See `pilotage_harbor.calls.Stream`. It listens from the moment it is made, so that nothing is missed."""
+    """The `Stream` of one watch. It listens from the moment it is made, so that nothing is missed."""
 
     status = 200
     finite = False
@@ -118,7 +118,7 @@ class Watching:
 
     def _begin(self, lines: Iterable[bytes]) -> None:
         """Where a webhook converts, all lines are made now, since it may have to be asked: raises Unconverted."""
-        self._beginning = iter([*lines] if self.kind.conversion is not None else lines)
+        self._beginning = iter([*lines] if self.kind.converted_by_webhook else lines)
 
     # What its reader does
 
@@ -212,7 +212,7 @@ class Watching:
             told = self._told(event)
             if told is None:
                 return
-            self._tell(told if self.kind.conversion is None else self._line(told))
+            self._tell(self._line(told) if self.kind.converted_by_webhook else told)
         except Unconverted:  # nobody can wait here: the client will come back, and ask for it
             self.end()
             return

@@ -12,42 +12,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage_harbor import errors
 from pilotage_harbor.access.attributes import Attributes as Access
 from pilotage_harbor.access.escalation import check_escalation
 from pilotage_harbor.access.rbac import GROUP as RBAC_GROUP
+from pilotage_harbor.admission.conversion import convert_ahead
+from pilotage_harbor.admission.param_access import access_problems
+from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.apimachinery.calls import check_manager, dry_run, telling
 from pilotage_harbor.builtin import certificates
-from pilotage_harbor.calls import check_manager, dry_run, telling
+from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.deletion import is_finished
+from pilotage_harbor.core.objects import from_entry, to_entry
 from pilotage_harbor.patching import (
-    json_patch,
     keep_times,
-    merge_patch,
-    strategic_merge,
     track_update,
 )
-from pilotage_harbor.policies.param_access import access_problems
 from pilotage_harbor.verbs import bodies
 from pilotage_harbor.verbs.metadata import begin, carry_over, check_create, check_update
-from pilotage_harbor.verbs.objects import from_entry, to_entry
-from pilotage_harbor.verbs.patch_refusals import refused, refused_strategic, unknown_members
-from pilotage_harbor.verbs.removing import TRIES_MAX, is_finished
-from pilotage_harbor.webhooks.admission import Attributes
-from pilotage_harbor.webhooks.conversion import convert_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage_harbor.core import Core
+    from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.store import Entry
-    from pilotage_harbor.verbs.scope import Scope
+    from pilotage_harbor.storage.store import Entry
 
 GENERATED_NAMES_MAX = 8
-
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 
 class Written:
@@ -108,7 +99,7 @@ async def _create_prepared(core: Core, scope: Scope, attributes: Attributes, obj
         strategy.admit(obj, None, core)
         warnings += strategy.warnings(obj, None)
         warnings += await core.admission.validate(attributes.with_object(obj))
-        if kind.conversion is not None:
+        if kind.converted_by_webhook:
             await convert_ahead(core, kind, obj)
         core.check_namespace(scope, obj["metadata"]["name"])
         core.check_served(kind)
@@ -162,51 +153,6 @@ def check_may_create(core: Core, scope: Scope) -> None:
     kind = scope.kind
     wanted = Access("create", kind.group, kind.plural, namespace=scope.namespace, name=scope.name)
     core.authorizer.check(scope.call.user, wanted)
-
-
-async def patch(core: Core, scope: Scope) -> Written:
-    """A PATCH of any type. A server-side apply to a name that is free creates the object."""
-    kind, call = scope.kind, scope.call
-    check_manager(call)
-    media = call.headers.get("content-type", "").partition(";")[0].strip()
-    types = (JSON_PATCH, MERGE_PATCH, *(() if kind.custom else (STRATEGIC_PATCH,)), APPLY_PATCH)
-    if media == STRATEGIC_PATCH and kind.custom:
-        raise errors.unsupported_media_type(types)
-    if media not in types:
-        raise errors.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
-    if media == APPLY_PATCH:
-        from pilotage_harbor.verbs.applying import apply_config
-
-        return await apply_config(core, scope)
-    if call.query.get("force"):
-        words = "Forbidden: may not be specified for non-apply patch"
-        raise errors.invalid("meta.k8s.io", "PatchOptions", "", [errors.Cause("force", "FieldValueForbidden", words)])
-    warnings: list[str] = []
-
-    def patched(obj: Json) -> Json:
-        change, odd = change_of(scope, media)
-        new = change(obj)
-        try:
-            bodies.check_kind(new, kind)
-            warnings[:] = bodies.check_fields(new, kind, call.option("fieldValidation"), odd)
-        except errors.StatusError as error:
-            why = error.why if isinstance(error, bodies.Undecodable) else error.message.partition(": ")[2]
-            why = why or error.message
-            raise (refused_strategic(call.body, why) if media == STRATEGIC_PATCH else refused(new, why)) from None
-        check_update(new, scope)
-        return new
-
-    for tries_left in reversed(range(TRIES_MAX)):
-        entry = core.store.get(kind.storage, scope.namespace, scope.name)
-        if entry is None:
-            raise errors.not_found(kind.group, kind.plural, scope.name)
-        try:
-            with telling(warnings):
-                return await change_object(core, scope, entry, patched, warnings)
-        except Overtaken:
-            if not tries_left:
-                raise
-    raise AssertionError("the last try returns or raises")
 
 
 class Overtaken(errors.StatusError):
@@ -276,7 +222,7 @@ async def _change_prepared(
         strategy.admit(new, old, core)
     warnings += strategy.warnings(new, old)
     warnings += await core.admission.validate(attributes.with_object(new))
-    if kind.conversion is not None:
+    if kind.converted_by_webhook:
         await convert_ahead(core, kind, new)
     if core.store.get(kind.storage, scope.namespace, scope.name) is not entry:
         error = errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
@@ -309,25 +255,6 @@ def tracked_by(core: Core, scope: Scope, new: Json, old: Json | None) -> Json:
         reset=kind.strategy.reset_fields.get(scope.subresource, ()),
     )
     return new
-
-
-def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[str]]:
-    """The patch as a function, and what is odd about it: fields that it has twice. 400 for one that cannot be read."""
-    body, schema = scope.call.body, scope.kind.schema
-    try:
-        patch_ = msgspec.json.decode(body)
-        words = bodies.depth_problem_untrusted(body, patch_)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        words = bodies.go_words(body)
-    if words:
-        raise errors.bad_request(words if media == STRATEGIC_PATCH else f"error decoding patch: {words}")
-    duplicates = bodies.duplicates(body) if len(msgspec.json.encode(patch_)) != len(body) else []
-    if media == JSON_PATCH:
-        odd = unknown_members(patch_) + [f"json patch {each}" for each in duplicates]
-        return lambda obj: json_patch(obj, patch_), odd
-    if media == MERGE_PATCH:
-        return lambda obj: merge_patch(obj, patch_), duplicates
-    return lambda obj: strategic_merge(obj, patch_, schema), duplicates
 
 
 def _check_escalation(core: Core, scope: Scope, obj: Json, old: Json | None) -> None:

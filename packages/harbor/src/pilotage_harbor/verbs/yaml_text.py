@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from pilotage_harbor.calls import BODY_BYTES_MAX
+from pilotage_harbor.apimachinery.calls import BODY_BYTES_MAX
 from pilotage_harbor.verbs.yaml_values import MERGE, key_text, meaning
 
 DEPTH_MAX = 250

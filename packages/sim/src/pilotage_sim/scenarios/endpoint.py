@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.kube import Client, Json
-    from pilotage_harbor.store import Event
+    from pilotage_harbor.storage.store import Event
     from pilotage_sim.process import Main
     from pilotage_sim.world import World
 

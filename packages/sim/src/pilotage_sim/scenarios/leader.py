@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client
     from pilotage.runtime import Context, Reconcile
-    from pilotage_harbor.store import Event
+    from pilotage_harbor.storage.store import Event
     from pilotage_sim.process import Main
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.decision import Decision, Observation
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Ledger
-    from pilotage_harbor.store import Event
+    from pilotage_harbor.storage.store import Event
     from pilotage_sim.trace import Trace, Write
     from pilotage_sim.world import World
 

@@ -1,0 +1,1 @@
+"""Admission of writes: policies of an administrator, and webhooks. Also the webhooks that convert custom resources."""

@@ -1,1 +1,0 @@
-"""ValidatingAdmissionPolicies: CEL of the cluster's administrator that decides about writes. No I/O, no waiting."""

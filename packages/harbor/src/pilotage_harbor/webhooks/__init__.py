@@ -1,1 +1,0 @@
-"""Asking others: admission webhooks about writes, conversion webhooks about versions."""
