@@ -9,7 +9,7 @@ from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT, LABEL_ENDPOINT_U
 from pilotage.kube import ObjectKey
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import town
+from tests.controllers.simulated_cluster import simulated_cluster
 
 PART = ObjectKey("default", "chat-1")
 PORTS = [{"name": "theirs", "port": 9999}]
@@ -26,7 +26,7 @@ def service(labels: dict[str, str], **metadata: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("whose", ["nobody", "another", "this"])
 async def test_an_object_with_the_name_of_a_part_is_not_touched_whatever_its_labels_say(whose):
     """Labels are anybody's to write, and they bring an object into the operator's caches."""
-    async with town(operate=False) as place:
+    async with simulated_cluster(operate=False) as place:
         uid = (await place.deploy())["metadata"]["uid"]
         labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT: "chat", LABEL_ENDPOINT_UID: uid}
         if whose == "another":
@@ -41,7 +41,7 @@ async def test_an_object_with_the_name_of_a_part_is_not_touched_whatever_its_lab
 
 @virtual
 async def test_a_seal_of_another_object_proves_nothing():
-    async with town(operate=False) as place:
+    async with simulated_cluster(operate=False) as place:
         uid = (await place.deploy())["metadata"]["uid"]
         labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT: "chat", LABEL_ENDPOINT_UID: uid}
         manager = place.operate()

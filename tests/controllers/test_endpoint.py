@@ -12,7 +12,7 @@ from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import CRDS, KEY, NAMESPACES, TTL_SECONDS, town
+from tests.controllers.simulated_cluster import CRDS, KEY, NAMESPACES, TTL_SECONDS, simulated_cluster
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 CPU = {"requests": {"cpu": "1"}}
@@ -30,7 +30,7 @@ def order(writes: list[str], *wanted: str) -> list[int]:
 
 @virtual
 async def test_it_is_deployed_and_says_so():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, replicas=2)
         await place.serving()
         status = place.status()
@@ -48,7 +48,7 @@ async def test_it_is_deployed_and_says_so():
 
 @virtual
 async def test_every_part_is_written_down_before_it_is_made():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         writes = place.writes()
@@ -59,8 +59,34 @@ async def test_every_part_is_written_down_before_it_is_made():
 
 
 @virtual
+@pytest.mark.parametrize(
+    ("change", "plural", "part"),
+    [
+        ({"autoscaling": {"min": 1, "max": 3}}, "horizontalpodautoscalers", ("HorizontalPodAutoscaler", "chat-1")),
+        ({"route": INGRESS}, "ingresses", ("Ingress", "chat")),
+    ],
+    ids=["autoscaler", "route"],
+)
+async def test_a_part_that_comes_later_is_written_down_before_it_is_made(change, plural, part):
+    async with simulated_cluster() as place:
+        await place.deploy(resources=CPU)
+        await place.serving()
+        ledgers = []
+
+        def note(call: Call) -> Answer | None:
+            if call.method == "POST" and call.path.endswith(f"/{plural}"):
+                ledgers.append({(each["kind"], each["name"]) for each in place.status()["ledger"]})
+            return None
+
+        place.world.intercept(note)
+        await place.change(**change)
+        await place.until(lambda: ledgers)
+        assert part in ledgers[0]
+
+
+@virtual
 async def test_a_part_carries_the_uid_of_its_endpoint_and_no_owner():
-    async with town() as place:
+    async with simulated_cluster() as place:
         uid = (await place.deploy(route=INGRESS))["metadata"]["uid"]
         await place.serving()
         for resource, name in ((DEPLOYMENTS, "chat-1"), (SERVICES, "chat-1"), (INGRESSES, "chat")):
@@ -71,7 +97,7 @@ async def test_a_part_carries_the_uid_of_its_endpoint_and_no_owner():
 
 @virtual
 async def test_a_steady_endpoint_costs_no_writes():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await asyncio.sleep(60.0)
@@ -82,7 +108,7 @@ async def test_a_steady_endpoint_costs_no_writes():
 
 @virtual
 async def test_a_redeploy_moves_traffic_and_takes_the_old_revision_down():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         before = len(place.writes())
@@ -105,7 +131,7 @@ async def test_a_redeploy_moves_traffic_and_takes_the_old_revision_down():
 @pytest.mark.parametrize("route", [INGRESS, {"kind": "None"}], ids=["Ingress", "None"])
 async def test_which_revision_serves_is_written_down_before_the_other_one_goes(route):
     """An operator that is killed in between would else keep up the one that goes, and both would go on for ever."""
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=route)
         await place.serving()
         said = []
@@ -123,7 +149,7 @@ async def test_which_revision_serves_is_written_down_before_the_other_one_goes(r
 
 @virtual
 async def test_a_redeploy_that_the_server_rejects_leaves_the_old_one_serving():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await place.change(tolerations=[{"key": "gpu", "operator": "Sometimes"}])
@@ -139,7 +165,7 @@ async def test_a_redeploy_that_the_server_rejects_leaves_the_old_one_serving():
 
 @virtual
 async def test_a_redeploy_whose_pods_never_come_up_leaves_the_old_one_serving():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         admit = place.refuse_pods("chat-2")
@@ -155,7 +181,7 @@ async def test_a_redeploy_whose_pods_never_come_up_leaves_the_old_one_serving():
 
 @virtual
 async def test_with_recreate_the_old_revision_is_proven_gone_before_the_new_one_comes():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, strategy={"type": "Recreate"})
         await place.serving()
         before = len(place.writes())
@@ -174,7 +200,7 @@ async def test_with_recreate_the_old_revision_is_proven_gone_before_the_new_one_
 
 @virtual
 async def test_replicas_change_in_place():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await place.change(replicas=3)
@@ -184,7 +210,7 @@ async def test_replicas_change_in_place():
 
 @virtual
 async def test_an_autoscaler_that_is_no_longer_wanted_goes():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(resources=CPU, autoscaling={"min": 1, "max": 3})
         await place.serving()
         assert place.world.find(AUTOSCALERS, ObjectKey("default", "chat-1")) is not None
@@ -195,7 +221,7 @@ async def test_an_autoscaler_that_is_no_longer_wanted_goes():
 
 @virtual
 async def test_a_route_of_another_kind_comes_before_the_former_one_goes():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await place.change(route={"kind": "None", "host": None})
@@ -206,7 +232,7 @@ async def test_a_route_of_another_kind_comes_before_the_former_one_goes():
 
 @virtual
 async def test_what_somebody_changes_is_corrected_and_what_is_not_ours_is_left():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         key = ObjectKey("default", "chat-1")
@@ -218,7 +244,7 @@ async def test_what_somebody_changes_is_corrected_and_what_is_not_ours_is_left()
 
 @virtual
 async def test_a_part_that_somebody_deletes_comes_back():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         key = ObjectKey("default", "chat-1")
@@ -229,7 +255,7 @@ async def test_a_part_that_somebody_deletes_comes_back():
 
 @virtual
 async def test_delete_goes_in_order_and_leaves_a_receipt():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, resources=CPU, autoscaling={"min": 1, "max": 3}, deletion={"drainSeconds": 5})
         await place.serving()
         before = len(place.writes())
@@ -255,7 +281,7 @@ async def test_delete_goes_in_order_and_leaves_a_receipt():
 
 @virtual
 async def test_one_that_goes_does_not_say_that_it_serves():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, replicas=2, deletion={"drainSeconds": 30})
         await place.serving()
         patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]}])
@@ -295,7 +321,7 @@ async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
         blind = call.user.name == "operator" and call.path.endswith(f"/{plural}") and call.flag("watch")
         return Answer(503, b"{}") if blind else None
 
-    async with town(operate=False) as place:
+    async with simulated_cluster(operate=False) as place:
         place.world.intercept(deaf)
         place.operate()
         await place.deploy(deletion={"drainSeconds": 0})
@@ -320,7 +346,7 @@ async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
 
 @virtual
 async def test_a_finished_record_goes_when_its_time_is_over():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await place.delete()
@@ -336,7 +362,7 @@ async def test_a_finished_record_goes_when_its_time_is_over():
 @pytest.mark.parametrize("days", [2, -2])
 async def test_a_clock_that_is_set_ends_no_record_and_shortens_no_drain(days):
     """The records of what was deleted are evidence; the seconds are given to requests that are under way."""
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await place.delete()
@@ -366,7 +392,7 @@ def set_clock(days: float) -> None:
 
 @virtual
 async def test_an_operator_that_starts_late_finishes_what_was_deleted_without_it():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         place.managers[0].stop()
@@ -381,7 +407,7 @@ async def test_an_operator_that_starts_late_finishes_what_was_deleted_without_it
 
 @virtual
 async def test_a_namespace_in_deletion_takes_its_endpoints_along():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.user.create(NAMESPACES, {"metadata": {"name": "shop"}})
         key = ObjectKey("shop", "chat")
         await place.deploy(key, route=INGRESS)
@@ -397,7 +423,7 @@ async def test_a_namespace_in_deletion_takes_its_endpoints_along():
 
 @virtual
 async def test_who_deletes_our_kinds_is_told_what_is_missing_and_loses_nothing():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
         await place.serving()
         made = place.parts()
@@ -419,7 +445,7 @@ async def test_who_deletes_our_kinds_is_told_what_is_missing_and_loses_nothing()
 @virtual
 @pytest.mark.parametrize("propagation", [Propagation.FOREGROUND, Propagation.ORPHAN])
 async def test_whatever_propagation_is_asked_for_the_order_is_kept(propagation):
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         before = len(place.writes())
@@ -437,7 +463,7 @@ async def test_whatever_propagation_is_asked_for_the_order_is_kept(propagation):
 
 @virtual
 async def test_what_an_endpoint_left_whose_finalizer_was_stripped_is_swept():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await place.delete_behind_the_operators_back()
@@ -448,7 +474,7 @@ async def test_what_an_endpoint_left_whose_finalizer_was_stripped_is_swept():
 
 @virtual
 async def test_a_new_endpoint_of_the_same_name_is_not_mixed_up_with_the_one_that_vanished():
-    async with town() as place:
+    async with simulated_cluster() as place:
         old = await place.deploy(route=INGRESS)
         await place.serving()
         await place.delete_behind_the_operators_back()
@@ -460,7 +486,7 @@ async def test_a_new_endpoint_of_the_same_name_is_not_mixed_up_with_the_one_that
 
 @virtual
 async def test_a_model_that_is_not_there_is_waited_for():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(model={"name": "qwen", "source": None})
         await place.until(lambda: place.condition("Degraded").get("reason") == "ModelMissing")
         body = {"metadata": {"namespace": "default", "name": "qwen"}, "spec": {"source": "pvc://weights/qwen.gguf"}}
@@ -473,7 +499,7 @@ async def test_a_model_that_is_not_there_is_waited_for():
 
 @virtual
 async def test_nothing_is_done_for_an_endpoint_that_was_deleted_before_it_was_seen():
-    async with town(operate=False) as place:
+    async with simulated_cluster(operate=False) as place:
         await place.deploy()
         patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]}])
         await place.user.patch(ENDPOINTS, KEY, patch)
@@ -486,7 +512,7 @@ async def test_nothing_is_done_for_an_endpoint_that_was_deleted_before_it_was_se
 
 @virtual
 async def test_the_cache_stays_if_it_is_to_be_kept_and_the_receipt_lists_it():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(cache={"size": "1Gi"}, deletion={"keep": ["ModelCache"]})
         await place.serving()
         await place.delete()
@@ -508,7 +534,7 @@ async def test_the_cache_stays_if_it_is_to_be_kept_and_the_receipt_lists_it():
 
 @virtual
 async def test_the_data_of_an_endpoint_that_vanished_is_not_deleted():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(cache={"size": "1Gi"})
         await place.serving()
         await place.delete_behind_the_operators_back()
@@ -518,7 +544,7 @@ async def test_the_data_of_an_endpoint_that_vanished_is_not_deleted():
 
 @virtual
 async def test_a_part_whose_label_names_another_endpoint_still_belongs_to_its_own():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         before = place.parts()
@@ -553,7 +579,7 @@ HTTP_PROXY = {
 
 @virtual
 async def test_an_endpoint_goes_though_its_router_was_uninstalled_before_it():
-    async with town(crd=(HTTP_PROXY,)) as place:
+    async with simulated_cluster(crd=(HTTP_PROXY,)) as place:
         await place.deploy(route={"kind": "HTTPProxy", "host": "chat.example.com"})
         await place.until(lambda: place.world.find(HTTP_PROXIES, KEY) is not None)
         key = ObjectKey("", "httpproxies.projectcontour.io")
@@ -571,7 +597,7 @@ async def test_an_endpoint_goes_though_its_router_was_uninstalled_before_it():
 
 @virtual
 async def test_a_route_that_the_cluster_cannot_have_is_said():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route={"kind": "HTTPProxy", "host": "chat.example.com"})
         await place.until(lambda: place.condition("Degraded").get("reason") == "KindNotServed")
         assert "HTTPProxy.projectcontour.io" in place.condition("Degraded")["message"]

@@ -4,7 +4,7 @@ import asyncio
 
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import town
+from tests.controllers.simulated_cluster import simulated_cluster
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 STATUS = "patch servingendpoints.pilotage.dev/status default/chat"
@@ -18,7 +18,7 @@ def counted(writes: list[str], beginning: str) -> int:
 
 @virtual
 async def test_a_deploy_writes_the_status_when_it_begins_is_made_is_routed_and_serves():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await asyncio.sleep(30)
@@ -28,7 +28,7 @@ async def test_a_deploy_writes_the_status_when_it_begins_is_made_is_routed_and_s
 
 @virtual
 async def test_a_deletion_that_goes_at_once_writes_each_status_once_at_its_begin_and_the_record_at_its_end():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
         await place.serving()
         before, others = len(place.writes()), len(place.writes("cluster"))
@@ -43,7 +43,7 @@ async def test_a_deletion_that_goes_at_once_writes_each_status_once_at_its_begin
 
 @virtual
 async def test_the_proof_of_a_few_replicas_does_not_read_all_pods_of_the_namespace():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(replicas=5, deletion={"drainSeconds": 0})
         await place.serving()
         lists: list[str] = []

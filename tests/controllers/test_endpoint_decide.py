@@ -88,6 +88,9 @@ MOVED_ON = MOVED._replace(services=frozenset({"chat-2"}))
 MOVING = Routed(False, False, "Moving", "The route is moved.", 1.0, frozenset({"chat-1", "chat-2"}))
 
 
+UNPROVEN = MOVING._replace(reason="Waiting", services=frozenset({"chat-2"}))
+
+
 def part(resource, name: str, number: int | None = None) -> ObservedPart:
     return ObservedPart(resource, name, f"{resource.kind}/{name}", "" if number is None else str(number))
 
@@ -220,8 +223,8 @@ CASES = [
          seen(**REDEPLOYED | {"routed": MOVING._replace(done=True, again=None)}, parts=(*FIRST, *SECOND, ROUTE)),
          (WriteStatus(routed=MOVING._replace(done=True, again=None)),)),
     Case("nothing goes while the route moves", past("Previous", "Current"),
-         seen(**REDEPLOYED | {"routed": MOVING}, parts=(*FIRST, *SECOND, ROUTE), teardowns=1),
-         (WriteStatus(None, MOVING.text, MOVING, 1, 1.0),)),
+         seen(**REDEPLOYED | {"routed": UNPROVEN}, parts=(*FIRST, *SECOND, ROUTE), teardowns=1),
+         (WriteStatus(None, UNPROVEN.text, UNPROVEN, 1, 1.0),)),
     Case("an autoscaler that is not asked for any more goes", past("Current"),
          seen(parts=(*FIRST, SCALER, ROUTE), recorded={1: "Current"}, applied=applied(r1=UP), routed=MOVED),
          (TearDown("Replaced", (SCALER,)), WriteStatus(routed=MOVED, replacing=1))),

@@ -20,8 +20,8 @@ from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.loop import virtual
 from tests.api.objects import model, process
-from tests.controllers.harbour_town import KEY, NAMESPACES
-from tests.controllers.host_town import HostTown, host_town
+from tests.controllers.simulated_cluster import KEY, NAMESPACES
+from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.controllers.test_endpoint import REDEPLOYED, order
 
 HOST = {"kind": "Host", "host": "gpu-1"}
@@ -37,14 +37,14 @@ REMOVED = "delete services default/{}"
 both_routes = pytest.mark.parametrize("route", [NONE, GATEWAY], ids=["None", "PilotageGateway"])
 
 
-async def deployed(place: HostTown, **spec: Any) -> None:
+async def deployed(place: SimulatedHosts, **spec: Any) -> None:
     await place.deploy(KEY, **{"placement": HOST, "route": GATEWAY, **spec})
     await place.serving()
 
 
 @virtual
 async def test_it_is_deployed_and_says_so():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         assert place.status()["url"] == "http://127.0.0.1:8080/endpoints/default/chat/v1"
         assert place.status()["replicas"] == {"ready": 1, "desired": 1}
@@ -66,14 +66,14 @@ async def test_it_is_deployed_and_says_so():
 
 @virtual
 async def test_with_a_host_of_its_own_its_url_has_it():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route={"kind": "PilotageGateway", "host": "chat.example.com", "path": "/llm"})
         assert place.status()["url"] == "http://chat.example.com:8080/llm/v1"
 
 
 @virtual
 async def test_without_a_route_its_url_is_that_of_the_service():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route=NONE)
         assert place.status()["url"] == "http://chat-1.default.svc/v1"
         assert place.condition("RouteProgrammed") == {}
@@ -83,7 +83,7 @@ async def test_without_a_route_its_url_is_that_of_the_service():
 
 @virtual
 async def test_a_steady_endpoint_costs_no_writes():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await asyncio.sleep(60.0)
         before = len(place.writes())
@@ -93,7 +93,7 @@ async def test_a_steady_endpoint_costs_no_writes():
 
 @virtual
 async def test_while_it_starts_it_says_what_its_agent_says():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         place.agents["gpu-1"].start_seconds = 60.0
         await place.deploy(placement=HOST)
         await place.until(lambda: place.process("chat-1-0").get("status", {}).get("phase") == "Starting")
@@ -108,7 +108,7 @@ async def test_while_it_starts_it_says_what_its_agent_says():
 
 @virtual
 async def test_without_a_host_it_says_what_it_waits_for_and_comes_when_there_is_one():
-    async with host_town("other") as place:
+    async with simulated_hosts("other") as place:
         await place.deploy(placement=HOST)
         await place.until(lambda: place.process("chat-1-0").get("status", {}).get("message"))
         assert place.process("chat-1-0")["status"]["message"] == "there is no host/gpu-1; is its agent installed?"
@@ -123,7 +123,7 @@ async def test_without_a_host_it_says_what_it_waits_for_and_comes_when_there_is_
 @both_routes
 @virtual
 async def test_a_redeploy_brings_the_new_one_up_before_the_old_one_goes(route):
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route=route)
         before = len(place.writes())
         await place.change(runtime=REDEPLOYED)
@@ -153,7 +153,7 @@ async def test_a_redeploy_brings_the_new_one_up_before_the_old_one_goes(route):
 
 @virtual
 async def test_the_old_one_is_not_stopped_while_requests_to_it_are_under_way():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 300})
         place.gateway.in_flight["chat-1"] = 3
         await place.change(runtime=REDEPLOYED)
@@ -169,7 +169,7 @@ async def test_the_old_one_is_not_stopped_while_requests_to_it_are_under_way():
 @both_routes
 @virtual
 async def test_with_recreate_the_old_one_is_proven_gone_first(route):
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route=route, strategy=RECREATE)
         before = len(place.writes())
         await place.change(runtime=REDEPLOYED)
@@ -190,7 +190,7 @@ async def test_with_recreate_the_old_one_is_proven_gone_first(route):
 
 @virtual
 async def test_a_redeploy_that_fails_on_its_host_leaves_the_old_one_serving_and_can_be_taken_back():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.agents["gpu-1"].failing = lambda name: "its checksum is wrong" if name.startswith("chat-2") else ""
         await place.change(runtime=REDEPLOYED)
@@ -210,7 +210,7 @@ async def test_a_redeploy_that_fails_on_its_host_leaves_the_old_one_serving_and_
 @both_routes
 @virtual
 async def test_it_is_scaled_up_and_down_to_nothing_and_back(route):
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route=route)
         kept = place.process("chat-1-0")["metadata"]["uid"]
         await place.change(replicas=3)
@@ -229,7 +229,7 @@ async def test_it_is_scaled_up_and_down_to_nothing_and_back(route):
 
 @virtual
 async def test_a_process_that_somebody_deletes_is_stopped_in_order_and_made_again():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, replicas=2)
         old = place.process("chat-1-1")["metadata"]["uid"]
         await place.user.delete(
@@ -242,7 +242,7 @@ async def test_a_process_that_somebody_deletes_is_stopped_in_order_and_made_agai
 
 @virtual
 async def test_the_spec_of_a_running_process_is_never_changed():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await place.change(deletion={"drainSeconds": 120})
         await asyncio.sleep(60.0)
@@ -253,7 +253,7 @@ async def test_the_spec_of_a_running_process_is_never_changed():
 @both_routes
 @virtual
 async def test_when_it_is_deleted_everything_goes_in_order_and_is_proven_gone(route):
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, route=route, replicas=2)
         before = len(place.writes())
         await place.delete()
@@ -275,7 +275,7 @@ async def test_when_it_is_deleted_everything_goes_in_order_and_is_proven_gone(ro
 
 @virtual
 async def test_a_delete_waits_for_requests_that_are_under_way_and_says_so():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 300})
         place.gateway.in_flight["chat-1"] = 2
         await place.delete()
@@ -288,7 +288,7 @@ async def test_a_delete_waits_for_requests_that_are_under_way_and_says_so():
         await place.gone()
 
 
-def moment(place: HostTown, who: str, write: str) -> float:
+def moment(place: SimulatedHosts, who: str, write: str) -> float:
     """When somebody last did this."""
     writes = place.world.trace.writes
     return max(each.at for each in writes if each.who == who and f"{each.verb} {each.resource} {each.key}" == write)
@@ -297,7 +297,7 @@ def moment(place: HostTown, who: str, write: str) -> float:
 @virtual
 async def test_a_route_stays_for_a_moment_after_the_gateway_has_let_go_of_it():
     """A request whose head came just before is counted only when its body goes on."""
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 300})
         await place.delete()
         await place.gone()
@@ -308,7 +308,7 @@ async def test_a_route_stays_for_a_moment_after_the_gateway_has_let_go_of_it():
 
 @virtual
 async def test_requests_that_the_gateway_does_not_count_have_the_whole_time():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 20})
         place.gateway.counts = False
         await place.delete()
@@ -320,7 +320,7 @@ async def test_requests_that_the_gateway_does_not_count_have_the_whole_time():
 
 @virtual
 async def test_requests_that_do_not_end_have_their_time_and_the_receipt_says_so():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 20})
         place.gateway.in_flight["chat-1"] = 2
         begun = asyncio.get_running_loop().time()
@@ -333,7 +333,7 @@ async def test_requests_that_do_not_end_have_their_time_and_the_receipt_says_so(
 
 @virtual
 async def test_an_agent_that_is_dead_when_it_is_deleted_is_named_and_nothing_is_forced():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"timeouts": {"stop": 60}})
         place.agents["gpu-1"].alive = False
         await place.delete()
@@ -350,7 +350,7 @@ async def test_an_agent_that_is_dead_when_it_is_deleted_is_named_and_nothing_is_
 
 @virtual
 async def test_a_gateway_that_is_dead_when_it_is_deleted_is_waited_for():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.gateway.alive = False
         await place.delete()
@@ -364,7 +364,7 @@ async def test_a_gateway_that_is_dead_when_it_is_deleted_is_waited_for():
 
 @virtual
 async def test_where_there_never_was_a_gateway_a_delete_does_not_wait_for_one():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         place.gateway.alive = False
         await place.deploy(placement=HOST, route=GATEWAY)
         await place.until(
@@ -377,7 +377,7 @@ async def test_where_there_never_was_a_gateway_a_delete_does_not_wait_for_one():
 
 @virtual
 async def test_a_route_that_the_gateway_rejects_is_shown_and_the_old_one_serves_on():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.gateway.rejects = lambda route: "bad cluster" if len(route["spec"]["backends"]) > 1 else ""
         await place.change(runtime=REDEPLOYED)
@@ -393,7 +393,7 @@ async def test_a_route_that_the_gateway_rejects_is_shown_and_the_old_one_serves_
 
 @virtual
 async def test_a_route_that_somebody_deletes_is_made_again():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         found = place.world.find(GATEWAY_ROUTES, KEY)
         await place.user.delete(GATEWAY_ROUTES, KEY, uid=found["metadata"]["uid"], propagation=Propagation.BACKGROUND)
@@ -405,7 +405,7 @@ async def test_a_route_that_somebody_deletes_is_made_again():
 
 @virtual
 async def test_while_one_model_follows_another_clients_may_call_it_as_either():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         for name in ("qwen", "llama"):
             made = await place.user.create(MODELS, model(name, namespace="default"))
             ready = merge_patch({"status": {"phase": "Ready"}})
@@ -427,7 +427,7 @@ async def test_while_one_model_follows_another_clients_may_call_it_as_either():
 
 @virtual
 async def test_the_route_goes_when_it_is_not_wanted_any_more():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await place.change(route=NONE)
         await place.until(lambda: "GatewayRoute/chat" not in place.parts())
@@ -437,7 +437,7 @@ async def test_the_route_goes_when_it_is_not_wanted_any_more():
 
 @virtual
 async def test_a_namespace_that_is_deleted_takes_it_along_and_the_agent_stops_it():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         key = ObjectKey("team", "chat")
         space = await place.user.create(NAMESPACES, {"metadata": {"name": "team"}})
         await place.deploy(key, placement=HOST, route=GATEWAY)
@@ -451,7 +451,7 @@ async def test_a_namespace_that_is_deleted_takes_it_along_and_the_agent_stops_it
 
 @virtual
 async def test_an_operator_that_is_restarted_in_the_middle_of_a_delete_goes_on():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 300})
         place.gateway.in_flight["chat-1"] = 2
         await place.delete()
@@ -470,7 +470,7 @@ async def test_an_operator_that_is_restarted_in_the_middle_of_a_delete_goes_on()
 
 @virtual
 async def test_what_an_endpoint_that_vanished_has_left_on_hosts_is_taken_down():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await place.delete_behind_the_operators_back()
         await place.until(lambda: place.parts() == [])
@@ -480,7 +480,7 @@ async def test_what_an_endpoint_that_vanished_has_left_on_hosts_is_taken_down():
 
 @virtual
 async def test_a_command_alone_is_for_hosts():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await place.deploy(runtime={"name": "custom", "command": ["serve"]})
         await place.until(lambda: place.condition("Degraded").get("reason") == "InvalidSpec")
         assert "needs an image" in place.condition("Degraded")["message"]
@@ -491,7 +491,7 @@ async def test_a_command_alone_is_for_hosts():
 
 @virtual
 async def test_by_labels_it_is_placed_where_the_most_memory_is_free():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         place.add_host("gpu-2", labels={"gpu": "a100"}, free=2**33)
         place.add_host("gpu-3", labels={"gpu": "a100"}, free=2**34)
         await asyncio.sleep(10.0)
@@ -502,7 +502,7 @@ async def test_by_labels_it_is_placed_where_the_most_memory_is_free():
 
 @virtual
 async def test_memory_is_promised_once_also_while_weights_are_still_fetched():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         agent = place.agents["gpu-1"]
         await asyncio.sleep(5.0)
         agent.alive = False  # it says what is said here
@@ -521,7 +521,7 @@ async def test_memory_is_promised_once_also_while_weights_are_still_fetched():
 
 @virtual
 async def test_nothing_is_placed_on_a_host_that_does_not_take_the_namespace():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await asyncio.sleep(5.0)
         await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"allowedNamespaces": ["team-a"]}}))
         await place.deploy(placement=HOST)
@@ -534,7 +534,7 @@ async def test_nothing_is_placed_on_a_host_that_does_not_take_the_namespace():
 
 @virtual
 async def test_nothing_is_placed_on_a_host_that_is_cordoned():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await asyncio.sleep(5.0)
         await place.user.patch(HOSTS, ObjectKey("", "gpu-1"), merge_patch({"spec": {"unschedulable": True}}))
         await place.deploy(placement=HOST)

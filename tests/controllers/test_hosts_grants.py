@@ -10,7 +10,7 @@ from pilotage.controllers.host.grants import KEY as GRANTS_KEY
 from pilotage.kube import Invalid, ObjectKey
 from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_sim.loop import virtual
-from tests.controllers.host_town import host_town
+from tests.controllers.simulated_hosts import simulated_hosts
 from tests.controllers.test_hosts import HOST, deployed
 
 
@@ -22,7 +22,7 @@ def granted(place, host="gpu-1"):
 
 @virtual
 async def test_a_host_is_granted_the_services_of_its_processes_and_only_those():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         assert granted(place) == ["default/chat-1"]
         await place.change(runtime={"args": ["-c", "9"]})
@@ -36,7 +36,7 @@ async def test_a_host_is_granted_the_services_of_its_processes_and_only_those():
 @virtual
 async def test_nothing_is_placed_before_its_service_is_granted():
     """Else its agent would be refused the address of a server that runs."""
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await asyncio.sleep(5.0)
         refusing = [True]
 
@@ -58,7 +58,7 @@ async def test_nothing_is_placed_before_its_service_is_granted():
 
 @virtual
 async def test_grants_of_processes_that_went_while_nobody_looked_are_taken_back():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         old = {"hosts": {"gpu-1": ["default/chat-1", "default/former-3"], "gone": ["team/x-1"]}}
         await place.user.create(HOST_SERVICES, {"metadata": {"name": GRANTS_KEY.name}, "spec": old})
         await deployed(place)
@@ -69,7 +69,7 @@ async def test_grants_of_processes_that_went_while_nobody_looked_are_taken_back(
 @virtual
 async def test_processes_that_a_tenant_makes_keep_nobody_from_being_granted():
     """All grants are in one object: one that it cannot hold, or too many of them, would be everybody's problem."""
-    async with host_town() as place:
+    async with simulated_hosts() as place:
 
         async def forge(name, **spec):
             whole = {"endpoint": "x", "service": "x-1", "model": {"name": "m", "source": "file:///m"}, **spec}

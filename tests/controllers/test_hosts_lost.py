@@ -10,7 +10,7 @@ from pilotage.kube import EVENTS, LEASES, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SLICES
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
-from tests.controllers.host_town import HostTown, host_town
+from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.controllers.test_hosts import ANY_HOST, GATEWAY, HOST, deployed
 
 BOUND_SECONDS = 15 + 5
@@ -19,23 +19,23 @@ GPU_1 = ObjectKey("", "gpu-1")
 GPU = {"gpu": "a100"}
 
 
-def events(place: HostTown, reason: str) -> list[str]:
+def events(place: SimulatedHosts, reason: str) -> list[str]:
     return [each["note"] for each in place.world.objects(EVENTS) if each["reason"] == reason]
 
 
-async def lose(place: HostTown, name: str = "gpu-1") -> None:
+async def lose(place: SimulatedHosts, name: str = "gpu-1") -> None:
     place.agents[name].alive = False
     await place.until(lambda: place.host(name).get("status", {}).get("phase") == "Lost", 60.0)
 
 
-async def delete_host(place: HostTown, name: str = "gpu-1") -> None:
+async def delete_host(place: SimulatedHosts, name: str = "gpu-1") -> None:
     uid = place.host(name)["metadata"]["uid"]
     await place.user.delete(HOSTS, ObjectKey("", name), uid=uid, propagation=Propagation.BACKGROUND)
 
 
 @virtual
 async def test_the_addresses_of_a_host_that_falls_silent_are_out_of_traffic_within_a_bound():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, replicas=2)
         assert place.in_traffic() == ["chat-1-0", "chat-1-1"]
         begun = asyncio.get_running_loop().time()
@@ -56,7 +56,7 @@ async def test_the_addresses_of_a_host_that_falls_silent_are_out_of_traffic_with
 
 @virtual
 async def test_a_lost_host_costs_no_more_writes():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await lose(place)
         await asyncio.sleep(60.0)
@@ -67,7 +67,7 @@ async def test_a_lost_host_costs_no_more_writes():
 
 @virtual
 async def test_a_last_write_of_a_lost_agent_that_comes_late_does_not_keep_its_address_in_traffic():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await lose(place)
         assert place.in_traffic() == []
@@ -79,7 +79,7 @@ async def test_a_last_write_of_a_lost_agent_that_comes_late_does_not_keep_its_ad
 
 @virtual
 async def test_when_its_agent_is_back_it_serves_again_and_nothing_was_moved():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         uid = place.process("chat-1-0")["metadata"]["uid"]
         await lose(place)
@@ -96,7 +96,7 @@ async def test_when_its_agent_is_back_it_serves_again_and_nothing_was_moved():
 
 @virtual
 async def test_an_agent_that_was_back_before_the_operator_is_called_alive_and_keeps_its_phase():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await lose(place)
         place.managers[-1].stop()
@@ -114,7 +114,7 @@ async def test_an_agent_that_was_back_before_the_operator_is_called_alive_and_ke
 
 @virtual
 async def test_a_lease_that_cannot_be_read_is_not_a_lost_host():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
 
         def refuse(call: Call) -> Answer | None:
@@ -133,7 +133,7 @@ async def test_a_lease_that_cannot_be_read_is_not_a_lost_host():
 
 @virtual
 async def test_an_operator_that_was_started_anew_gives_every_host_the_whole_time():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.managers[-1].stop()
         place.agents["gpu-1"].alive = False
@@ -148,7 +148,7 @@ async def test_an_operator_that_was_started_anew_gives_every_host_the_whole_time
 
 @virtual
 async def test_an_operator_that_dies_in_the_middle_of_losing_a_host_is_followed_by_one_that_ends_it():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, replicas=2)
         place.agents["gpu-1"].alive = False
         await place.until(lambda: len(place.in_traffic()) == 1, 60.0)  # the first of two
@@ -162,7 +162,7 @@ async def test_an_operator_that_dies_in_the_middle_of_losing_a_host_is_followed_
 
 @virtual
 async def test_a_clock_that_is_wrong_by_an_hour_loses_nobody():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         agent = place.agents["gpu-1"]
         agent.clock_error = -3600.0
         await deployed(place)
@@ -173,7 +173,7 @@ async def test_a_clock_that_is_wrong_by_an_hour_loses_nobody():
 
 @virtual
 async def test_an_agent_that_has_stopped_in_order_is_not_waited_for():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.agents["gpu-1"].alive = False
         patch = merge_patch({"spec": {"holderIdentity": ""}})
@@ -183,7 +183,7 @@ async def test_an_agent_that_has_stopped_in_order_is_not_waited_for():
 
 @virtual
 async def test_nothing_is_placed_on_a_lost_host_and_another_with_the_labels_takes_it():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         place.add_host("gpu-2", labels=GPU, free=2**40)
         place.add_host("gpu-3", labels=GPU)
         await asyncio.sleep(10.0)
@@ -194,7 +194,7 @@ async def test_nothing_is_placed_on_a_lost_host_and_another_with_the_labels_take
 
 @virtual
 async def test_a_host_that_was_dead_all_along_gets_nothing_from_an_operator_that_just_began():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await asyncio.sleep(10.0)
         place.managers[-1].stop()
         place.agents["gpu-1"].alive = False
@@ -211,7 +211,7 @@ async def test_a_host_that_was_dead_all_along_gets_nothing_from_an_operator_that
 
 @virtual
 async def test_a_host_is_held_until_its_agent_has_stopped_what_runs_there():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         assert place.host("gpu-1")["metadata"]["finalizers"] == [HOST_FINALIZER]
         place.agents["gpu-1"].stop_seconds = 20.0
@@ -230,7 +230,7 @@ async def test_a_host_is_held_until_its_agent_has_stopped_what_runs_there():
 
 @virtual
 async def test_what_ran_on_a_deleted_host_comes_up_on_another_with_the_labels():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         place.add_host("gpu-2", labels=GPU, free=2**40)
         place.add_host("gpu-3", labels=GPU)
         await asyncio.sleep(10.0)
@@ -244,7 +244,7 @@ async def test_what_ran_on_a_deleted_host_comes_up_on_another_with_the_labels():
 
 @virtual
 async def test_deleting_a_host_that_is_lost_removes_what_its_processes_left():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         await lose(place)
         old = place.process("chat-1-0")["metadata"]["uid"]
@@ -259,7 +259,7 @@ async def test_deleting_a_host_that_is_lost_removes_what_its_processes_left():
 
 @virtual
 async def test_a_delete_that_waits_for_a_dead_agent_ends_when_its_host_is_deleted():
-    async with host_town("gpu-1", "gpu-2") as place:
+    async with simulated_hosts("gpu-1", "gpu-2") as place:
         await deployed(place)
         await place.deploy(ObjectKey("default", "other"), placement={"kind": "Host", "host": "gpu-2"})
         await place.serving("other-1", ObjectKey("default", "other"))
@@ -277,7 +277,7 @@ async def test_a_delete_that_waits_for_a_dead_agent_ends_when_its_host_is_delete
 
 @virtual
 async def test_an_operator_that_dies_in_the_middle_of_a_sweep_is_followed_by_one_that_ends_it():
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place, replicas=2)
         await lose(place)
         await delete_host(place)
@@ -293,7 +293,7 @@ async def test_an_operator_that_dies_in_the_middle_of_a_sweep_is_followed_by_one
 
 @virtual
 async def test_a_process_that_was_never_placed_goes_without_an_agent():
-    async with host_town("other") as place:
+    async with simulated_hosts("other") as place:
         await place.deploy(placement=HOST)
         await place.until(lambda: place.process("chat-1-0"))
         await place.delete()
@@ -304,7 +304,7 @@ async def test_a_process_that_was_never_placed_goes_without_an_agent():
 @pytest.mark.parametrize("deleted", [True, False])
 @virtual
 async def test_of_a_host_that_has_vanished_nothing_stays_in_traffic(deleted):
-    async with host_town() as place:
+    async with simulated_hosts() as place:
         await deployed(place)
         place.agents["gpu-1"].alive = False
         place.managers[-1].stop()

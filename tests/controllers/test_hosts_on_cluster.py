@@ -23,8 +23,8 @@ from pilotage.kube import LEASES, AlreadyExists, Client, Object, ObjectKey, Prop
 from pilotage.runtime import Manager
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.api.objects import endpoint, install
-from tests.controllers.harbour_town import NAMESPACES
-from tests.controllers.host_town import Agent, Gateway
+from tests.controllers.simulated_cluster import NAMESPACES
+from tests.controllers.simulated_hosts import Agent, Gateway
 from tests.support.waiting import eventually, until
 
 PARTS = (PROCESSES, SERVICES, SLICES, GATEWAY_ROUTES)

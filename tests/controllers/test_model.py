@@ -10,7 +10,7 @@ from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Resource, merge_patch
 from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
 from pilotage_sim.loop import virtual
-from tests.controllers.model_town import HOUR, model_town
+from tests.controllers.simulated_models import HOUR, simulated_models
 from tests.models.weights import gguf
 
 WEIGHTS = gguf()
@@ -49,7 +49,7 @@ class Script:
 
 @virtual
 async def _missing_file(folder):
-    async with model_town(folder, real=True) as town:
+    async with simulated_models(folder, real=True) as town:
         await town.start()
         await town.make("qwen", f"file://{folder}/models/qwen.gguf")
         await town.until("qwen", "Failed")
@@ -74,7 +74,7 @@ def test_a_missing_file_is_failed_and_degraded_without_an_error_to_the_rate_limi
 
 @virtual
 async def _steady(folder, make_source):
-    async with model_town(folder) as town:
+    async with simulated_models(folder) as town:
         await town.start()
         await make_source(town)
         await town.until("qwen", "Failed")
@@ -128,7 +128,7 @@ REASONS = {
 def test_each_way_to_fail_has_its_reason(tmp_path, make_source):
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start()
             await make_source(town)
             await town.until("qwen", "Failed")
@@ -143,7 +143,7 @@ def test_repeated_looks_stay_on_the_fixed_interval(tmp_path):
     @virtual
     async def play():
         keeping = Script(Standing(Reason.NOT_READABLE, "it may not be read", "Let it"))
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "file:///models/qwen.gguf")
             await asyncio.sleep(1600)
@@ -159,7 +159,7 @@ def test_what_others_do_to_a_failed_model_does_not_hurry_it(tmp_path):
     @virtual
     async def play():
         keeping = Script(Standing(Reason.NOT_FOUND, "it does not exist", "Put it there"))
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Failed")
@@ -176,7 +176,7 @@ def test_what_others_do_to_a_failed_model_does_not_hurry_it(tmp_path):
 def test_a_failed_model_recovers_by_itself_when_the_file_appears(tmp_path):
     @virtual
     async def play():
-        async with model_town(tmp_path, real=True) as town:
+        async with simulated_models(tmp_path, real=True) as town:
             await town.start()
             await _make_missing(town)
             await town.until("qwen", "Failed")
@@ -210,7 +210,7 @@ def test_a_change_of_the_spec_is_looked_at_at_once(tmp_path):
     async def play():
         (tmp_path / "models").mkdir()
         (tmp_path / "models" / "b.gguf").write_bytes(WEIGHTS)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start()
             await _make_missing(town)
             await town.until("qwen", "Failed")
@@ -225,7 +225,7 @@ def test_a_ready_model_whose_file_goes_is_failed_and_costs_nothing_while_it_is_t
     @virtual
     async def play():
         path = tmp_path / "models" / "qwen.gguf"
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             path.write_bytes(WEIGHTS)
             await town.start()
             sha256 = hashlib.sha256(WEIGHTS).hexdigest()
@@ -244,7 +244,7 @@ def test_a_ready_model_whose_file_goes_is_failed_and_costs_nothing_while_it_is_t
 def test_a_restart_of_the_operator_writes_nothing_where_nothing_has_changed(tmp_path):
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             (tmp_path / "models" / "good.gguf").write_bytes(WEIGHTS)
             await town.start()
             await town.make("good", f"file://{tmp_path}/models/good.gguf")
@@ -268,7 +268,7 @@ def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_pat
     @virtual
     async def play():
         keeping = Script(Passing(Reason.SERVER_ERROR, "https://example.com/qwen.gguf was answered with 503"))
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Fetching")
@@ -295,7 +295,7 @@ def test_a_source_that_asks_for_patience_gets_it(tmp_path):
     @virtual
     async def play():
         keeping = Script(Passing(Reason.THROTTLED, "it was answered with 429", retry_after=120.0), None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Ready", limit=130)
@@ -308,7 +308,7 @@ def test_a_bug_in_the_fetcher_is_seen_and_retried(tmp_path):
     @virtual
     async def play():
         keeping = Script(RuntimeError("a bug"), None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Fetching")
@@ -329,7 +329,7 @@ def test_progress_is_written_no_more_often_than_every_five_seconds(tmp_path):
 
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(Script(slowly))
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Fetching", limit=2)
@@ -350,7 +350,7 @@ def test_progress_is_written_no_more_often_than_every_five_seconds(tmp_path):
 def test_a_source_that_does_not_answer_is_said_to_be_asked(tmp_path):
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(Script(lambda _: asyncio.sleep(30)))
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Pending", limit=2)
@@ -373,7 +373,7 @@ def test_a_long_fetch_does_not_keep_a_change_of_the_spec_or_a_deletion_waiting(t
     @virtual
     async def play():
         keeping = Script(for_hours)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             for number in range(6):  # more than there are workers
                 await town.make(f"m{number}", f"https://example.com/{number}.gguf")
@@ -394,7 +394,7 @@ def test_a_long_fetch_does_not_keep_a_change_of_the_spec_or_a_deletion_waiting(t
 def test_a_number_in_a_header_that_no_object_can_hold_is_left_out_and_said(tmp_path, context):
     @virtual
     async def play():
-        async with model_town(tmp_path, real=True) as town:
+        async with simulated_models(tmp_path, real=True) as town:
             (tmp_path / "models").mkdir(exist_ok=True)
             (tmp_path / "models" / "q.gguf").write_bytes(gguf(context=context))
             await town.start()
@@ -417,7 +417,7 @@ def test_credentials_come_from_the_secret_and_appear_nowhere(tmp_path):
     @virtual
     async def play():
         keeping = Script(Standing(Reason.UNAUTHORIZED, "it was answered with 401", "Give the right token"))
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "hf://Qwen/Qwen3/q.gguf", secretRef={"name": "hf-token"})
             await town.until("qwen", "Failed")
@@ -441,7 +441,7 @@ def test_a_secret_that_is_none_of_a_source_is_not_read(tmp_path, type_):
     @virtual
     async def play():
         keeping = Script(None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             meta = {"namespace": "default", "name": "theirs"}
             if type_ == "kubernetes.io/service-account-token":
@@ -473,7 +473,7 @@ def test_what_only_pods_can_read_is_left_to_them(tmp_path, source, options, reas
     @virtual
     async def play():
         keeping = Script(RuntimeError("nobody may look"))
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping, **options)
             await town.make("qwen", source)
             await town.until("qwen", "Ready")
@@ -493,7 +493,7 @@ def test_what_only_pods_can_read_is_left_to_them(tmp_path, source, options, reas
 def test_a_model_in_use_stays_and_says_who_uses_it(tmp_path):
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(Script(None))
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.serve("chat", "qwen")
@@ -525,7 +525,7 @@ def test_an_endpoint_that_the_cache_does_not_know_yet_protects_too(tmp_path):
 
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(Script(None))
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Ready")
@@ -542,7 +542,7 @@ def test_an_endpoint_that_the_cache_does_not_know_yet_protects_too(tmp_path):
 def test_deletion_comes_before_any_look_at_the_spec(tmp_path):
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start()
             await town.make("qwen", "https://user:password@example.com/qwen.gguf", secretRef={"name": "gone"})
             await town.until("qwen", "Failed")
@@ -561,7 +561,7 @@ def test_a_deleted_model_says_which_files_it_took_along(tmp_path):
 
     @virtual
     async def play():
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(Telling(None))
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Ready")
@@ -585,7 +585,7 @@ def test_files_that_cannot_be_removed_keep_the_model_and_are_named(tmp_path):
     @virtual
     async def play():
         keeping = Stuck(None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.until("qwen", "Ready")
@@ -608,7 +608,7 @@ def test_the_cache_policy_is_kept_to(tmp_path, policy, retain):
     @virtual
     async def play():
         keeping = Script(None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf", cache={"policy": policy})
             await town.until("qwen", "Ready")
@@ -623,7 +623,7 @@ def test_what_a_model_left_whose_finalizer_was_taken_off_is_released(tmp_path):
     @virtual
     async def play():
         keeping = Script(None)
-        async with model_town(tmp_path) as town:
+        async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
             await town.serve("chat", "qwen")

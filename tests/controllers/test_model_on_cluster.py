@@ -12,7 +12,7 @@ from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, 
 from pilotage.models import Access, Cache
 from pilotage.runtime import Manager, find_condition
 from tests.api.objects import endpoint, install, model
-from tests.controllers.model_town import CountingKeeper
+from tests.controllers.simulated_models import CountingKeeper
 from tests.models.web import LOOPBACK, web
 from tests.models.weights import gguf
 from tests.support.waiting import eventually, until

@@ -13,7 +13,7 @@ from pilotage.serving.resources import SERVICES
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import KEY, Town, town
+from tests.controllers.simulated_cluster import KEY, SimulatedCluster, simulated_cluster
 
 PROXY = {"kind": "HTTPProxy", "host": "chat.example.com"}
 ROUTE = {"kind": "HTTPRoute", "host": "chat.example.com", "gateway": {"name": "edge"}}
@@ -64,7 +64,7 @@ OLD_ROUTE = {
 CRDS = (definition(HTTP_PROXIES, ANYTHING), definition(HTTP_ROUTES, OLD_ROUTE))
 
 
-async def contour(place: Town) -> None:
+async def contour(place: SimulatedCluster) -> None:
     """Says about each HTTPProxy whether all of its Services are there, and accepts each HTTPRoute."""
     client = place.world.client("contour")
     while True:
@@ -77,7 +77,7 @@ async def contour(place: Town) -> None:
         await asyncio.sleep(0.5)
 
 
-def of_proxy(place: Town, proxy: dict[str, Any]) -> dict[str, Any]:
+def of_proxy(place: SimulatedCluster, proxy: dict[str, Any]) -> dict[str, Any]:
     services = [each["name"] for each in proxy["spec"]["routes"][0]["services"]]
     lacking = [name for name in services if place.world.find(SERVICES, ObjectKey("default", name)) is None]
     words = f"Service {lacking[0]} not found" if lacking else "Valid HTTPProxy"
@@ -86,7 +86,7 @@ def of_proxy(place: Town, proxy: dict[str, Any]) -> dict[str, Any]:
     return {"currentStatus": "invalid" if lacking else "valid", "conditions": conditions}
 
 
-def of_route(_: Town, route: dict[str, Any]) -> dict[str, Any]:
+def of_route(_: SimulatedCluster, route: dict[str, Any]) -> dict[str, Any]:
     said = {"status": "True", "reason": "So", "observedGeneration": route["metadata"]["generation"]}
     conditions = [{"type": name, **said} for name in ("Accepted", "ResolvedRefs")]
     return {"parents": [{"controllerName": "edge", "conditions": conditions}]}
@@ -107,19 +107,19 @@ class Envoy:
 
 
 @contextlib.asynccontextmanager
-async def edge(envoy: Envoy | None = None) -> AsyncIterator[Town]:
-    async with town(observer=envoy, crd=CRDS) as place:
+async def edge(envoy: Envoy | None = None) -> AsyncIterator[SimulatedCluster]:
+    async with simulated_cluster(observer=envoy, crd=CRDS) as place:
         place.world.live(contour(place), "contour")
         yield place
 
 
-def weights(place: Town) -> dict[str, int]:
+def weights(place: SimulatedCluster) -> dict[str, int]:
     proxy = place.world.find(HTTP_PROXIES, KEY)
     assert proxy
     return {each["name"]: each["weight"] for each in proxy["spec"]["routes"][0]["services"]}
 
 
-async def edit(place: Town, *services: tuple[str, int]) -> None:
+async def edit(place: SimulatedCluster, *services: tuple[str, int]) -> None:
     """Somebody gives an HTTPProxy other services."""
     named = [{"name": name, "port": 80, "weight": weight} for name, weight in services]
     rules = [{"conditions": [{"prefix": "/"}], "services": named}]
@@ -128,7 +128,7 @@ async def edit(place: Town, *services: tuple[str, int]) -> None:
 
 @virtual
 async def test_an_ingress_that_somebody_gave_two_backends_is_put_right():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"})
         await place.serving()
         rules = place.world.find(INGRESSES, KEY)["spec"]["rules"]
@@ -204,7 +204,7 @@ def no_time_outs(call: Call) -> Answer | None:
     return Answer(500, msgspec.json.encode({"kind": "Status", "status": "Failure", "message": why, "code": 500}))
 
 
-def refused(place: Town) -> int:
+def refused(place: SimulatedCluster) -> int:
     """How often the API server did not take an HTTPRoute."""
     return sum(not write.applied and "httproutes" in write.resource for write in place.world.trace.writes)
 
@@ -314,6 +314,6 @@ async def test_requests_that_no_envoy_counts_are_not_taken_for_none():
         await place.gone()
 
 
-def receipt_of_route(place: Town) -> dict[str, Any]:
+def receipt_of_route(place: SimulatedCluster) -> dict[str, Any]:
     objects = place.records()[-1]["status"]["receipt"]["objects"]
     return next(each for each in objects if each["kind"] == "HTTPProxy")

@@ -3,12 +3,12 @@
 import asyncio
 
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import town
+from tests.controllers.simulated_cluster import simulated_cluster
 
 
 @virtual
 async def test_the_ledger_in_the_status_names_phases_and_resources():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 60})
         await place.serving()
         await place.delete()

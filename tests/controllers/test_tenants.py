@@ -17,8 +17,8 @@ from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
-from tests.controllers.harbour_town import ALL, KEY, NAMESPACES, Town, town
-from tests.controllers.host_town import HostTown, host_town
+from tests.controllers.simulated_cluster import ALL, KEY, NAMESPACES, SimulatedCluster, simulated_cluster
+from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.controllers.two_teams import FIRST, HELD, WHILE, plant, restart, two_teams, uids
 from tests.support.kinds import CONFIG_MAPS
 
@@ -32,8 +32,8 @@ VARIANTS: dict[str, Json] = {
 @virtual
 @pytest.mark.parametrize("spec", VARIANTS.values(), ids=VARIANTS)
 async def test_a_label_with_the_uid_of_somebody_elses_endpoint_deletes_nothing(spec):
-    async with two_teams(host_town) as place:
-        assert isinstance(place, HostTown)
+    async with two_teams(simulated_hosts) as place:
+        assert isinstance(place, SimulatedHosts)
         uid = (await place.deploy(**spec))["metadata"]["uid"]
         await place.serving()
         before = uids(place)
@@ -105,7 +105,7 @@ async def test_an_object_that_names_a_part_of_another_namespace_as_its_owner_is_
 
 @virtual
 async def test_a_seal_that_somebody_removed_is_put_back_and_nothing_is_made_anew():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, cache={"size": "1Gi"})
         await place.serving()
         before, sealed = uids(place), _seals(place)
@@ -122,7 +122,7 @@ async def test_a_seal_that_somebody_removed_is_put_back_and_nothing_is_made_anew
 
 @virtual
 async def test_with_another_key_the_parts_of_live_endpoints_are_sealed_anew_and_go_in_order():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
         before, sealed = uids(place), _seals(place)
@@ -137,7 +137,7 @@ async def test_with_another_key_the_parts_of_live_endpoints_are_sealed_anew_and_
 
 @virtual
 async def test_an_endpoint_that_is_deleted_while_the_key_is_lost_still_takes_its_parts_along():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
         place.managers[-1].stop()
@@ -150,7 +150,7 @@ async def test_an_endpoint_that_is_deleted_while_the_key_is_lost_still_takes_its
 
 @virtual
 async def test_what_was_labelled_as_kept_by_somebody_else_is_not_taken_up():
-    async with town() as place:
+    async with simulated_cluster() as place:
         labels = {LABEL_MANAGED_BY: "pilotage", LABEL_KEPT: "chat"}
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         metadata = {"namespace": "default", "name": "chat-cache", "labels": labels}
@@ -164,7 +164,7 @@ async def test_what_was_labelled_as_kept_by_somebody_else_is_not_taken_up():
 
 @virtual
 async def test_a_part_that_somebody_gave_an_owner_still_goes_with_its_revision():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
         owner = await place.user.create(CONFIG_MAPS, {"metadata": {"namespace": "default", "name": "mine"}})
@@ -177,7 +177,7 @@ async def test_a_part_that_somebody_gave_an_owner_still_goes_with_its_revision()
 
 @virtual
 async def test_a_revision_label_that_is_no_number_stops_nothing():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
         await place.user.patch(DEPLOYMENTS, FIRST, merge_patch({"metadata": {"finalizers": [HELD]}}))
@@ -221,7 +221,7 @@ async def test_a_secret_without_a_key_is_refused_and_not_overwritten():
         assert world.objects(SECRETS)[0]["data"] == {"key": "c2hvcnQ="}
 
 
-def _seals(place: Town) -> dict[str, str]:
+def _seals(place: SimulatedCluster) -> dict[str, str]:
     """The seals of what the operator has made."""
     return {
         f"{resource.kind}/{each['metadata']['name']}": each["metadata"]["annotations"][ANNOTATION_SEAL]
@@ -231,7 +231,7 @@ def _seals(place: Town) -> dict[str, str]:
     }
 
 
-async def _strip_seals(place: Town) -> None:
+async def _strip_seals(place: SimulatedCluster) -> None:
     nothing = merge_patch({"metadata": {"annotations": {ANNOTATION_SEAL: None}}})
     for resource in ALL:
         for each in place.world.objects(resource, KEY.namespace):

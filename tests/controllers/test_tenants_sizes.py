@@ -11,11 +11,11 @@ from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving import Capabilities, EndpointRef, ResolvedModel, wanted_parts
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import CRDS, KEY, Town, town
+from tests.controllers.simulated_cluster import CRDS, KEY, SimulatedCluster, simulated_cluster
 from tests.controllers.two_teams import FIRST, WHILE, part_labels, two_teams, uids
 
 
-async def allow_any_number_of_replicas(place: Town) -> Json:
+async def allow_any_number_of_replicas(place: SimulatedCluster) -> Json:
     """The definition as it was before there was a bound; returns the patch that brings it back."""
     (crd,) = (each for each in crds() if each["metadata"]["name"] == str(ENDPOINTS))
     strict = {"spec": {"versions": crd["spec"]["versions"]}}
@@ -55,7 +55,7 @@ def test_the_processes_of_many_replicas_share_one_spec():
 
 @virtual
 async def test_a_history_that_no_operator_wrote_is_reported_and_nothing_is_changed():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         before = uids(place)
@@ -69,7 +69,7 @@ async def test_a_history_that_no_operator_wrote_is_reported_and_nothing_is_chang
 
 @virtual
 async def test_thousands_of_finalizers_on_a_part_do_not_keep_the_status_from_being_written():
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
         many = [f"attacker.example/{number:0>60}" for number in range(1000)]
@@ -81,7 +81,7 @@ async def test_thousands_of_finalizers_on_a_part_do_not_keep_the_status_from_bei
 
 @virtual
 async def test_a_long_chain_of_owners_is_followed_to_its_end():
-    async with town() as place:
+    async with simulated_cluster() as place:
         uid = (await place.deploy(deletion={"drainSeconds": 0}))["metadata"]["uid"]
         await place.serving()
         first = place.world.find(SERVICES, FIRST)["metadata"]["uid"]
@@ -100,7 +100,7 @@ async def test_a_long_chain_of_owners_is_followed_to_its_end():
 @virtual
 async def test_thousands_of_owners_of_one_object_are_not_looked_up():
     """Whoever may create a pod would have the operator read them one after the other, while others' deletions wait."""
-    async with town() as place:
+    async with simulated_cluster() as place:
         uid = (await place.deploy(deletion={"drainSeconds": 0}))["metadata"]["uid"]
         await place.serving()
         ports = {"ports": [{"port": 80}]}

@@ -10,18 +10,18 @@ from pilotage.api.names import TEARDOWNS
 from pilotage.kube import Json, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import Town
+from tests.controllers.simulated_cluster import SimulatedCluster
 from tests.controllers.two_teams import WHILE, part_labels, stalled, two_teams, uids
 
 
-async def record(place: Town, namespace: str, about: str, parts: list[Json], **more: Any) -> ObjectKey:
+async def record(place: SimulatedCluster, namespace: str, about: str, parts: list[Json], **more: Any) -> ObjectKey:
     whose = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "ServingEndpoint", "namespace": about, "name": "chat"}
     spec = {"target": {**whose, "uid": "a-uid", **more.pop("target", {})}, "reason": "Deleted", "parts": parts, **more}
     body = {"metadata": {"namespace": namespace, "name": "mine", "labels": part_labels("a-uid", "chat")}, "spec": spec}
     return (await place.user.create(TEARDOWNS, body)).key
 
 
-async def database(place: Town, namespace: str, **metadata: Any) -> Json:
+async def database(place: SimulatedCluster, namespace: str, **metadata: Any) -> Json:
     """A Deployment that Pilotage has nothing to do with; returns it as a part of a Teardown."""
     labels = {"app": "database"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "db"}]}}

@@ -10,7 +10,7 @@ from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
 from pilotage.runtime import Manager, find_condition
 from tests.api.objects import install
-from tests.controllers.host_town import Agent
+from tests.controllers.simulated_hosts import Agent
 from tests.gateway.town import Server
 from tests.support.kinds import NAMESPACES
 from tests.support.waiting import until

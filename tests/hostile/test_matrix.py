@@ -22,8 +22,8 @@ from pilotage.kube import ApiError, Client, Object, ObjectKey, Propagation, merg
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.serving.runtimes import HostLaunch
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import NAMESPACES
-from tests.controllers.host_town import HostTown, host_town
+from tests.controllers.simulated_cluster import NAMESPACES
+from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.hostile.fields import ATTACKER, VICTIM, VICTIM_NAME, Case, cases, sample
 
 BATCH = 100
@@ -54,7 +54,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def untouched(place: HostTown) -> dict[str, str]:
+def untouched(place: SimulatedHosts) -> dict[str, str]:
     """All that is outside of the attacker's namespace, to the last bit.
 
     But for what says what runs where: how much is free on Hosts, and which Services their agents may speak for.
@@ -67,7 +67,7 @@ def untouched(place: HostTown) -> dict[str, str]:
     }
 
 
-async def settled_victims(place: HostTown) -> dict[str, str]:
+async def settled_victims(place: SimulatedHosts) -> dict[str, str]:
     """The victim: an endpoint of pods and one on a Host. Returns the uids that an attacker may know."""
     for name in (ATTACKER, VICTIM):
         await place.user.create(NAMESPACES, {"metadata": {"name": name}})
@@ -103,7 +103,7 @@ async def write(client: Client, case: Case, uids: dict[str, str]) -> bool:
     return True
 
 
-async def remove_all(client: Client, place: HostTown) -> None:
+async def remove_all(client: Client, place: SimulatedHosts) -> None:
     """The attacker gives up: all goes, finalizers of the attacker's own included."""
     for resource in BY_HAND:
         for obj in place.world.objects(resource, ATTACKER):
@@ -117,7 +117,7 @@ async def remove_all(client: Client, place: HostTown) -> None:
                 continue
 
 
-def check_processes(place: HostTown) -> None:
+def check_processes(place: SimulatedHosts) -> None:
     """All that an agent would run for the attacker is a preset of its own, with nothing that leads out of its place."""
     for obj in place.world.objects(PROCESSES, ATTACKER):
         spec = HostProcess.read(obj).spec
@@ -130,7 +130,7 @@ def check_processes(place: HostTown) -> None:
         assert variables(launch).keys() <= OWN_VARIABLES, obj
 
 
-def names_held(place: HostTown, before: Records | None = None) -> tuple[set[str], Records]:
+def names_held(place: SimulatedHosts, before: Records | None = None) -> tuple[set[str], Records]:
     """The names at the gateway that lead to the victim, and what the gateway remembers of all."""
     routes = [read_route(Object.from_dict(obj)) for obj in place.world.objects(GATEWAY_ROUTES)]
     decision = decide(routes, before or {})
@@ -141,7 +141,7 @@ def names_held(place: HostTown, before: Records | None = None) -> tuple[set[str]
 @pytest.mark.parametrize("part", range(0, len(ALL), BATCH), ids=lambda at: ALL[at].what.split(" = ")[0])
 @virtual
 async def test_nothing_outside_of_the_namespace_changes(part, steps):
-    async with host_town("gpu-1") as place:
+    async with simulated_hosts("gpu-1") as place:
         uids = await settled_victims(place)
         attacker = place.world.client("mallory")
         before, (held, records) = untouched(place), names_held(place)

@@ -1,4 +1,4 @@
-"""The fourth document of the mission: its four ways in which a delete fails, and its eight questions to ask then."""
+"""The ways in which the delete of an endpoint fails or seems to: what is said of each, and that nothing is forced."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from pilotage.kube import ObjectKey, Propagation, Resource, json_patch, merge_pa
 from pilotage.serving.resources import AUTOSCALERS, DEPLOYMENTS, SERVICES
 from pilotage_sim import adversaries
 from pilotage_sim.loop import virtual
-from tests.controllers.harbour_town import KEY, NAMESPACES, Town, town
+from tests.controllers.simulated_cluster import KEY, NAMESPACES, SimulatedCluster, simulated_cluster
 
 FIRST = ObjectKey("default", "chat-1")
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
@@ -28,33 +28,33 @@ THEIRS = (
 """Somebody's own, without a label of ours; the last has nothing to do with it."""
 
 
-async def hold(place: Town, resource, key: ObjectKey) -> None:
+async def hold(place: SimulatedCluster, resource, key: ObjectKey) -> None:
     """Somebody's finalizer."""
     patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
     await place.user.patch(resource, key, patch)
 
 
-async def let_go(place: Town, resource, key: ObjectKey) -> None:
+async def let_go(place: SimulatedCluster, resource, key: ObjectKey) -> None:
     await place.user.patch(resource, key, merge_patch({"metadata": {"finalizers": None}}))
 
 
-def conflicts(place: Town) -> list[str]:
+def conflicts(place: SimulatedCluster) -> list[str]:
     return [str(write) for write in place.world.trace.writes if write.who == "operator" and write.code == 409]
 
 
-def waits(place: Town) -> str:
+def waits(place: SimulatedCluster) -> str:
     """What the status says is waited for."""
     return place.status().get("waitingFor") or ""
 
 
-def pod(place: Town) -> ObjectKey:
+def pod(place: SimulatedCluster) -> ObjectKey:
     name = next(part for part in place.parts() if part.startswith("Pod/")).removeprefix("Pod/")
     return ObjectKey("default", name)
 
 
 @virtual
-async def test_scenario_1_a_redeploy_never_meets_what_is_still_being_deleted():
-    async with town() as place:
+async def test_a_redeploy_never_meets_what_is_still_being_deleted():
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         for number in (2, 3):
@@ -64,8 +64,8 @@ async def test_scenario_1_a_redeploy_never_meets_what_is_still_being_deleted():
 
 
 @virtual
-async def test_scenario_2_a_deployment_with_a_finalizer_is_waited_for_and_named_and_the_redeploy_serves():
-    async with town() as place:
+async def test_a_deployment_with_a_finalizer_is_waited_for_and_named_and_the_redeploy_serves():
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await hold(place, DEPLOYMENTS, FIRST)
@@ -82,8 +82,8 @@ async def test_scenario_2_a_deployment_with_a_finalizer_is_waited_for_and_named_
 
 
 @virtual
-async def test_scenario_3_what_somebody_else_has_labelled_as_a_part_stays_and_is_named():
-    async with town() as place:
+async def test_what_somebody_else_has_labelled_as_a_part_stays_and_is_named():
+    async with simulated_cluster() as place:
         await place.deploy(resources={"requests": {"cpu": "1"}}, autoscaling={"min": 1, "max": 2})
         await place.serving()
         body = place.world.find(AUTOSCALERS, FIRST)
@@ -99,8 +99,8 @@ async def test_scenario_3_what_somebody_else_has_labelled_as_a_part_stays_and_is
 
 
 @virtual
-async def test_scenario_3_what_is_not_ours_is_found_by_what_it_refers_to_and_named():
-    async with town() as place:
+async def test_what_is_not_ours_is_found_by_what_it_refers_to_and_named():
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         for resource, name, spec in THEIRS:
@@ -121,8 +121,8 @@ async def test_scenario_3_what_is_not_ours_is_found_by_what_it_refers_to_and_nam
 
 
 @virtual
-async def test_scenario_4_a_pod_that_hangs_in_terminating_is_named_and_nothing_that_it_needs_goes():
-    async with town() as place:
+async def test_a_pod_that_hangs_in_terminating_is_named_and_nothing_that_it_needs_goes():
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         stuck = pod(place)
@@ -138,8 +138,8 @@ async def test_scenario_4_a_pod_that_hangs_in_terminating_is_named_and_nothing_t
 
 
 @virtual
-async def test_question_1_does_it_exist_a_part_that_is_gone_already_is_no_error():
-    async with town() as place:
+async def test_a_part_that_is_gone_already_is_no_error():
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         place.managers[0].stop()
@@ -153,8 +153,8 @@ async def test_question_1_does_it_exist_a_part_that_is_gone_already_is_no_error(
 
 
 @virtual
-async def test_question_2_is_the_name_as_expected_a_foreign_object_is_refused_and_said():
-    async with town() as place:
+async def test_a_foreign_object_is_refused_and_said():
+    async with simulated_cluster() as place:
         theirs = {"metadata": {"namespace": "default", "name": "chat-1"}, "spec": {"ports": [{"port": 80}]}}
         uid = (await place.user.create(SERVICES, theirs)).meta.uid
         await place.deploy()
@@ -168,8 +168,8 @@ async def test_question_2_is_the_name_as_expected_a_foreign_object_is_refused_an
 
 
 @virtual
-async def test_question_3_is_there_a_finalizer_it_is_named_with_who_has_to_act_and_never_stripped():
-    async with town() as place:
+async def test_a_finalizer_of_somebody_else_is_named_with_its_owner_and_never_stripped():
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await hold(place, SERVICES, FIRST)
@@ -183,8 +183,8 @@ async def test_question_3_is_there_a_finalizer_it_is_named_with_who_has_to_act_a
 
 
 @virtual
-async def test_question_4_is_it_terminating_a_part_is_made_anew_when_it_has_gone():
-    async with town() as place:
+async def test_a_part_that_terminates_is_made_anew_when_it_has_gone():
+    async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
         await hold(place, SERVICES, FIRST)
@@ -197,8 +197,8 @@ async def test_question_4_is_it_terminating_a_part_is_made_anew_when_it_has_gone
 
 
 @virtual
-async def test_question_5_do_the_pods_end_their_grace_is_shown_while_they_do():
-    async with town() as place:
+async def test_the_grace_of_pods_is_shown_while_they_end():
+    async with simulated_cluster() as place:
         await place.deploy(deletion={"drainSeconds": 120})
         await place.serving()
         stuck = pod(place)
@@ -213,8 +213,8 @@ async def test_question_5_do_the_pods_end_their_grace_is_shown_while_they_do():
 
 
 @virtual
-async def test_question_6_is_it_the_right_namespace_one_that_is_being_deleted_takes_nothing_new():
-    async with town() as place:
+async def test_a_namespace_that_is_being_deleted_takes_nothing_new():
+    async with simulated_cluster() as place:
         await place.user.create(NAMESPACES, {"metadata": {"name": "shop", "finalizers": []}})
         key = ObjectKey("shop", "chat")
         await place.deploy(key)
@@ -232,8 +232,8 @@ async def test_question_6_is_it_the_right_namespace_one_that_is_being_deleted_ta
 
 
 @virtual
-async def test_question_7_are_the_permissions_enough_a_refusal_is_said_and_the_rest_goes_on():
-    async with town() as place:
+async def test_a_missing_permission_is_said_and_the_rest_goes_on():
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS, deletion={"drainSeconds": 0, "timeouts": {"remove": 5}})
         await place.serving()
         _, end = adversaries.denying_webhook(place.world, operations=["DELETE"], plurals=["services"], why="not you")
@@ -246,8 +246,8 @@ async def test_question_7_are_the_permissions_enough_a_refusal_is_said_and_the_r
 
 
 @virtual
-async def test_question_8_is_it_really_gone_the_receipt_says_which_read_proved_it():
-    async with town() as place:
+async def test_the_receipt_says_which_read_proved_that_it_is_gone():
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         uids = {each["uid"] for each in place.status()["ledger"]}
@@ -261,7 +261,7 @@ async def test_question_8_is_it_really_gone_the_receipt_says_which_read_proved_i
 @virtual
 async def test_an_endpoint_that_is_deleted_in_the_middle_of_a_redeploy_leaves_nothing():
     """Deleted in the middle of a redeploy: both revisions go, and the order is kept for both."""
-    async with town() as place:
+    async with simulated_cluster() as place:
         await place.deploy(route=INGRESS)
         await place.serving()
         await place.change(runtime=REDEPLOYED)

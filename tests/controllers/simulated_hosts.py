@@ -38,7 +38,7 @@ from pilotage.kube.wire import format_micro_time
 from pilotage.runtime import Manager, Result
 from pilotage.runtime.clock import utc_now
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.controllers.harbour_town import Town, town
+from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
 
 LEASE_SECONDS = 15
 BEAT_SECONDS = 5.0
@@ -239,7 +239,7 @@ class Gateway:
             await self.client.patch(GATEWAY_ROUTES, route.key, patch, subresource="status")
 
 
-class HostTown(Town):
+class SimulatedHosts(SimulatedCluster):
     """See the module."""
 
     agents: dict[str, Agent]
@@ -275,10 +275,10 @@ class HostTown(Town):
 
 
 @contextlib.asynccontextmanager
-async def host_town(*hosts: str, operate: bool = True) -> AsyncIterator[HostTown]:
+async def simulated_hosts(*hosts: str, operate: bool = True) -> AsyncIterator[SimulatedHosts]:
     """A town with some Hosts, whose agents run, and a gateway."""
-    async with town(kind=HostTown, operate=operate) as made:
-        assert isinstance(made, HostTown)
+    async with simulated_cluster(kind=SimulatedHosts, operate=operate) as made:
+        assert isinstance(made, SimulatedHosts)
         made.agents = {}
         made.gateway = Gateway(made.world.client("gateway"))
         made.world.live(made.gateway.run(), "gateway")

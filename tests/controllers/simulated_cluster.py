@@ -28,7 +28,7 @@ TTL_SECONDS = 900
 SEAL_KEY = b"of the town"
 
 
-class Town:
+class SimulatedCluster:
     """See the module. `user` is somebody with a kubectl."""
 
     def __init__(self, world: World, observer: ProxyObserver) -> None:
@@ -137,13 +137,13 @@ class Town:
 
 
 @contextlib.asynccontextmanager
-async def town(
+async def simulated_cluster(
     *,
     observer: ProxyObserver | None = None,
     operate: bool = True,
     crd: tuple[dict[str, Any], ...] = (),
-    kind: type[Town] = Town,
-) -> AsyncIterator[Town]:
+    kind: type[SimulatedCluster] = SimulatedCluster,
+) -> AsyncIterator[SimulatedCluster]:
     """A town with an operator in it."""
     async with World(1) as world:
         made = kind(world, observer or NobodyLooks())

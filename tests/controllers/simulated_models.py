@@ -34,7 +34,7 @@ class CountingKeeper(Keeper):
         return await super().keep(request, *args)
 
 
-class ModelTown:
+class SimulatedModels:
     """See the module. `user` is somebody with a kubectl; models are in the namespace default."""
 
     def __init__(self, world: World, folder: Path) -> None:
@@ -118,10 +118,10 @@ class ModelTown:
 
 
 @contextlib.asynccontextmanager
-async def model_town(folder: Path, *, real: bool = False) -> AsyncIterator[ModelTown]:
+async def simulated_models(folder: Path, *, real: bool = False) -> AsyncIterator[SimulatedModels]:
     """A world with the kinds in it: as they are installed (`real`), or as open ones, which cost less."""
     async with World(1) as world:
-        town = ModelTown(world, folder)
+        town = SimulatedModels(world, folder)
         for crd in crds() if real else (definition(MODELS), definition(ENDPOINTS)):
             await town.user.create(CRDS, crd)
         await asyncio.sleep(1)
