@@ -9,7 +9,7 @@ import pytest
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli import rollout
-from pilotage.cli.endpoints import change, decode
+from pilotage.cli.endpoints import change
 from pilotage.cli.output.progress import Block, Lines, RowState
 from pilotage.cli.rollout import RolloutView
 from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
@@ -131,7 +131,7 @@ def test_a_failed_one_says_that_the_old_one_keeps_serving(chat: Chat, monkeypatc
 def seen(status: Json, generation: int = 2, **spec: object) -> StoredEndpoint:
     meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": generation}
     made = {"model": {"source": SOURCE}} | spec
-    return decode(Object.from_dict({"metadata": meta, "spec": made, "status": status}), StoredEndpoint)
+    return StoredEndpoint.of(Object.from_dict({"metadata": meta, "spec": made, "status": status}))
 
 
 GOAL = RolloutGoal("u", 2, "a-1")

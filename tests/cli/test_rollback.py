@@ -7,7 +7,6 @@ import pytest
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.cli.commands.rollback import choose, restored
-from pilotage.cli.endpoints import decode
 from pilotage.cli.errors import BadTarget
 from pilotage.kube import Json, Object
 from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
@@ -18,7 +17,7 @@ THIRD = "hf://acme/third/model.gguf"
 def endpoint(source: str, *history: Json) -> StoredEndpoint:
     spec = {"model": {"source": source}, "runtime": {"name": "llama.cpp"}, "placement": {"kind": "Deployment"}}
     body = {"metadata": {"name": "a"}, "spec": spec, "status": {"history": list(history)}}
-    return decode(Object.from_dict(body), StoredEndpoint)
+    return StoredEndpoint.of(Object.from_dict(body))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pilotage.api.names import MODELS
 from pilotage.cli.commands.list import lines as list_lines
 from pilotage.cli.commands.models import fetched
 from pilotage.cli.commands.status import page
-from pilotage.cli.endpoints import decode
 from pilotage.kube import EVENTS, Json, Object
 from tests.cli.running import run, run_on_terminal
 from tests.cli.serving import SINCE, SOURCE, Chat, condition, serving
@@ -25,7 +24,7 @@ def seen(status: Json, **more: typing.Any) -> StoredEndpoint:
     meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": 2, "creationTimestamp": SINCE}
     meta |= more.pop("metadata", {})
     body = {"metadata": meta, "spec": {"model": {"source": SOURCE}} | more, "status": status}
-    return decode(Object.from_dict(body), StoredEndpoint)
+    return StoredEndpoint.of(Object.from_dict(body))
 
 
 def test_a_page_says_what_serves_where_and_what_is_proven():
@@ -179,4 +178,4 @@ def test_models_tell_how_far_they_are_and_who_serves_them(chat: Chat):
 )
 def test_progress_is_said_as_far_as_it_is_known(progress: Json | None, words: str):
     status = {"bytes": progress} if progress is not None else {}
-    assert fetched(decode(Object.from_dict({"metadata": {}, "spec": {}, "status": status}), StoredModel)) == words
+    assert fetched(StoredModel.of(Object.from_dict({"metadata": {}, "spec": {}, "status": status}))) == words

@@ -13,11 +13,8 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.api.teardown import StoredTeardown
 from pilotage.catalogue import Phase
-from pilotage.cli.endpoints import decode
 from pilotage.cli.output.progress import Lines
 from pilotage.cli.output.teardown import TeardownProgress
-from pilotage.cli.teardown_record import Recorded, planned
-from pilotage.cli.through_operator import Operated
 from pilotage.kube import (
     LEASES,
     Client,
@@ -35,6 +32,8 @@ from pilotage.teardown.engine.receipt import ObjectRecord, begin, load
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.session import operator_lease as operators
 from pilotage.teardown.session.operator_lease import judge
+from pilotage.teardown.session.operator_teardown import EndpointTeardown
+from pilotage.teardown.session.teardown_record import RecordedTeardown, planned
 from tests.cli.serving import SINCE, Chat, part, press_ctrl_c, serving, with_ctrl_c
 from tests.support import kinds
 from tests.support.waiting import until
@@ -86,7 +85,7 @@ async def record(client: Client, endpoint: Object, status: Json, reason: str = "
 
 def ledger_of(endpoint: Object) -> Ledger:
     """What an operator would take down: the parts."""
-    found = planned(decode(endpoint, StoredEndpoint), NOW)
+    found = planned(StoredEndpoint.of(endpoint), NOW)
     return msgspec.structs.replace(found, entries=found.entries[:-1])
 
 
@@ -245,11 +244,14 @@ def test_one_that_went_before_its_parts_is_followed_to_their_end(chat: Chat, mon
     assert f"servingendpoint/a -n {chat.namespace} is gone, but what was made for it is not: teardown/a-u-a" in ran.err
     assert "Not finished: 4 of 4 are not known to be gone." in ran.err
 
-    async def finish(followed: Operated, _: Object) -> None:
+    ask = EndpointTeardown.ask
+
+    async def finish(followed: EndpointTeardown, deadline: dt.datetime) -> None:
+        await ask(followed, deadline)
         patch = merge_patch({"status": finished(left)})
         await followed._client.patch(TEARDOWNS, chat.key("a-u-a"), patch, subresource="status")
 
-    monkeypatch.setattr(Operated, "_ask", finish)
+    monkeypatch.setattr(EndpointTeardown, "ask", finish)
     ran = chat.run("delete", "se/a", "--yes", "--timeout", "20")
     assert ran.code == 0, ran.err
     assert "Plan: 4 objects" in ran.out
@@ -353,10 +355,10 @@ def test_one_whose_clock_is_wrong_is_known_by_its_renewals(chat: Chat, monkeypat
 # What a record says
 
 
-def recorded(chat_ledger: Ledger, **status: object) -> tuple[Recorded, Phase]:
+def recorded(chat_ledger: Ledger, **status: object) -> tuple[RecordedTeardown, Phase]:
     body = {"metadata": {"name": "t"}, "spec": {}, "status": {"ledger": msgspec.to_builtins(chat_ledger)} | status}
-    found = Recorded(chat_ledger)
-    decision = found.update(decode(Object.from_dict(body), StoredTeardown), NOW)
+    found = RecordedTeardown(chat_ledger)
+    decision = found.update(StoredTeardown.of(Object.from_dict(body)), NOW)
     return found, decision.phase
 
 
@@ -384,11 +386,11 @@ def test_lines_say_for_what_the_operator_waits(capsys: pytest.CaptureFixture[str
     import sys
 
     ledger = ledger_of(endpoint())
-    found = Recorded(ledger)
+    found = RecordedTeardown(ledger)
     lines = TeardownProgress(found, Lines(sys.stdout))
     wait = {"object": "pod/other -n chat", "cause": "never heard of", "text": "why", "since": SINCE, "until": SINCE}
     body = {"metadata": {"name": "t"}, "status": {"phase": "stop", "waits": [wait]}}
-    seen = decode(Object.from_dict(body), StoredTeardown)
+    seen = StoredTeardown.of(Object.from_dict(body))
     lines.decision(found.update(seen, NOW), NOW)
     later = NOW + dt.timedelta(seconds=6)
     lines.decision(found.update(seen, later), later)

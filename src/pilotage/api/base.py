@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo, fields
 
-from pilotage.kube.wire import ObjectMeta
+from pilotage.kube.wire import Object, ObjectMeta
 
 _PLACE = re.compile(r" - at `(key in )?\$(?P<path>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
@@ -61,6 +61,10 @@ def _leaves(type_: Any) -> Iterator[Any]:  # noqa: ANN401 - a type
     """The types and literals that a type is composed of."""
     within = get_args(type_)
     return chain.from_iterable(map(_leaves, within)) if within else iter((type_,))
+
+
+class OtherVersion(Exception):
+    """An object of ours that this version of Pilotage does not understand."""
 
 
 class Schema(msgspec.Struct, frozen=True, rename="camel"):
@@ -174,3 +178,13 @@ class Stored(msgspec.Struct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, obj: Object) -> Self:
+        """An object that was read. OtherVersion where its status has a type that this version does not know."""
+        try:
+            return obj.decode_as(cls)
+        except msgspec.ValidationError as error:
+            raise OtherVersion(
+                f"{obj.ref} was written by another version of Pilotage ({error}). Update this one."
+            ) from error

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
-import msgspec
-
-from pilotage.cli.errors import BadTarget, NoAnswer
+from pilotage.cli.errors import BadTarget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pilotage.api.base import Stored
     from pilotage.kube import ApiError, Client, Json, Object, ObjectKey, Resource
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Stored")
 
 CHANGE_TRIES_MAX = 5
 
@@ -88,11 +84,3 @@ def _causes(error: ApiError) -> str:
         cause.message if cause.field in ("", "<nil>") else f"{cause.field}: {cause.message}" for cause in error.causes
     ]
     return "; ".join(dict.fromkeys(found)) or error.message
-
-
-def decode(obj: Object, type_: type[S]) -> S:
-    """An object of one of our kinds. NoAnswer where its status has a type that this version does not know."""
-    try:
-        return obj.decode_as(type_)
-    except msgspec.ValidationError as error:
-        raise NoAnswer(f"{obj.ref} was written by another version of Pilotage ({error}). Update this one.") from error

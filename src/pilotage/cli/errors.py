@@ -73,6 +73,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except Exception as error:
+            from pilotage.api.base import OtherVersion
             from pilotage.teardown.planning.arguments import TargetError
             from pilotage.teardown.session.request import RequestError
             from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
@@ -81,6 +82,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
                 raise click.UsageError(str(error)) from error
             if isinstance(error, DumpError | TargetError):
                 raise BadTarget(str(error)) from error
+            if isinstance(error, OtherVersion):
+                raise NoAnswer(str(error)) from error
             raise
 
     return one_sentence(run)

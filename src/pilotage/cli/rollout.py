@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.endpoints import decode
 from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
@@ -68,7 +67,7 @@ async def _follow(client: Client, obj: Object, goal: RolloutGoal, patience: Pati
             while True:
                 now = clock.now()
                 current = seen.objects.get(obj.meta.name)
-                found = rollout_status(decode(current, StoredEndpoint) if current else None, goal)
+                found = rollout_status(StoredEndpoint.of(current) if current else None, goal)
                 shown.show(RolloutView(found), now)
                 degraded = (degraded or now) if found.verdict is RolloutVerdict.FAILED else None
                 settled = degraded is not None and (now - degraded).total_seconds() >= SETTLE_SECONDS

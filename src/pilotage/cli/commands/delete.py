@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.errors import NoAnswer, plain_errors
+from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, output_option, target_options
 from pilotage.cli.output.plan import (
     exit_code,
@@ -21,12 +21,12 @@ from pilotage.cli.output.plan import (
     rows,
     unread_sentence,
 )
-from pilotage.cli.output.text import say
+from pilotage.cli.output.text import note, say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
 from pilotage.teardown.session.request import TeardownRequest
 
 if TYPE_CHECKING:
-    from pilotage.teardown.session import Prepared, Resumed, Session
+    from pilotage.teardown.session import OperatorTeardown, Prepared, Resumed, Session
 
 
 @click.command()
@@ -126,13 +126,10 @@ async def _delete(request: TeardownRequest, options: _Options, kubeconfig: str |
             prepared = resumed.prepared
         else:
             if endpoints:
-                from pilotage.cli.deleting_endpoints import who_deletes
-                from pilotage.cli.through_operator import Operated
-
-                way = await who_deletes(session, request)
-                if isinstance(way, Operated):
+                way = await teardown.plan_endpoints(session, request, note)
+                if not isinstance(way, TeardownRequest):
                     code = _show(way.prepared, None, options)
-                    return await way.carry_out(options.receipt, as_json=options.json) if code is None else code
+                    return await _follow(way, options) if code is None else code
                 request = way
             import_meanwhile(TEARDOWN)
             prepared = await teardown.plan(session, request)
@@ -170,6 +167,36 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     if result.receipt.result == "complete":
         return 1 if result.unsaved else 0
     return INTERRUPTED if result.stopped else 1
+
+
+async def _follow(operated: OperatorTeardown, options: _Options) -> int:
+    """Ask the operator for the deletion of endpoints, and show how it goes. Returns the exit code."""
+    from shlex import quote
+
+    from pilotage.cli.output.progress import renderer
+    from pilotage.cli.output.teardown import TeardownProgress, print_endpoint_result
+    from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
+    from pilotage.runtime.lazy_logger import silenced
+
+    if options.receipt is not None and len(operated.teardowns) > 1:
+        raise BadTarget("--receipt names one file, and each endpoint has a receipt of its own: name one endpoint.")
+    codes = [0]
+    try:
+        with interruptible(), silenced():
+            await operated.start()
+            for each in operated.teardowns:
+                hint = "Ctrl-C leaves it to the operator"
+                progress = TeardownProgress(each.observed, renderer(sys.stdout, as_json=options.json, hint=hint))
+                result = await each.follow(progress, receipt=options.receipt)
+                progress.close()
+                codes.append(print_endpoint_result(result, as_json=options.json))
+    except Interrupted:
+        names = " ".join(quote(f"servingendpoint/{each.endpoint.meta.name}") for each in operated.teardowns)
+        namespace = quote(operated.teardowns[0].endpoint.meta.namespace)
+        again = f"pilotage delete {names} -n {namespace}"
+        say(f"Stopped looking; the operator goes on by itself. Look again with: {again}", err=True)
+        return INTERRUPTED
+    return max(codes)
 
 
 def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int | None:

@@ -39,13 +39,12 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
     import datetime as dt
 
     from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.cli.endpoints import decode
 
     obj = run_briefly(_get(name, namespace, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
     else:
-        say(*lines(decode(obj, StoredEndpoint), dt.datetime.now(dt.UTC)))
+        say(*lines(StoredEndpoint.of(obj), dt.datetime.now(dt.UTC)))
 
 
 async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:

@@ -42,13 +42,12 @@ def list_(
 
     from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.api.names import ENDPOINTS
-    from pilotage.cli.endpoints import decode
 
     found = run_briefly(list_objects(ENDPOINTS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":
         click.echo(as_json(found))
         return
-    endpoints = [decode(obj, StoredEndpoint) for obj in found]
+    endpoints = [StoredEndpoint.of(obj) for obj in found]
     if not endpoints:
         say("No endpoints found.", err=True)
         return

@@ -103,10 +103,9 @@ async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
 def serving_revision(endpoint: Object) -> int | None:
     """The number of the revision that serves; where none does, of the newest."""
     from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.cli.endpoints import decode
     from pilotage.cli.rollout_steps import newest_revision
 
-    seen = decode(endpoint, StoredEndpoint)
+    seen = StoredEndpoint.of(endpoint)
     name = seen.status.revision or ""
     number = name.removeprefix(f"{seen.metadata.name}-")
     if number != name and number.isdigit():

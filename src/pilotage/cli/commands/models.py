@@ -52,7 +52,6 @@ def models(
     from pilotage.api.model import StoredModel
     from pilotage.api.names import MODELS
     from pilotage.cli.commands.list import as_json, list_objects, plain
-    from pilotage.cli.endpoints import decode
 
     now = dt.datetime.now(dt.UTC)
     if name:
@@ -62,7 +61,7 @@ def models(
         if output == "json":
             click.echo(json.dumps(plain(obj), indent=2))
         else:
-            say(*page(decode(obj, StoredModel), [decode(each, StoredEndpoint) for each in users], now))
+            say(*page(StoredModel.of(obj), [StoredEndpoint.of(each) for each in users], now))
         return
     found = run_briefly(list_objects(MODELS, namespace, all_namespaces, selector, kubeconfig, context))
     if output == "json":
@@ -70,7 +69,7 @@ def models(
     elif not found:
         say("No models found.", err=True)
     else:
-        say(*lines([decode(obj, StoredModel) for obj in found], now, namespaces=all_namespaces))
+        say(*lines([StoredModel.of(obj) for obj in found], now, namespaces=all_namespaces))
 
 
 async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:

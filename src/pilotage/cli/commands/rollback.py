@@ -63,11 +63,10 @@ async def _rollback(
 ) -> int:
     from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.cli.commands.redeploy import carry_out
-    from pilotage.cli.endpoints import decode
     from pilotage.kube import ObjectKey
 
     def alter(old: Object) -> Json:
-        endpoint = decode(old, StoredEndpoint)
+        endpoint = StoredEndpoint.of(old)
         target = choose(endpoint, number)
         body = old.to_dict()
         return body | {"spec": restored(body["spec"], target.spec)}

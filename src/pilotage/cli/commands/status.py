@@ -52,13 +52,12 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
 
     from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.cli.commands.list import plain
-    from pilotage.cli.endpoints import decode
 
     obj, notes = run_briefly(_read(name, namespace, kubeconfig, context))
     if output == "json":
         click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
     else:
-        say(*page(decode(obj, StoredEndpoint), notes, dt.datetime.now(dt.UTC)))
+        say(*page(StoredEndpoint.of(obj), notes, dt.datetime.now(dt.UTC)))
 
 
 async def _read(

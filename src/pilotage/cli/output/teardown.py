@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.cli.output.progress import Renderer
+    from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision, Wait
     from pilotage.teardown.engine.progress import Step
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.session.execution import ObservedTeardown, TeardownResult
+    from pilotage.teardown.session.operator_teardown import EndpointResult
 
 ROWS_MAX = 12
 """Unfinished objects that are shown at once; the others are counted."""
@@ -147,6 +149,65 @@ def print_result(result: TeardownResult, *, as_json: bool) -> None:
         say(*_left_lines(result), err=True)
     if result.unsaved:
         say(f"Error: {result.unsaved}. What is said above is true; the file is as it was at the start.", err=True)
+
+
+def print_endpoint_result(result: EndpointResult, *, as_json: bool) -> int:
+    """The end of the teardown of an endpoint by the operator. Returns the exit code."""
+    from pilotage.teardown.session.operator_teardown import EndpointEnd
+
+    if result.unsaved:
+        say(f"Error: {result.unsaved}. It is in the status of teardown/{result.record}, too.", err=True)
+        return 1
+    if as_json:
+        print_event(sys.stdout, {"event": "end"} | _endpoint_event(result))
+    elif result.end is EndpointEnd.NOTHING_MADE:
+        say(f"{result.endpoint.ref} is gone. Nothing had been made for it.")
+    elif result.receipt is not None:
+        say(*receipt_lines(result.receipt, str(result.path)))
+    else:
+        say(*_endpoint_left_lines(result), err=True)
+    complete = result.receipt is not None and result.receipt.result == "complete"
+    return 0 if complete or result.end is EndpointEnd.NOTHING_MADE else 1
+
+
+def _endpoint_event(result: EndpointResult) -> dict[str, Any]:
+    from pilotage.teardown.session.operator_teardown import EndpointEnd
+
+    receipt = result.receipt
+    if result.end is EndpointEnd.NOTHING_MADE:
+        return {"result": "complete", "gone": 1}
+    if receipt is None:
+        blockers = [wait_to_json(wait) for wait in result.blockers]
+        return {"result": "incomplete", "left": result.left, "blockers": blockers, "teardown": result.record or None}
+    counts = {"gone": receipt.count("gone"), "kept": receipt.count("kept")}
+    return {"result": receipt.result, **counts, "notes": list(receipt.notes), "receipt": str(result.path)}
+
+
+def _endpoint_left_lines(result: EndpointResult) -> list[str]:
+    from pilotage.teardown.session.operator_teardown import EndpointEnd
+
+    obj = result.endpoint
+    name = _named(obj)
+    if result.end is EndpointEnd.NO_RECORD:
+        return [
+            f"{obj.ref} is gone, but there is no record of what was made for it. Look for what is left with:",
+            f"  pilotage leaks -n {quote(obj.meta.namespace)}",
+        ]
+    if result.end is EndpointEnd.ITSELF_LEFT:
+        return [
+            f"Not finished: the parts of {obj.ref} are proven gone, but it is itself still there. Ask why with:",
+            f"  pilotage why {name}",
+        ]
+    now = utc_now()
+    lines = [f"Not finished: {result.left} of {result.total} {_are(result.left)} not known to be gone."]
+    lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
+    lines += [] if result.record else ["  The operator has not begun."]
+    return [*lines, f"The operator goes on by itself. Look again with: pilotage delete {name}"]
+
+
+def _named(obj: Object) -> str:
+    """An endpoint as a person types it."""
+    return f"{quote(f'servingendpoint/{obj.meta.name}')} -n {quote(obj.meta.namespace)}"
 
 
 def receipt_lines(receipt: Receipt, path: str, read_at: str = "") -> list[str]:

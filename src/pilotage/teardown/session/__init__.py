@@ -14,18 +14,22 @@ from pilotage.teardown.session.request import RequestError, TeardownRequest
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Discovery
+    from pilotage.teardown.session.endpoints import plan_endpoints
     from pilotage.teardown.session.execution import Execution, TeardownObserver, TeardownResult
+    from pilotage.teardown.session.operator_teardown import OperatorTeardown
     from pilotage.teardown.session.preparation import Prepared, plan
     from pilotage.teardown.session.resumption import Resumed, resume
 
 # A program that only plans should not load what executes: imported when first used.
 _LATER = {
     "Execution": "pilotage.teardown.session.execution",
+    "OperatorTeardown": "pilotage.teardown.session.operator_teardown",
     "Prepared": "pilotage.teardown.session.preparation",
     "Resumed": "pilotage.teardown.session.resumption",
     "TeardownObserver": "pilotage.teardown.session.execution",
     "TeardownResult": "pilotage.teardown.session.execution",
     "plan": "pilotage.teardown.session.preparation",
+    "plan_endpoints": "pilotage.teardown.session.endpoints",
     "resume": "pilotage.teardown.session.resumption",
 }
 
@@ -47,6 +51,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "Execution",
+    "OperatorTeardown",
     "Prepared",
     "RequestError",
     "Resumed",
@@ -55,5 +60,6 @@ __all__ = [
     "TeardownRequest",
     "TeardownResult",
     "plan",
+    "plan_endpoints",
     "resume",
 ]

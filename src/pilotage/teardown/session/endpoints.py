@@ -1,4 +1,4 @@
-"""Who takes endpoints down: their operator where one runs, or may run; else this machine."""
+"""A request for endpoints: their operator takes them down where one runs, or may run; else this process does."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from pilotage.api.names import (
     TEARDOWNS,
 )
 from pilotage.api.teardown import StoredTeardown
-from pilotage.cli.endpoints import decode
-from pilotage.cli.errors import BadTarget
-from pilotage.cli.output.text import note
-from pilotage.cli.teardown_record import is_of_deletion, left_by, planned
-from pilotage.cli.through_operator import Operated
 from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.planning.arguments import parse
+from pilotage.teardown.planning.arguments import TargetError, parse
 from pilotage.teardown.session.operator_lease import find_operator
+from pilotage.teardown.session.operator_teardown import OperatorTeardown
 from pilotage.teardown.session.request import is_endpoint_kind
+from pilotage.teardown.session.teardown_record import is_of_deletion, left_by, planned
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pilotage.kube import Client, Object
     from pilotage.teardown.planning.ledger import Entry
@@ -36,8 +33,12 @@ if TYPE_CHECKING:
     from pilotage.teardown.session.operator_lease import Operator
 
 
-async def who_deletes(session: Session, request: TeardownRequest) -> Operated | TeardownRequest:
-    """An `Operated` if endpoints alone are meant and their operator runs, or may run; else what is to be done here."""
+async def plan_endpoints(
+    session: Session, request: TeardownRequest, notify: Callable[[str], None]
+) -> OperatorTeardown | TeardownRequest:
+    """An `OperatorTeardown` if endpoints alone are meant and their operator runs, or may run; else the request that is
+    left to `plan`. Changes nothing. `notify` gets sentences for the person who asked. Raises TargetError, ApiError.
+    """
     names = await _endpoints_named(session, request)
     if not names:
         return request
@@ -51,35 +52,35 @@ async def who_deletes(session: Session, request: TeardownRequest) -> Operated | 
             absent.append(Name(ENDPOINTS.group, ENDPOINTS.kind, here, name))
     operator = await find_operator(client)
     places = dict.fromkeys((here, operator.namespace or here))
-    gone = [left_by(each) for name in absent for each in await _unfinished(client, name, places)]
+    gone = [left_by(each) for name in absent for each in await _unfinished(client, name, places, notify)]
     if operator.alive is False:
-        return await _by_this_machine(client, request, found, gone, operator)
+        return await _by_this_process(client, request, found, gone, operator, notify)
     if request.keep or request.drain:
-        raise BadTarget(
+        raise TargetError(
             "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to "
             "that. Change it there, and leave out --keep and --drain."
         )
     if operator.alive is None:
-        note(f"It is left to the operator; {operator.text}.")
+        notify(f"It is left to the operator; {operator.text}.")
     absent = [name for name in absent if name.name not in {obj.meta.name for obj in gone}]
-    return Operated(session, operator, found, absent, request.timeout, gone=gone)
+    return OperatorTeardown(session, operator, found, absent, request.timeout, gone=gone)
 
 
-async def _unfinished(client: Client, name: Name, places: Iterable[str]) -> list[Object]:
+async def _unfinished(client: Client, name: Name, places: Iterable[str], notify: Callable[[str], None]) -> list[Object]:
     """The records of an endpoint that is not there any more, and whose parts still go."""
     found = []
     for place in places:
         try:
             records = (await client.list(TEARDOWNS, place, labels=f"{LABEL_ENDPOINT}={name.name}")).items
         except ApiError as error:
-            note(f"Whether something is left of {name} could not be read: {error.message}")
+            notify(f"Whether something is left of {name} could not be read: {error.message}")
             continue
         for record in records:
-            seen = decode(record, StoredTeardown)
+            seen = StoredTeardown.of(record)
             namespace, called, uid = (text(seen.spec, "target", field) for field in ("namespace", "name", "uid"))
             mine = (namespace, called) == (name.namespace, name.name)
             if mine and is_of_deletion(seen, uid) and seen.status.phase != TEARDOWN_DONE:
-                note(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
+                notify(f"{name} is gone, but what was made for it is not: teardown/{record.meta.name} -n {place}.")
                 found.append(record)
     return found
 
@@ -101,29 +102,31 @@ async def _endpoints_named(session: Session, request: TeardownRequest) -> list[s
     return [name for _, name in named]
 
 
-async def _by_this_machine(
-    client: Client, request: TeardownRequest, found: list[Object], gone: list[Object], operator: Operator
+async def _by_this_process(
+    client: Client,
+    request: TeardownRequest,
+    found: list[Object],
+    gone: list[Object],
+    operator: Operator,
+    notify: Callable[[str], None],
 ) -> TeardownRequest:
-    """What has to be done here, because nobody else does. Only ``--adopt`` says that it may be."""
-    note(f"No operator runs: {operator.text}. So this is done from here.")
+    """The request with the parts of the endpoints, because no operator removes them; with ``adopt`` only."""
+    notify(f"No operator runs: {operator.text}. So this is done from here.")
     if not request.adopt:
-        note("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
+        notify("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
         return request
     for obj in found:
-        note(
+        notify(
             f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: pilotage "
             f"why servingendpoint/{obj.meta.name} -n {obj.meta.namespace} --fix=strip-finalizer "
             f"--finalizer {ENDPOINT_FINALIZER}"
         )
-    words, keep, drain = (
-        [f"{kind}/{name}" for kind, name in parse(request.words).named],
-        list(request.keep),
-        request.drain,
-    )
+    words = [f"{kind}/{name}" for kind, name in parse(request.words).named]
+    keep, drain = list(request.keep), request.drain
     for obj in (*found, *gone):
-        ledger = planned(decode(obj, StoredEndpoint), utc_now())
+        ledger = planned(StoredEndpoint.of(obj), utc_now())
         for entry in ledger.entries:
-            if entry.uid != obj.meta.uid and await _is_part(client, entry, obj.meta.uid):
+            if entry.uid != obj.meta.uid and await _is_part(client, entry, obj.meta.uid, notify):
                 words.append(_word(entry))
                 keep += [_word(entry)] if entry in ledger.kept else []
         drain = max(drain, ledger.policy.drain_seconds)
@@ -136,13 +139,13 @@ def _word(entry: Entry) -> str:
     return f"{kind}.{version}.{group}/{entry.name}" if group else f"{kind}/{entry.name}"
 
 
-async def _is_part(client: Client, entry: Entry, uid: str) -> bool:
+async def _is_part(client: Client, entry: Entry, uid: str, notify: Callable[[str], None]) -> bool:
     """Whether an object was made for an endpoint: another one of that name is somebody else's."""
     try:
         found = await client.get(entry.resource, entry.key, metadata_only=True)
     except Absent:
         return False
     except KindNotServed:
-        note(f"{entry} is left out: its kind is not served, so whether it is there is unknown.")
+        notify(f"{entry} is left out: its kind is not served, so whether it is there is unknown.")
         return False
     return found.meta.labels.get(LABEL_ENDPOINT_UID) == uid

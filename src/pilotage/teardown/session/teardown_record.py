@@ -1,4 +1,4 @@
-"""A teardown that the operator drives, as its record tells it: to be shown like one that is driven here. Pure."""
+"""A teardown that the operator executes, as its record tells it: shown like one that is executed here. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pilotage.api.endpoint_status import LedgerEntry, StoredEndpoint, Waiting
     from pilotage.api.teardown import StoredTeardown
 
+
 _CLAIM = "PersistentVolumeClaim"
 _UNDER_WAY = ("Deleted", "Vanished")
 
@@ -43,7 +44,7 @@ def left_by(record: Object) -> Object:
 
 
 def planned(endpoint: StoredEndpoint, now: dt.datetime, *, gone: bool = False) -> Ledger:
-    """What will go with an endpoint and what stays, from what its status says was made for it.
+    """The ledger of an endpoint: what goes with it and what stays, by its status.
 
     `gone`: the endpoint itself is not there any more.
     """
@@ -74,8 +75,8 @@ def is_of_deletion(record: StoredTeardown, uid: str) -> bool:
     return text(record.spec, "target", "uid") == uid and text(record.spec, "reason") in _UNDER_WAY
 
 
-class Recorded:
-    """What is known of a teardown from its record; an `ObservedTeardown`."""
+class RecordedTeardown:
+    """A teardown as its record tells it: an `ObservedTeardown`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -83,7 +84,7 @@ class Recorded:
         self._gone: set[str] = set()
 
     def update(self, record: StoredTeardown, now: dt.datetime) -> Decision:
-        """What the record says by now. What it does not say is gone counts as there."""
+        """Take in the record as it is now. An object that it does not call gone counts as there."""
         status = record.status
         ledger: Any = status.ledger or dig(status.receipt, "ledger")
         if ledger:
