@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
-from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
@@ -16,6 +15,7 @@ from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Json, KindNotServed, Resource
+from pilotage.operator.crds import crds
 from pilotage_sim.world import World
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
-from pilotage.api.crds import crds
+from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, as_yaml, manifests, own_settings
 from pilotage.operator.settings import Settings
 

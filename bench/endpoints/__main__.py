@@ -12,7 +12,7 @@ from bench.figures import PILOTAGE, Section
 from bench.lives import Phase
 from bench.progress import say
 from controlplane import Cluster, NoControlPlane, StartError
-from pilotage.api.crds import crds
+from pilotage.operator.crds import crds
 
 ENDPOINTS = 1_000
 OPERATORS = (PILOTAGE, "kopf")

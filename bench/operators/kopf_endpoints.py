@@ -35,8 +35,8 @@ from pilotage.serving import (
     revision_name,
     wanted_parts,
 )
-from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend
+from pilotage.traffic.routers import ROUTERS, RouteRequest
 
 Json = dict[str, Any]
 REVISION = 1
@@ -139,10 +139,10 @@ async def deployment_changed(
     endpoint = await custom.get_namespaced_custom_object(*kind, name)
     subject = EndpointRef(namespace, name, endpoint["metadata"]["uid"], EndpointSpec.read(endpoint["spec"]))
     route = subject.spec.route
-    router = routers.find(route.kind)
-    assert router is not None
+    router = ROUTERS[route.kind]
     assert router.resource is not None
-    body = router.body(namespace, name, labels(subject), route, (Backend(*backend(subject, REVISION)),))
+    target = Backend(*backend(subject, REVISION))
+    body = router.manifest(RouteRequest(namespace, name, labels(subject), route, (target,)))
     await memo.api.create(DesiredObject(router.resource, name, body, None))
     serving: Json = {
         "phase": "Serving",

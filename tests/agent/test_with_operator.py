@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from pilotage.agent import host as host_module
-from pilotage.api.crds import crds
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey
+from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
 from tests.agent.town import HASTY, NAMESPACE, Town, process_body, refuse
 from tests.api.objects import install

@@ -23,7 +23,6 @@ from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Ending, Running
 from pilotage.agent.settings import Settings
-from pilotage.api.crds import crds
 from pilotage.api.names import (
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
@@ -33,6 +32,7 @@ from pilotage.api.names import (
     PROCESSES,
 )
 from pilotage.kube import Client, Json, ObjectKey, Propagation
+from pilotage.operator.crds import crds
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.world import World

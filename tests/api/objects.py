@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from pilotage.api.crds import crds
 from pilotage.kube import AlreadyExists, Client, Json, KindNotServed, Resource
+from pilotage.operator.crds import crds
 from tests.support.kinds import CRDS
 from tests.support.waiting import eventually
 

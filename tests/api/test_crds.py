@@ -9,11 +9,11 @@ import pytest
 import yaml
 from msgspec import Meta
 
-from pilotage.api.crds import crds
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.structural import NotStructural, structural
 from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
+from pilotage.operator.crds import crds
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.api.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
@@ -68,11 +68,20 @@ REFUSED = [
         "spec.route.gateway.namespace",
     ),
     (ENDPOINTS, endpoint("b", {"resources": {"limits": {"cpu": "many"}}}), "spec.resources.limits.cpu"),
-    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute"}}), "an HTTPRoute needs route.gateway"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute"}}), "route.kind HTTPRoute needs route.gateway"),
     (ENDPOINTS, endpoint("b", {"route": {"gateway": {"name": "g"}}}), "gateway is for route.kind HTTPRoute"),
-    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy"}}), "an HTTPProxy needs route.host"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy"}}), "route.kind HTTPProxy needs route.host"),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "Ingress", "host": "A B"}}), "spec.route.host"),
-    (ENDPOINTS, endpoint("b", {"route": {"tls": {"name": "t"}}}), "tls is for route.kind Ingress and HTTPProxy"),
+    (
+        ENDPOINTS,
+        endpoint("b", {"route": {"kind": "Ingress", "tls": {"name": "t"}}}),
+        "tls of an Ingress needs route.host",
+    ),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "Ingress", "gateway": {"name": "g"}}}), "gateway is for route.kind"),
+    (ENDPOINTS, endpoint("b", {"route": {"host": "a.example.com"}}), "host is for route.kind HTTPProxy, HTTPRoute,"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "PilotageGateway", "className": "c"}}), "className is for route.kind"),
+    (ENDPOINTS, endpoint("b", {"route": {"kind": "PilotageGateway", "tls": {"name": "t"}}}), "tls is for route.kind"),
+    (ENDPOINTS, endpoint("b", {"route": {"tls": {"name": "t"}}}), "tls is for route.kind HTTPProxy or Ingress"),
     (ENDPOINTS, endpoint("b", {"deletion": {"keep": ["Everything"]}}), "spec.deletion.keep[0]"),
     (ENDPOINTS, endpoint("b", {"runtime": {"env": [{"name": "A"}, {"name": "A"}]}}), "spec.runtime.env[1]: Duplicate"),
     (MODELS, model("b", {"sha256": "abc"}), "spec.sha256"),

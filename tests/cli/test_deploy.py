@@ -2,17 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import get_args
 
 import click
 import pytest
 
-from pilotage.api.endpoint import PlacementKind, RouteKind, RuntimeName
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli import pilotage, rollout
 from pilotage.cli.errors import NoAnswer, endpoint_errors
 from pilotage.cli.spec_flags import PLACEMENTS, ROUTES, RUNTIMES, Flags, with_flags
 from pilotage.kube import Client, KindNotServed, Propagation
+from pilotage.operator.crds import crds
 from tests.cli.running import Ran, run
 from tests.cli.serving import SOURCE, Chat, condition, press_ctrl_c, serving, with_ctrl_c
 from tests.support.waiting import until
@@ -48,7 +47,11 @@ def test_flags_become_a_spec(chat: Chat):
 
 
 def test_the_choices_are_those_of_the_kind():
-    assert (get_args(RuntimeName), get_args(PlacementKind), get_args(RouteKind)) == (RUNTIMES, PLACEMENTS, ROUTES)
+    (crd,) = (each for each in crds() if each["metadata"]["name"] == str(ENDPOINTS))
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields = (("runtime", "name", RUNTIMES), ("placement", "kind", PLACEMENTS), ("route", "kind", ROUTES))
+    for part, field, option in fields:
+        assert spec[part]["properties"][field]["enum"] == list(option.choices)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from typing import Any
 from controlplane.components import NODE
 from field.ground.backends import PORT
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_REVISION, TEARDOWNS
-from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES
 from pilotage.kube import PODS, Absent, Client, Object, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES
+from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage.traffic.routers.httproute import HTTP_ROUTES
 from tests.controllers.operating import GROUP, PARTS, install, operator
 from tests.support.edge import Place
 from tests.support.waiting import eventually

@@ -16,7 +16,7 @@ from typing import Any
 
 from controlplane import Cluster
 from controlplane.access import wait_for
-from pilotage.api.crds import crds
+from pilotage.operator.crds import crds
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/pilotage.dev/v1alpha1"

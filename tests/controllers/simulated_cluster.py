@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MADE_FROM_OURS
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
 from pilotage.traffic.contract import ProxyObserver
 from pilotage_harbor.apimachinery.calls import Answer, Call

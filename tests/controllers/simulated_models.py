@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Access, Cache, FetchRequest, Keeper, Kept
 from pilotage.models.blocking import inline
+from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
 from pilotage_sim.scenarios.model import definition
 from pilotage_sim.world import World

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES, PODS
-from pilotage.kube import ObjectKey, Propagation, json_patch, merge_patch
+from pilotage.kube import PODS, ObjectKey, Propagation, json_patch, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
+from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, NAMESPACES, TTL_SECONDS, simulated_cluster

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.controllers.caches import HTTP_PROXIES, INGRESSES
 from pilotage.controllers.endpoint.decide import (
     PODS_AFTER,
     AddFinalizer,
@@ -36,6 +35,8 @@ from pilotage.kube.wire import format_time
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness, ResolvedModel
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.traffic.contract import Backend
+from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage.traffic.routers.ingress import INGRESSES
 
 NOW = dt.datetime(2026, 11, 17, 12, tzinfo=dt.UTC)
 OLD = NOW - PODS_AFTER

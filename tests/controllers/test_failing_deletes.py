@@ -3,9 +3,9 @@
 import asyncio
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.controllers.caches import INGRESSES, PODS
-from pilotage.kube import ObjectKey, Propagation, Resource, json_patch, merge_patch
+from pilotage.kube import PODS, ObjectKey, Propagation, Resource, json_patch, merge_patch
 from pilotage.serving.resources import AUTOSCALERS, DEPLOYMENTS, SERVICES
+from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_sim import adversaries
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import KEY, NAMESPACES, SimulatedCluster, simulated_cluster

@@ -355,7 +355,7 @@ async def test_a_gateway_that_is_dead_when_it_is_deleted_is_waited_for():
         place.gateway.alive = False
         await place.delete()
         await asyncio.sleep(300.0)
-        assert "the gateway has not taken up its last change yet" in place.status()["waitingFor"]
+        assert "`pilotage gateway` has not accepted the last change yet" in place.status()["waitingFor"]
         assert place.process("chat-1-0")["status"]["ready"]
         place.gateway.alive = True
         await place.gone()
@@ -368,7 +368,10 @@ async def test_where_there_never_was_a_gateway_a_delete_does_not_wait_for_one():
         place.gateway.alive = False
         await place.deploy(placement=HOST, route=GATEWAY)
         await place.until(
-            lambda: "no gateway has taken it up yet" in place.condition("RouteProgrammed").get("message", "")
+            lambda: (
+                "`pilotage gateway` has not accepted the route yet"
+                in place.condition("RouteProgrammed").get("message", "")
+            )
         )
         await place.delete()
         await place.until(lambda: place.endpoint() is None, 120.0)

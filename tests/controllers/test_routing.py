@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
-from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES
 from pilotage.kube import Absent, ObjectKey, Resource, merge_patch
 from pilotage.serving.resources import SERVICES
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
+from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage.traffic.routers.httproute import HTTP_ROUTES
+from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import KEY, SimulatedCluster, simulated_cluster

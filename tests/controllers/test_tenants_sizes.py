@@ -3,11 +3,10 @@
 import asyncio
 import copy
 
-from pilotage.api.crds import crds
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_REVISION, PROCESSES
-from pilotage.controllers.caches import PODS
-from pilotage.kube import Json, ObjectKey, merge_patch
+from pilotage.kube import PODS, Json, ObjectKey, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.serving import Capabilities, EndpointRef, ResolvedModel, wanted_parts
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual

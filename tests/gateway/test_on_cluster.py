@@ -7,9 +7,9 @@ import pytest
 from field.edge import NoNetwork
 from field.ground.backends import PORT
 from pilotage.api import rbac_rules
-from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Client, Forbidden, Invalid, ObjectKey, Propagation, load_config, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, manifests
 from pilotage.runtime import find_condition
 from tests.api.objects import endpoint, install

@@ -20,7 +20,6 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import keeper
 from pilotage.gateway.accesslog import LOG_BYTES_MAX, rename, rotate
@@ -29,6 +28,7 @@ from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.envoy import NoEnvoy, drain, find
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Client, load_config
+from pilotage.operator.crds import crds
 from pilotage.processes.run_as import NOBODY
 from pilotage.up import components
 from pilotage.up.components import GATEWAY, UpOptions

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 from pilotage.api import rbac_rules
-from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import status
 from pilotage.gateway.control import Control
 from pilotage.gateway.settings import Settings
 from pilotage.kube import ObjectKey, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, manifests
 from pilotage_harbor.access.attributes import attributes_of
 from pilotage_sim.world import World

@@ -15,13 +15,13 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from pilotage.api.crds import crds
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.settings import Folder, Settings
 from pilotage.kube import Client, Json, Object, ObjectKey, Propagation, merge_patch
+from pilotage.operator.crds import crds
 from pilotage_sim.world import World
 from tests.api.objects import install
 from tests.support.kinds import NAMESPACES

@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pilotage.api.crds import crds
 from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_KEPT, LABEL_MANAGED_BY, LABEL_REVISION
 from pilotage.kube import Resource
+from pilotage.operator.crds import crds
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from tests.api.objects import gateway_route, process, resource_of, teardown
 

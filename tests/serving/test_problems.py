@@ -40,7 +40,8 @@ HOST = {"kind": "Host", "host": "gpu-3"}
             GGUF,
             ALL,
         ),
-        ("on a Host, use PilotageGateway or None", {"placement": HOST, "route": {"kind": "Ingress"}}, GGUF, ALL),
+        ("This operator has no runtime ollama", {"runtime": {"name": "ollama"}}, GGUF, ALL),
+        ("This operator has no placement.kind Nomad", {"placement": {"kind": "Nomad"}}, GGUF, ALL),
         ("which a Host cannot mount", {"placement": HOST}, ResolvedModel("a", "pvc://c/a"), ALL),
         (
             "more memory (2Gi) than",

@@ -13,7 +13,7 @@ from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
 from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus, combined
 from pilotage.traffic.proxies import Proxies, observe, place
-from pilotage.traffic.routers import find
+from pilotage.traffic.routers import ROUTERS, RouteRequest
 from pilotage.traffic.routers.base import Router
 from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expected_route, next_step
 from tests.support.edge import Place
@@ -116,7 +116,7 @@ class Moving:
         self.router, self.resource = router_of(route.kind)
 
     async def write(self, *backends: Backend) -> None:
-        body = self.router.body(self.town.namespace, self.name, {}, self.route, backends)
+        body = self.router.manifest(RouteRequest(self.town.namespace, self.name, {}, self.route, backends))
         await self.town.client.apply(self.resource, body, force=True)
 
     async def read(self) -> Json | None:
@@ -171,8 +171,7 @@ class Moving:
 
 
 def router_of(kind: str) -> tuple[Router, Resource]:
-    router = find(kind)
-    assert router
+    router = ROUTERS[kind]
     assert router.resource
     return router, router.resource
 

@@ -168,4 +168,6 @@ async def test_an_ingress_of_contours_is_proven_too(town: Town):
     await moving.until(moving.expect(first))
     await moving.write(second)
     await moving.until(moving.expect(second))
-    assert (await moving.said(Programming.ACCEPTED)).text == "an Ingress does not say what its router made of it"
+    assert (
+        await moving.said(Programming.ACCEPTED)
+    ).text == "an Ingress has no status that tells whether proxies have it"

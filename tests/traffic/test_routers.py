@@ -6,10 +6,10 @@ import pytest
 
 from controlplane import Access
 from pilotage.api.base import SecretRef
-from pilotage.api.endpoint import GatewayRef, Route
+from pilotage.api.endpoint import EndpointSpec, GatewayRef, Route
 from pilotage.kube import ApiError, Client, Json, load_config
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers import ROUTERS, find
+from pilotage.traffic.routers import ROUTERS, RouteRequest, route_problems
 from pilotage.traffic.routers.base import Router
 from tests.teardown.staged import install, theirs
 
@@ -25,13 +25,11 @@ ROUTES = {
 
 
 def router(kind: str) -> Router:
-    found = find(kind)
-    assert found
-    return found
+    return ROUTERS[kind]
 
 
 def body(kind: str, *backends: Backend) -> Json:
-    return router(kind).body("chat", "assistant", {"a": "b"}, ROUTES[kind], backends)
+    return router(kind).manifest(RouteRequest("chat", "assistant", {"a": "b"}, ROUTES[kind], backends))
 
 
 def test_an_httpproxy():
@@ -132,28 +130,19 @@ def test_what_others_wrote_is_read_as_the_router_takes_it():
 
 
 @pytest.mark.parametrize(
-    ("route", "problem"),
+    ("placement", "kind", "problem"),
     [
-        (Route(kind="HTTPProxy"), "route.host is missing"),
-        (Route(kind="HTTPProxy", host=HOST, gateway=GatewayRef(name="g")), "route.gateway is set"),
-        (Route(kind="HTTPRoute", host=HOST), "route.gateway is missing"),
-        (Route(kind="HTTPRoute", gateway=GatewayRef(name="g"), tls=SecretRef(name="s")), "route.tls is set"),
-        (Route(kind="HTTPRoute", gateway=GatewayRef(name="g"), class_name="c"), "route.className is set"),
-        (Route(kind="Ingress", gateway=GatewayRef(name="g")), "route.gateway is set"),
-        (Route(kind="Ingress", tls=SecretRef(name="s")), "route.tls is set without route.host"),
-        (Route(kind="None", host=HOST), "route.host is set"),
+        ("Host", "Ingress", "A route of kind Ingress leads to pods; on a Host, use None or PilotageGateway."),
+        ("Host", "PilotageGateway", None),
+        ("Host", "None", None),
+        ("Deployment", "Ingress", None),
+        ("Deployment", "VirtualServer", "This operator has no route.kind VirtualServer: upgrade it, or choose another"),
     ],
 )
-def test_what_cannot_be_done_is_said(route, problem):
-    found = router(route.kind).problems(route)
-    assert len(found) == 1
-    assert found[0].startswith(problem)
-
-
-@pytest.mark.parametrize("kind", ROUTES)
-def test_a_route_that_can_be_made_has_no_problem(kind):
-    assert router(kind).problems(ROUTES[kind]) == []
-    assert router("None").problems(Route()) == []
+def test_a_route_that_cannot_work_is_refused(placement: str, kind: str, problem: str | None):
+    spec = EndpointSpec.read({"model": {"name": "m"}, "placement": {"kind": placement}, "route": {"kind": kind}})
+    found = route_problems(spec)
+    assert [each.startswith(problem or "") for each in found] == ([True] if problem else [])
 
 
 def test_no_route_is_a_router_too():
@@ -226,7 +215,7 @@ def test_every_controller_of_an_httproute_has_a_say():
     late = parents(("Accepted", "True", 2), controller="c.example.com/c")
     good["status"]["parents"] += late["status"]["parents"]
     assert router("HTTPRoute").status(good) == RouteStatus(
-        Programming.PENDING, text="c.example.com/c has not taken it up yet"
+        Programming.PENDING, text="c.example.com/c has not accepted it yet"
     )
     good["status"]["parents"] += bad["status"]["parents"]
     assert router("HTTPRoute").status(good) == RouteStatus(Programming.REJECTED, text="b.example.com/b: Why: so")
@@ -237,7 +226,7 @@ async def test_a_real_api_server_takes_it_as_it_is(cluster: Access, namespace: s
     install(cluster, theirs("contour", "httpproxies.projectcontour.io"))
     install(cluster, theirs("gateway-api", "httproutes.gateway.networking.k8s.io"))
     backends = [OLD, NEW] if router(kind).weighted else [OLD]
-    written = router(kind).body(namespace, "assistant", {"a": "b"}, ROUTES[kind], backends)
+    written = router(kind).manifest(RouteRequest(namespace, "assistant", {"a": "b"}, ROUTES[kind], backends))
     resource = router(kind).resource
     assert resource
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:

@@ -7,7 +7,7 @@ from pilotage.agent.registration import Registrar
 from pilotage.agent.takedown import Takedown
 from pilotage.cli import main
 from pilotage.traffic.contract import Programming, RouteStatus
-from pilotage.traffic.routers import gateway
+from pilotage.traffic.routers import pilotage_gateway as gateway
 
 
 async def nothing(*_, **__):

@@ -50,6 +50,8 @@ class Rules(NamedTuple):
 def refusal(rules: Rules, namespace: str, spec: ProcessSpec) -> Failure | None:
     """Why a process may not be started here, and what can be done; None if it may."""
     why = _of_namespace(rules, namespace) or _of_address(rules, spec)
+    if not why and spec.runtime.name not in RUNTIMES:
+        why = f"this agent has no runtime {shown(spec.runtime.name)}. Upgrade it, or choose another runtime"
     if not why and not rules.commands:
         why = _of_program(spec)
     return Failure(REASON, why, lasting=True) if why else None

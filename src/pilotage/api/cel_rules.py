@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.api.endpoint import (
     Autoscaling,
     Endpoint,
-    EndpointSpec,
     ModelChoice,
     Placement,
-    Route,
-    Runtime,
 )
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
@@ -75,12 +72,6 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
             "sha256 and secretRef go with source; where name is given, the Model has its own",
         ),
     ),
-    Runtime: (
-        CelRule(
-            "self.name != 'custom' || has(self.image) || has(self.command) && size(self.command) > 0",
-            "a custom runtime needs an image, or on a Host a command",
-        ),
-    ),
     Placement: (
         CelRule(
             "self.kind != 'Host' || has(self.host) != has(self.hostSelector)",
@@ -92,23 +83,7 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
         ),
     ),
     Autoscaling: (CelRule("self.min <= self.max", "min must not be greater than max"),),
-    Route: (
-        CelRule("self.kind != 'HTTPRoute' || has(self.gateway)", "an HTTPRoute needs route.gateway"),
-        CelRule("self.kind == 'HTTPRoute' || !has(self.gateway)", "gateway is for route.kind HTTPRoute"),
-        CelRule("self.kind != 'HTTPProxy' || has(self.host)", "an HTTPProxy needs route.host"),
-        CelRule(
-            "self.kind in ['Ingress', 'HTTPProxy'] || !has(self.tls)",
-            "tls is for route.kind Ingress and HTTPProxy; the listener of a Gateway has its own",
-        ),
-        CelRule(f"self.kind != 'PilotageGateway' || !has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),
-    ),
     GatewayRouteSpec: (CelRule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
-    EndpointSpec: (
-        CelRule(
-            "self.placement.kind != 'Host' || self.route.kind in ['None', 'PilotageGateway']",
-            "on a Host, route.kind is None or PilotageGateway: the others lead to pods",
-        ),
-    ),
     ProcessSpec: (
         CelRule(
             "!has(oldSelf.host) || has(self.host) && self.host == oldSelf.host",

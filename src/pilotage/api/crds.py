@@ -152,8 +152,11 @@ DEFINITIONS = (
 )
 
 
-def crds() -> list[Json]:
-    """The CustomResourceDefinitions of all our kinds, sorted by name. Each call gives a copy that may be changed."""
+def crds_of_types() -> list[Json]:
+    """The CustomResourceDefinitions of all our kinds, sorted by name, without the choices that registries have.
+
+    `operator.crds` adds those. Each call gives a copy that may be changed.
+    """
     made: list[Json] = msgspec.json.decode(_encoded())
     return made
 

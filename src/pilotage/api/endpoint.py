@@ -37,9 +37,9 @@ HostName = Annotated[
     str,
     matches(r"^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=253),
 ]
-RuntimeName = Literal["llama.cpp", "vllm", "sglang", "tgi", "custom"]
-PlacementKind = Literal["Deployment", "KServe", "Host"]
-RouteKind = Literal["None", "Ingress", "HTTPRoute", "HTTPProxy", "PilotageGateway"]
+Choice = Annotated[str, Meta(max_length=63)]
+"""The name of a runtime, or the kind of a placement or route. Which there are is known to their registries, in higher
+layers; the CRD lists them (`operator.crds`)."""
 
 
 class ModelChoice(Schema, frozen=True):
@@ -65,7 +65,7 @@ class EnvVar(Schema, frozen=True):
 class Runtime(Schema, frozen=True):
     """Program that serves the model."""
 
-    name: RuntimeName = "llama.cpp"
+    name: Choice = "llama.cpp"
     """Name of a preset, or custom."""
     image: Annotated[str, Meta(max_length=1024)] | None = None
     """Container image. Defaults to the preset's; a custom runtime requires one."""
@@ -91,7 +91,7 @@ class HostSelector(Schema, frozen=True):
 class Placement(Schema, frozen=True):
     """Place where the replicas run."""
 
-    kind: PlacementKind = "Deployment"
+    kind: Choice = "Deployment"
     """Deployment: pods of a Deployment. KServe: an InferenceService. Host: processes on Hosts."""
     host: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
     """Name of the Host. For kind Host only."""
@@ -154,7 +154,7 @@ class GatewayRef(Schema, frozen=True):
 class Route(Schema, frozen=True):
     """Route by which requests reach the endpoint."""
 
-    kind: RouteKind = "None"
+    kind: Choice = "None"
     """Kind of the route. None: the Service alone. PilotageGateway: a GatewayRoute of the gateway that Pilotage runs."""
     host: HostName | None = None
     """Host name of the requests, such as assistant.example.com. An IP address is not allowed."""

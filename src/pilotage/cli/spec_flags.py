@@ -7,21 +7,42 @@ from __future__ import annotations
 
 import copy
 import functools
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from pilotage.kube import Json
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-RUNTIMES = ("llama.cpp", "vllm", "sglang", "tgi", "custom")
-PLACEMENTS = ("Deployment", "KServe", "Host")
-ROUTES = ("None", "Ingress", "HTTPRoute", "HTTPProxy", "PilotageGateway")
+
+class RegistryChoice(click.Choice[str]):
+    """One of the names in a registry, which is imported when the choices are needed and not before."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+        self.case_sensitive = True
+
+    @property
+    def registry(self) -> Mapping[str, Any]:
+        """The registry, by name."""
+        found: Mapping[str, Any] = getattr(import_module(self._module), self._name)
+        return found
+
+    @property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The names, sorted."""
+        return sorted(self.registry)
+
+
+RUNTIMES = RegistryChoice("pilotage.serving.runtimes", "RUNTIMES")
+PLACEMENTS = RegistryChoice("pilotage.serving.placements", "PLACEMENTS")
+ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
 
 
 class Flags(NamedTuple):
@@ -47,16 +68,16 @@ class Flags(NamedTuple):
 
 _OPTIONS = (
     click.option("--model", metavar="SOURCE|NAME", help="A source (hf://…, https://…, s3://…, file://…), or a Model."),
-    click.option("--runtime", type=click.Choice(RUNTIMES), help="The program that serves.  [default: llama.cpp]"),
+    click.option("--runtime", type=RUNTIMES, help="The program that serves.  [default: llama.cpp]"),
     click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
     click.option("--arg", metavar="ARG", multiple=True, help="An argument for it. Several: in this order."),
     click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable for it."),
     click.option("--port", type=click.IntRange(1, 65535), help="Where it listens."),
     click.option("--replicas", metavar="N", type=click.IntRange(min=0), help="How many of them.  [default: 1]"),
     click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
-    click.option("--placement", type=click.Choice(PLACEMENTS), help="Where it runs.  [default: Deployment]"),
+    click.option("--placement", type=PLACEMENTS, help="Where it runs.  [default: Deployment]"),
     click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
-    click.option("--route", type=click.Choice(ROUTES), help="How requests get there.  [default: None]"),
+    click.option("--route", type=ROUTES, help="How requests get there.  [default: None]"),
     click.option("--host", metavar="NAME", help="The host name of the route."),
     click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
 )
@@ -143,8 +164,9 @@ def _set_route(spec: Json, flags: Flags) -> None:
             raise click.UsageError("--host needs a route: say which kind with --route, such as --route HTTPProxy.")
         route["host"] = flags.host
     if flags.gateway:
-        if kind != "HTTPRoute":
-            raise click.UsageError("--gateway goes with --route HTTPRoute.")
+        takers = [name for name, router in ROUTES.registry.items() if "gateway" in router.fields]
+        if kind not in takers:
+            raise click.UsageError(f"--gateway goes with --route {' or '.join(takers)}.")
         namespace, slash, name = flags.gateway.rpartition("/")
         route["gateway"] = {"name": name} | ({"namespace": namespace} if slash else {})
     if route:

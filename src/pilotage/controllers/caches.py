@@ -12,23 +12,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import (
-    GATEWAY_ROUTES,
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
     LABEL_MANAGED_BY,
     MANAGED_BY,
     PROCESSES,
 )
-from pilotage.kube import Object, ObjectKey, Resource
+from pilotage.kube import PODS, Object, ObjectKey, Resource
 from pilotage.serving.resources import (
     AUTOSCALERS,
     CLAIMS,
     DEPLOYMENTS,
     INFERENCE_SERVICES,
+    REPLICA_SETS,
     SCALED_OBJECTS,
     SERVICES,
     SLICES,
 )
+from pilotage.traffic.routers import ROUTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,20 +38,18 @@ if TYPE_CHECKING:
     from pilotage.kube.wire import OwnerReference
     from pilotage.runtime import Informer, Manager
 
-REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
-PODS = Resource("", "v1", "pods", "Pod")
-INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
-HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
-HTTP_PROXIES = Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy")
-
-MADE_BY_US = (DEPLOYMENTS, SERVICES, CLAIMS, AUTOSCALERS, INGRESSES)
+MADE_BY_US = (
+    DEPLOYMENTS,
+    SERVICES,
+    CLAIMS,
+    AUTOSCALERS,
+    *(each.resource for each in ROUTERS.values() if each.built_in and each.resource is not None),
+)
 MADE_BY_US_WHERE_SERVED = (
-    HTTP_ROUTES,
-    HTTP_PROXIES,
     INFERENCE_SERVICES,
     SCALED_OBJECTS,
     PROCESSES,
-    GATEWAY_ROUTES,
+    *(each.resource for each in ROUTERS.values() if not each.built_in and each.resource is not None),
 )
 MADE_FROM_OURS = (REPLICA_SETS, PODS, SLICES)
 

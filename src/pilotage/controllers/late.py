@@ -10,8 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.controllers.caches import PODS, REPLICA_SETS, Seen
+from pilotage.controllers.caches import Seen
 from pilotage.controllers.proof import is_proven
+from pilotage.kube import PODS
+from pilotage.serving.resources import REPLICA_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Container

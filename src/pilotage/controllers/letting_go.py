@@ -14,7 +14,7 @@ from pilotage.kube import Absent, Foreign, merge_patch
 from pilotage.runtime.clock import monotonic
 from pilotage.traffic.contract import Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
-from pilotage.traffic.routers.gateway import ROUTER
+from pilotage.traffic.routers.pilotage_gateway import ROUTER
 
 if TYPE_CHECKING:
     from collections.abc import Collection

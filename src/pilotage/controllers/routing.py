@@ -10,9 +10,9 @@ from pilotage.runtime.clock import monotonic
 from pilotage.serving.drift import same
 from pilotage.serving.parts import DesiredObject, labels
 from pilotage.serving.resources import SERVICES
-from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend, Programming, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
+from pilotage.traffic.routers import ROUTERS, RouteRequest
 from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expected_route, next_step
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object
     from pilotage.serving.parts import EndpointRef
     from pilotage.traffic.contract import ProxyObserver
-    from pilotage.traffic.routers.base import Router
+    from pilotage.traffic.routers import Router
 
 UNDECLARED = "field not declared in schema"
 """What an API server says of an apply with a field that its version of a kind does not have. Nothing is written."""
@@ -69,10 +69,11 @@ class Routing:
         router = _router(subject)
         assert router.resource is not None
         route = subject.spec.route
-        body = router.body(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
+        request = RouteRequest(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
+        manifest = router.manifest(request)
         if router.kind in self._old_kinds:
-            body = router.plain(body)
-        return self._maker.sealed(subject, DesiredObject(router.resource, subject.name, body, None))
+            manifest = router.plain(manifest)
+        return self._maker.sealed(subject, DesiredObject(router.resource, subject.name, manifest, None))
 
     def current(self, subject: EndpointRef) -> Object | None:
         """The route as it is, if there is one and it is this endpoint's."""
@@ -185,7 +186,7 @@ class Routing:
 
 def _router(subject: EndpointRef) -> Router:
     kind = subject.spec.route.kind
-    router = routers.find(kind)
+    router = ROUTERS.get(kind)
     if router is None or router.resource is None:
         raise EndpointProblem("NoRouter", f"route.kind {kind} is not served by this operator.")
     return router

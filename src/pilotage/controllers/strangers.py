@@ -10,16 +10,17 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.controllers.caches import HTTP_PROXIES, HTTP_ROUTES, INGRESSES, Seen
+from pilotage.controllers.caches import Seen
 from pilotage.kube import ApiError, KindNotServed
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS, SERVICES
+from pilotage.traffic.routers import ROUTE_RESOURCES
 
 if TYPE_CHECKING:
     from pilotage.controllers.caches import Caches
     from pilotage.kube import Client, Resource
 
-POINTING = (SERVICES, AUTOSCALERS, INGRESSES, HTTP_ROUTES, HTTP_PROXIES, SCALED_OBJECTS)
+POINTING = (SERVICES, AUTOSCALERS, SCALED_OBJECTS, *ROUTE_RESOURCES)
 """The kinds that route to what we make, scale it or select it, and that the operator may read."""
 FRESH_SECONDS = 5.0
 """For so long a look counts for other teardowns, too."""

@@ -12,9 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
 from pilotage.api import rbac_rules
-from pilotage.api.crds import crds
 from pilotage.api.names import AGENTS_GROUP, HOST_LEASES
 from pilotage.operator import rbac
+from pilotage.operator.crds import crds
 from pilotage.operator.policies import policies
 from pilotage.operator.settings import Settings, load_settings, variable_name
 from pilotage.runtime.settings import SettingsError

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pilotage.api.rbac_rules import MAKE, READ, RbacRule
 from pilotage.controllers.seals import SECRET_NAME
+from pilotage.traffic.routers import ROUTERS
 
 __all__ = [
     "AT_HOME",
@@ -31,7 +32,6 @@ EVERYWHERE = (
         "pilotage.dev", ("hostservices",), ("get", "create", "patch"), "the Services that agents give addresses to"
     ),
     RbacRule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
-    RbacRule("pilotage.dev", ("gatewayroutes",), MAKE, "route.kind PilotageGateway"),
     RbacRule(
         "pilotage.dev",
         ("servingendpoints/status", "models/status", "teardowns/status", "hosts/status", "hostprocesses/status"),
@@ -53,9 +53,11 @@ EVERYWHERE = (
     ),
     RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
     RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
-    RbacRule("networking.k8s.io", ("ingresses",), MAKE, "route.kind Ingress"),
-    RbacRule("gateway.networking.k8s.io", ("httproutes",), MAKE, "route.kind HTTPRoute"),
-    RbacRule("projectcontour.io", ("httpproxies",), MAKE, "route.kind HTTPProxy"),
+    *(
+        RbacRule(each.resource.group, (each.resource.plural,), MAKE, f"route.kind {each.kind}")
+        for each in ROUTERS.values()
+        if each.resource is not None
+    ),
     RbacRule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
     RbacRule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
     RbacRule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),

@@ -21,7 +21,12 @@ _OURS = ("--host", "--hostname", "--port")
 
 def problems(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> list[str]:
     """Why this cannot be served, in sentences for people; empty if it can."""
-    placement = PLACEMENTS[endpoint.spec.placement.kind]
+    kind, name = endpoint.spec.placement.kind, endpoint.spec.runtime.name
+    if kind not in PLACEMENTS:
+        return [f"This operator has no placement.kind {kind}: upgrade it, or choose another kind."]
+    if name not in RUNTIMES:
+        return [f"This operator has no runtime {name}: upgrade it, or choose another runtime."]
+    placement = PLACEMENTS[kind]
     found = [*_of_runtime(endpoint, model), *placement.problems(endpoint, model, capabilities)]
     if placement.kind != "Host":
         found += [*_of_pods(endpoint), *_of_weights(model, capabilities), *_of_scaling(endpoint, capabilities)]

@@ -1,8 +1,9 @@
-"""The kinds that endpoints are made of."""
+"""The kinds that endpoints are made of, but for routes: those stand with their routers."""
 
 from pilotage.kube import Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 SERVICES = Resource("", "v1", "services", "Service")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from pilotage.controllers.endpoint.ledger import PartName
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import parse_time
-from pilotage.traffic import routers
 from pilotage.traffic.contract import Backend
+from pilotage.traffic.routers import ROUTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,7 +176,7 @@ def decide(endpoint: EndpointRef, history: RevisionHistory, observed: Observed, 
 
 def route_of(endpoint: EndpointRef) -> PartName | None:
     """The route, whatever it points at; None where the endpoint has none, or its kind has no router."""
-    router = routers.find(endpoint.spec.route.kind)
+    router = ROUTERS.get(endpoint.spec.route.kind)
     return PartName(router.resource, endpoint.name) if router is not None and router.resource is not None else None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.controllers.caches import MADE_FROM_OURS, PODS
+from pilotage.controllers.caches import MADE_FROM_OURS
 from pilotage.controllers.endpoint.decide import (
     AddFinalizer,
     AnnounceServing,
@@ -35,7 +35,7 @@ from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RevisionHistory, requested
 from pilotage.controllers.endpoint.status import Situation, next_status
 from pilotage.controllers.proof import uids_of
-from pilotage.kube import merge_patch
+from pilotage.kube import PODS, merge_patch
 from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.serving import readiness

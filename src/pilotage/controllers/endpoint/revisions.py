@@ -17,6 +17,7 @@ from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import format_time
 from pilotage.serving import backend, fingerprint, problems, wanted_parts
 from pilotage.serving.parts import EndpointRef, ResolvedModel
+from pilotage.traffic.routers import route_problems
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -70,7 +71,7 @@ def requested(
     """The revision that a spec asks for, or why there can be none."""
     if isinstance(model, EndpointProblem):
         return model
-    if wrong := problems(subject, model, capabilities):
+    if wrong := [*problems(subject, model, capabilities), *route_problems(subject.spec)]:
         return EndpointProblem("InvalidSpec", " ".join(wrong))
     return RequestedRevision(model, fingerprint(subject.spec, model))
 

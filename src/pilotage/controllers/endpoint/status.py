@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.runtime import clipped, set_condition
 from pilotage.serving import backend
+from pilotage.traffic.routers import ROUTERS, UrlRequest
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from pilotage.api.endpoint import EndpointSpec, Route
+    from pilotage.api.endpoint import EndpointSpec
     from pilotage.api.endpoint_status import PastRevision
     from pilotage.controllers.endpoint.problem import EndpointProblem
     from pilotage.controllers.endpoint.revisions import Revision
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pilotage.kube import Json, Object
     from pilotage.serving.parts import Readiness
 
-HTTP_PORT = 80
 ATTACHED = ("cordon", "detach")
 """The phases of a teardown in which requests may still come."""
 RUNNING = (*ATTACHED, "drain", "quiesce")
@@ -237,23 +236,10 @@ def _route(situation: Situation) -> list[tuple[str, bool | None, str, str]]:
 
 
 def url(spec: EndpointSpec, obj: Object, serving: Revision, situation: Situation) -> str | None:
-    """Where clients find it."""
-    route = spec.route
-    if route.kind == "PilotageGateway":
-        return _behind(situation, route, obj) if situation.gateway_url else None
-    if route.kind == "None":
-        service, port = backend(serving.subject, serving.number)
-        return f"http://{service}.{obj.meta.namespace}.svc{'' if port == HTTP_PORT else f':{port}'}/v1"
-    if not route.host:
-        return None
-    scheme = "https" if route.tls is not None else "http"
-    return f"{scheme}://{route.host}{route.path.rstrip('/')}/v1"
-
-
-def _behind(situation: Situation, route: Route, obj: Object) -> str:
-    """By its host, or by the path, which leads to no other endpoint; its host may, if it has a conflict."""
-    gateway = urlsplit(situation.gateway_url)
-    if not route.host or route.host.startswith("*") or _conflict(situation):
-        return f"{situation.gateway_url.rstrip('/')}/endpoints/{obj.meta.namespace}/{obj.meta.name}/v1"
-    port = f":{gateway.port}" if gateway.port else ""
-    return f"{gateway.scheme}://{route.host}{port}{route.path.rstrip('/')}/v1"
+    """Base URL for clients; None: unknown."""
+    service, port = backend(serving.subject, serving.number)
+    request = UrlRequest(
+        obj.meta.namespace, obj.meta.name, spec.route, service, port, situation.gateway_url, bool(_conflict(situation))
+    )
+    router = ROUTERS.get(spec.route.kind)
+    return router.url(request) if router is not None else None

@@ -22,11 +22,12 @@ from pilotage.api.names import (
     TEARDOWN_DONE,
     TEARDOWNS,
 )
-from pilotage.controllers.caches import MADE_FROM_OURS, PODS
+from pilotage.controllers.caches import MADE_FROM_OURS
 from pilotage.controllers.endpoint.status import leaving_status
 from pilotage.controllers.proof import Known, uids_of
 from pilotage.controllers.teardown_targets import BY_TARGET, about, target_of
 from pilotage.kube import (
+    PODS,
     AlreadyExists,
     Forbidden,
     KindNotServed,

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
-ROUTES = ("None", "PilotageGateway")
-"""The kinds of routes that lead to what is not a pod."""
 
 
 class _Host:
@@ -70,8 +68,6 @@ class _Host:
             yield "Placement Host has no volume claims; take cache out."
         if RUNTIMES[spec.runtime.name].custom and not spec.runtime.command:
             yield "A Host runs programs of its own and no images: give the custom runtime a command."
-        if spec.route.kind not in ROUTES:
-            yield f"A route of kind {spec.route.kind} leads to pods; on a Host, use PilotageGateway or None."
         if scheme_of(model.source) == "pvc":
             yield f"{model.source} is on a claim in the cluster, which a Host cannot mount: use another source."
 

@@ -1,26 +1,38 @@
-"""The kinds of routes: one file each, with one `ROUTER`, listed here.
+"""Routers: one file for each kind of route, found here by that kind.
 
-A router is pure. It turns backends into a manifest, and a manifest and its status into backends and into what its
-controller says. Who moves weights, and what proxies say, is not its business.
+Every module of this package that has a `ROUTER` is registered; `base` says what that is. A router is pure: it turns
+backends into an object, and an object into backends and a status. It neither moves weights nor reads proxies.
 """
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pilotage.traffic.routers import gateway, httpproxy, httproute, ingress, none
+from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
 
 if TYPE_CHECKING:
-    from pilotage.traffic.routers.base import Router
+    from pilotage.api.endpoint import EndpointSpec
 
-ROUTERS: dict[str, Router] = {
-    each.kind: each for each in (none.ROUTER, ingress.ROUTER, httproute.ROUTER, httpproxy.ROUTER, gateway.ROUTER)
-}
+_MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+
+ROUTERS: dict[str, Router] = {each.ROUTER.kind: each.ROUTER for each in _MODULES if hasattr(each, "ROUTER")}
+"""By kind, which is that of `spec.route.kind`."""
+
+ROUTE_RESOURCES = tuple(each.resource for each in ROUTERS.values() if each.resource is not None)
+"""The kinds of objects that routers write."""
 
 
-def find(kind: str) -> Router | None:
-    """The router of a route's kind, or None where there is none (yet)."""
-    return ROUTERS.get(kind)
+def route_problems(spec: EndpointSpec) -> list[str]:
+    """Why the route of an endpoint cannot work, in sentences for people; empty if it can."""
+    router = ROUTERS.get(spec.route.kind)
+    if router is None:
+        return [f"This operator has no route.kind {spec.route.kind}: upgrade it, or choose another kind."]
+    if spec.placement.kind != "Host" or router.reaches_hosts:
+        return []
+    others = " or ".join(each.kind for each in ROUTERS.values() if each.reaches_hosts)
+    return [f"A route of kind {spec.route.kind} leads to pods; on a Host, use {others}."]
 
 
-__all__ = ["ROUTERS", "find"]
+__all__ = ["ROUTERS", "ROUTE_RESOURCES", "RouteRequest", "Router", "UrlRequest", "route_problems"]

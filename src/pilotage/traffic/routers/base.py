@@ -1,9 +1,15 @@
-"""What a router is, and what several of them share."""
+"""The contract of a router: one file in this package with a `ROUTER`, which the registry finds by itself.
+
+The file holds everything that is known about one kind of route: the object that is written, what its status means,
+which fields of `spec.route` it takes, and where clients find it. The CRD (choices and validation), the operator's RBAC
+and caches and the choices of the command line come from it. What a teardown knows about the kind is its row in the
+catalogue.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -13,54 +19,97 @@ if TYPE_CHECKING:
     from pilotage.traffic.contract import Backend, RouteStatus
 
 
+class RouteRequest(NamedTuple):
+    """A route to write."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    route: Route
+    """As in the spec of the endpoint."""
+    backends: Sequence[Backend]
+    models: Sequence[str] = ()
+    """Names of the model in requests, for a router that looks at them."""
+
+
+class UrlRequest(NamedTuple):
+    """A route whose URL is wanted."""
+
+    namespace: str
+    name: str
+    route: Route
+    service: str
+    """The Service of the revision that serves."""
+    port: int
+    gateway_url: str = ""
+    """URL of Pilotage's own gateway; empty: unknown."""
+    conflict: bool = False
+    """Whether the host or a model of the route leads to another endpoint."""
+
+
 class Router(ABC):
-    """One kind of route. Objects are plain dicts, as the API has them; nothing is asked of anybody."""
+    """One kind of route. Pure: objects are plain dicts, as the API has them."""
 
     kind: ClassVar[str]
     """As in `spec.route.kind` of an endpoint."""
     resource: ClassVar[Resource | None]
-    """What it writes; None: nothing, and `body` must not be called."""
+    """Kind of the object that it writes; None: none, and `manifest` must not be called."""
     weighted: ClassVar[bool]
     """Whether a route can have several backends with weights. Without, a switch is direct."""
     proves: ClassVar[bool] = False
-    """Whether its status is the proof: then no proxy is asked besides."""
+    """Whether the status of the route is the proof, so that no proxy is read."""
+    built_in: ClassVar[bool] = False
+    """Whether every cluster serves the kind. Objects of other kinds are cached once it is served."""
+    reaches_hosts: ClassVar[bool] = False
+    """Whether it can route to processes on Hosts, too. All others route to pods alone."""
+    fields: ClassVar[tuple[str, ...]] = ()
+    """The optional fields of `spec.route` that it takes, of host, className, gateway and tls."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Those that must be set."""
+    rules: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """More rules for `spec.route` of its kind: CEL about `self`, and the message for the user."""
 
     @abstractmethod
-    def problems(self, route: Route) -> list[str]:
-        """What is missing or cannot be done, a sentence each; empty: `body` can be called."""
+    def manifest(self, request: RouteRequest) -> Json:
+        """The whole object. ValueError for weights that are all 0, or that it cannot write."""
 
-    @abstractmethod
-    def body(
-        self,
-        namespace: str,
-        name: str,
-        labels: Mapping[str, str],
-        route: Route,
-        backends: Sequence[Backend],
-        models: Sequence[str] = (),
-    ) -> Json:
-        """The whole manifest. ValueError for weights that are all 0, or that it cannot write.
+    def plain(self, manifest: Json) -> Json:
+        """The same without fields that older versions of the kind do not have.
 
-        `models`: what clients call the model, for a router that looks at that.
+        An API server refuses to apply these with "field not declared in schema", and status code 500.
         """
-
-    def plain(self, body: Json) -> Json:
-        """The same without what older versions of the kind do not know.
-
-        To apply that is refused with "field not declared in schema", and status code 500.
-        """
-        return body
+        return manifest
 
     @abstractmethod
     def backends(self, obj: Json) -> list[Backend]:
-        """What an object says, be it ours or changed by somebody else. Empty where it names none."""
+        """The backends of an object, ours or changed by somebody else. Empty where it names none."""
 
     @abstractmethod
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
-        """What its controller says about the object at the generation that it has.
+        """Status of the current generation of an object, from its own status.
 
-        PROGRAMMED only from one that `proves`, with the requests under way to the services `counted`.
+        PROGRAMMED only if the router `proves`, with the requests in flight to the `counted` services.
         """
+
+    def url(self, request: UrlRequest) -> str | None:
+        """Base URL of the OpenAI API for clients; None: unknown."""
+        route = request.route
+        return with_api_path(f"{'https' if route.tls else 'http'}://{route.host}", route.path) if route.host else None
+
+    def written(self, request: RouteRequest, spec: Json) -> Json:
+        """The object with a spec, for `manifest`."""
+        assert self.resource is not None
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": {"namespace": request.namespace, "name": request.name, "labels": dict(request.labels)},
+            "spec": spec,
+        }
+
+
+def with_api_path(base: str, path: str) -> str:
+    """The URL of the OpenAI API below a path."""
+    return f"{base}{path.rstrip('/')}/v1"
 
 
 def checked(backends: Sequence[Backend]) -> Sequence[Backend]:
@@ -72,9 +121,9 @@ def checked(backends: Sequence[Backend]) -> Sequence[Backend]:
     return backends
 
 
-def metadata(namespace: str, name: str, labels: Mapping[str, str]) -> Json:
-    """Of a manifest."""
-    return {"namespace": namespace, "name": name, "labels": dict(labels)}
+def references(backends: Sequence[Backend]) -> list[Json]:
+    """Backends as HTTPProxy and HTTPRoute write them. ValueError as of `checked`."""
+    return [{"name": each.service, "port": each.port, "weight": each.weight} for each in checked(backends)]
 
 
 def at(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -91,11 +140,11 @@ def entries(value: object, *path: str) -> list[Json]:
 
 
 def whole_number(value: object, default: int) -> int:
-    """An integer of the API, or the default for what is none."""
+    """An integer of the API, or the default for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def is_current(condition: Json, obj: Json) -> bool:
-    """Whether a condition is about the object as it stands."""
+    """Whether a condition is about the current generation of an object."""
     observed: object = at(condition, "observedGeneration")
     return observed is not None and observed == at(obj, "metadata", "generation")

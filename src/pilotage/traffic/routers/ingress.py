@@ -1,10 +1,8 @@
-"""Ingress: one backend, no weights, and no word about what became of it.
+"""Ingress: one backend, no weights, and a status that says nothing about the route.
 
-A switch is one write. What the router makes of it, and when, is said nowhere: only a bounded wait can follow, and it is
-called unverified. Where it is Contour's and its Envoys can be read, those prove it as well; the switch stays direct.
+A switch is one write. When the proxies have it is unknown: only a bounded wait can follow, and it is called unverified.
+Where Contour serves it and its Envoys can be read, these prove it as well; the switch stays direct.
 """
-
-# ruff: noqa: ARG002 - a router gets all there is, and uses what it needs
 
 from __future__ import annotations
 
@@ -12,42 +10,30 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
+from pilotage.traffic.routers.base import Router, RouteRequest, at, checked, entries, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
 
-    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
+
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 
 
 class IngressRouter(Router):
     """See the module."""
 
     kind = "Ingress"
-    resource = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
+    resource = INGRESSES
     weighted = False
+    built_in = True
+    fields = ("host", "className", "tls")
+    rules = (("!has(self.tls) || has(self.host)", "tls of an Ingress needs route.host: the name of the certificate"),)
 
-    def problems(self, route: Route) -> list[str]:
-        """See `Router`."""
-        found = []
-        if route.gateway:
-            found.append("route.gateway is set, and an Ingress has none: remove it, or choose route.kind HTTPRoute.")
-        if route.tls and not route.host:
-            found.append("route.tls is set without route.host: say which host the certificate is for.")
-        return found
-
-    def body(
-        self,
-        namespace: str,
-        name: str,
-        labels: Mapping[str, str],
-        route: Route,
-        backends: Sequence[Backend],
-        models: Sequence[str] = (),
-    ) -> Json:
+    def manifest(self, request: RouteRequest) -> Json:
         """See `Router`. ValueError for more than one backend."""
-        if len(checked(backends)) > 1:
+        route, backends = request.route, checked(request.backends)
+        if len(backends) > 1:
             raise ValueError(f"an Ingress has no weights for {', '.join(map(str, backends))}")
         service = {"name": backends[0].service, "port": {"number": backends[0].port}}
         rule: Json = {"http": {"paths": [{"path": route.path, "pathType": "Prefix", "backend": {"service": service}}]}}
@@ -58,20 +44,16 @@ class IngressRouter(Router):
             spec["ingressClassName"] = route.class_name
         if route.tls:
             spec["tls"] = [{"hosts": [route.host], "secretName": route.tls.name}]
+        made = self.written(request, spec)
         # Proxies of the nginx family end an answer that pauses for a minute.
-        annotations = {
+        made["metadata"]["annotations"] = {
             "nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
             "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
         }
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": metadata(namespace, name, labels) | {"annotations": annotations},
-            "spec": spec,
-        }
+        return made
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`: each one has everything of its path."""
+        """See `Router`. Each one gets all requests of its path."""
         services = [
             at(path, "backend", "service")
             for rule in entries(obj, "spec", "rules")
@@ -84,9 +66,9 @@ class IngressRouter(Router):
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         ]
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it says nothing
         """See `Router`."""
-        return RouteStatus(Programming.ACCEPTED, text="an Ingress does not say what its router made of it")
+        return RouteStatus(Programming.ACCEPTED, text="an Ingress has no status that tells whether proxies have it")
 
 
 ROUTER = IngressRouter()

@@ -1,19 +1,18 @@
-"""No route: clients know the Service by themselves."""
-
-# ruff: noqa: ARG002 - a router gets all there is, and uses what it needs
+"""No route: clients use the Service by itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router
+from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
 
-    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
+
+HTTP_PORT = 80
 
 
 class NoRouter(Router):
@@ -22,31 +21,24 @@ class NoRouter(Router):
     kind = "None"
     resource = None
     weighted = False
+    reaches_hosts = True
 
-    def problems(self, route: Route) -> list[str]:
-        """See `Router`."""
-        ignored = [name for name in ("host", "gateway", "tls") if getattr(route, name)]
-        return [f"route.{name} is set, and route.kind is None: choose a kind, or remove it." for name in ignored]
-
-    def body(
-        self,
-        namespace: str,
-        name: str,
-        labels: Mapping[str, str],
-        route: Route,
-        backends: Sequence[Backend],
-        models: Sequence[str] = (),
-    ) -> Json:
+    def manifest(self, request: RouteRequest) -> Json:
         """There is none: ValueError."""
-        raise ValueError(f"{namespace}/{name} has no route")
+        raise ValueError(f"{request.namespace}/{request.name} has no route")
 
-    def backends(self, obj: Json) -> list[Backend]:
+    def backends(self, obj: Json) -> list[Backend]:  # noqa: ARG002 - there are none
         """None."""
         return []
 
-    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
-        """Nothing is known about clients that use a Service."""
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - there is none
+        """Accepted: nothing is known about clients of a Service."""
         return RouteStatus(Programming.ACCEPTED, text="there is no route; clients use the Service")
+
+    def url(self, request: UrlRequest) -> str:
+        """The address of the Service in the cluster."""
+        port = "" if request.port == HTTP_PORT else f":{request.port}"
+        return f"http://{request.service}.{request.namespace}.svc{port}/v1"
 
 
 ROUTER = NoRouter()

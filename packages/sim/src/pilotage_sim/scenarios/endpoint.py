@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.api.crds import crds
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
-from pilotage.controllers.caches import INGRESSES, MADE_BY_US, MADE_FROM_OURS
+from pilotage.controllers.caches import MADE_BY_US, MADE_FROM_OURS
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
+from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
 from pilotage.serving.resources import DEPLOYMENTS, SERVICES
+from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_sim import models
 from pilotage_sim.scenario import Scenario
 from pilotage_sim.scenarios.teardown_oracles import History, nothing_early

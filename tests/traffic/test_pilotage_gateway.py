@@ -4,20 +4,19 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.base import SecretRef
-from pilotage.api.endpoint import GatewayRef, Route
+from pilotage.api.endpoint import Route
 from pilotage.api.gateway_route import GatewayRoute
 from pilotage.kube import Json
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.gateway import ROUTER
+from pilotage.traffic.routers import RouteRequest
+from pilotage.traffic.routers.pilotage_gateway import ROUTER
 
 OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
 
 
 def body(*backends: Backend, **route: Any) -> Json:
-    return ROUTER.body(
-        "chat", "assistant", {"a": "b"}, Route(kind="PilotageGateway", **route), backends, ["qwen", "assistant"]
-    )
+    wanted = Route(kind="PilotageGateway", **route)
+    return ROUTER.manifest(RouteRequest("chat", "assistant", {"a": "b"}, wanted, backends, ["qwen", "assistant"]))
 
 
 def said(state: str | None, *, observed: int = 3, counts: dict[str, int] | None = None, **more: Any) -> Json:
@@ -57,21 +56,11 @@ def test_weights_that_mean_nothing_are_not_written():
 
 
 @pytest.mark.parametrize(
-    "route",
-    [{"gateway": GatewayRef(name="g")}, {"tls": SecretRef(name="s")}, {"class_name": "c"}],
-    ids=lambda r: next(iter(r)),
-)
-def test_what_it_has_no_use_for_is_said(route):
-    assert len(ROUTER.problems(Route(kind="PilotageGateway", **route))) == 1
-    assert ROUTER.problems(Route(kind="PilotageGateway", host="a.example.com")) == []
-
-
-@pytest.mark.parametrize(
     ("obj", "proof", "text"),
     [
-        (body(OLD) | {"metadata": {"generation": 1}}, Programming.PENDING, "no gateway has taken it up yet"),
-        (said("Programmed", observed=2), Programming.PENDING, "has not taken up its last change"),
-        (said("Rejected", observed=2, message="old"), Programming.PENDING, "has not taken up its last change"),
+        (body(OLD) | {"metadata": {"generation": 1}}, Programming.PENDING, "has not accepted the route yet"),
+        (said("Programmed", observed=2), Programming.PENDING, "has not accepted the last change yet"),
+        (said("Rejected", observed=2, message="old"), Programming.PENDING, "has not accepted the last change yet"),
         (said("Pending"), Programming.PENDING, "Envoy has not acknowledged it yet"),
         (said("Rejected", message="unknown cluster"), Programming.REJECTED, "unknown cluster"),
         (said("Programmed", version="17"), Programming.PROGRAMMED, "acknowledged by Envoy as version 17"),

@@ -1,69 +1,61 @@
-"""GatewayRoute: the route of the gateway that Pilotage runs itself.
+"""PilotageGateway: a GatewayRoute, for the gateway that Pilotage runs itself.
 
-The gateway writes into its status what Envoy has acknowledged, and how many requests are under way to Services without
-a share. So it is the one route that is proven by its own status. It counts after Envoy has the weight 0, and from then
+The gateway writes into its status what Envoy has acknowledged, and how many requests are in flight to Services at
+weight 0. So it is the one route that is proven by its own status. It counts after Envoy has the weight 0, and from then
 on a count only falls: one that is read late is too high, and never too low.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from pilotage.api.cel_rules import GATEWAY_HOST, GATEWAY_HOST_MESSAGE
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.runtime import find_condition
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, at, checked, entries, metadata, whole_number
+from pilotage.traffic.routers.base import (
+    Router,
+    RouteRequest,
+    UrlRequest,
+    at,
+    checked,
+    entries,
+    whole_number,
+    with_api_path,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
 
-    from pilotage.api.endpoint import Route
     from pilotage.kube import Json
 
 
-class GatewayRouter(Router):
+class PilotageGatewayRouter(Router):
     """See the module."""
 
     kind = "PilotageGateway"
     resource = GATEWAY_ROUTES
     weighted = True
     proves = True
+    reaches_hosts = True
+    fields = ("host",)
+    rules = ((f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),)
 
-    def problems(self, route: Route) -> list[str]:
-        """See `Router`."""
-        ignored = [("gateway", route.gateway), ("tls", route.tls), ("className", route.class_name)]
-        return [
-            f"route.{name} is set, and a route of kind PilotageGateway has none: remove it."
-            for name, value in ignored
-            if value
-        ]
-
-    def body(
-        self,
-        namespace: str,
-        name: str,
-        labels: Mapping[str, str],
-        route: Route,
-        backends: Sequence[Backend],
-        models: Sequence[str] = (),
-    ) -> Json:
-        """See `Router`. The endpoint's name is always one of the models."""
+    def manifest(self, request: RouteRequest) -> Json:
+        """See `Router`. The name of the endpoint is always one of the models."""
         spec: Json = {
-            "endpoint": name,
-            "models": list(dict.fromkeys((name, *models))),
-            "path": route.path,
+            "endpoint": request.name,
+            "models": list(dict.fromkeys((request.name, *request.models))),
+            "path": request.route.path,
             "backends": [
-                {"service": each.service, "port": each.port, "weight": each.weight} for each in checked(backends)
+                {"service": each.service, "port": each.port, "weight": each.weight}
+                for each in checked(request.backends)
             ],
         }
-        if route.host:
-            spec["host"] = route.host
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": metadata(namespace, name, labels),
-            "spec": spec,
-        }
+        if request.route.host:
+            spec["host"] = request.route.host
+        return self.written(request, spec)
 
     def backends(self, obj: Json) -> list[Backend]:
         """See `Router`."""
@@ -79,11 +71,9 @@ class GatewayRouter(Router):
         observed = at(obj, "status", "observedGeneration")
         message = at(obj, "status", "message")
         if observed is None or said is None:
-            return RouteStatus(Programming.PENDING, text="no gateway has taken it up yet; does `pilotage gateway` run?")
+            return RouteStatus(Programming.PENDING, text="`pilotage gateway` has not accepted the route yet")
         if observed != at(obj, "metadata", "generation"):
-            return RouteStatus(
-                Programming.PENDING, text="the gateway has not taken up its last change yet; does it run?"
-            )
+            return RouteStatus(Programming.PENDING, text="`pilotage gateway` has not accepted the last change yet")
         if said == "Rejected":
             return RouteStatus(Programming.REJECTED, text=str(message or "Envoy does not say why"))
         if said != "Programmed":
@@ -92,10 +82,20 @@ class GatewayRouter(Router):
         text = f"acknowledged by Envoy{f' as version {version}' if version else ''}"
         return RouteStatus(Programming.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
 
-    def _in_flight(self, obj: Json, counted: Collection[str]) -> int | None:
-        """Requests under way to these; None where one is at weight 0 and was not counted.
+    def url(self, request: UrlRequest) -> str | None:
+        """By the host, or by a path that no other endpoint can have: without a host of its own, or with a conflict."""
+        if not request.gateway_url:
+            return None
+        gateway, host = urlsplit(request.gateway_url), request.route.host
+        if not host or host.startswith("*") or request.conflict:
+            return with_api_path(request.gateway_url.rstrip("/"), f"/endpoints/{request.namespace}/{request.name}")
+        port = f":{gateway.port}" if gateway.port else ""
+        return with_api_path(f"{gateway.scheme}://{host}{port}", request.route.path)
 
-        What has left the route and has no count has nothing under way.
+    def _in_flight(self, obj: Json, counted: Collection[str]) -> int | None:
+        """Requests in flight to these; None where one is in the route at weight 0 and was not counted.
+
+        A service that has left the route and has no count has no requests in flight.
         """
         counts = {
             each.get("service"): whole_number(each.get("inFlight"), 0) for each in entries(obj, "status", "counts")
@@ -111,4 +111,4 @@ def _conflict(obj: Json) -> str:
     return str(condition.get("message", "")) if condition is not None and condition.get("status") == "True" else ""
 
 
-ROUTER = GatewayRouter()
+ROUTER = PilotageGatewayRouter()
