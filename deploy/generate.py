@@ -8,12 +8,11 @@ import json
 import re
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
 from pilotage import __version__
 from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, as_yaml, manifests, own_settings
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
+from pilotage.runtime.settings import camel_case
 
 OPEN = Values(image="open-image", namespace="open-namespace", replicas="open-replicas")
 IMAGE = '(.Values.image | default (printf "pilotage:%s" .Chart.AppVersion))'
@@ -63,7 +62,7 @@ def _opened(text: str) -> str:
 def _settings(indent: str) -> str:
     """One variable for each setting: those given, and those that come from how it is installed."""
     own = " ".join(
-        f'"{to_camel(name)}" {IMAGE if value == OPEN.image else json.dumps(value)}'
+        f'"{camel_case(name)}" {IMAGE if value == OPEN.image else json.dumps(value)}'
         for name, value in own_settings(OPEN.image).items()
     )
     return "\n".join(
@@ -101,7 +100,7 @@ def _semantic(version: str) -> str:
 def _schema() -> dict[str, Any]:
     """What values there are: a setting that is mistyped is refused by Helm."""
     scalars = {"type": ["string", "boolean", "array"]}
-    settings = {to_camel(name): scalars for name in Settings.model_fields if name != "namespace"}
+    settings = {camel_case(name): scalars for name in OperatorSettings.__struct_fields__ if name != "namespace"}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",

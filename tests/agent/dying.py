@@ -20,9 +20,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Running
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings, load_settings
 from pilotage.kube import Client, load_config
 from pilotage.processes import identity
 from pilotage.runtime import configure_logging, on_signals
@@ -38,11 +40,11 @@ class Nursery:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def agent(self, settings: Settings, *, die_at: str = "", pace: Mapping[str, float] = {}) -> Agent:
+    def agent(self, settings: AgentSettings, *, die_at: str = "", pace: Mapping[str, float] = {}) -> Agent:
         """One that runs; `die_at` is the point where it dies, `pace` what is different from `PACE`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        wish = {"settings": settings.model_dump(mode="json"), "die_at": die_at, "pace": dict(pace)}
+        wish = {"settings": msgspec.to_builtins(settings, enc_hook=str), "die_at": die_at, "pace": dict(pace)}
         print(json.dumps(wish), file=self._process.stdin, flush=True)
         return Agent(int(self._process.stdout.readline()), settings.data)
 
@@ -114,7 +116,7 @@ def main(kubeconfig: str) -> None:
 
 
 def _child(kubeconfig: str, wish: dict[str, Any]) -> int:
-    settings = Settings.model_validate(wish["settings"])
+    settings = load_settings(wish["settings"], {})
     settings.data.mkdir(parents=True, exist_ok=True)
     log = os.open(settings.data / "agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)

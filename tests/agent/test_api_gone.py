@@ -8,7 +8,7 @@ from pilotage.agent.health import Health, Prober, Verdict
 from pilotage.agent.journal import State
 from pilotage.agent.launch import process
 from pilotage.agent.run import Running
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import HOST_LEASES, PROCESSES
 from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
@@ -109,7 +109,7 @@ def test_five_minutes_without_an_api_server(tmp_path_factory):
     """In virtual time, with the agent's real pace; the servers are real processes."""
     folder, model = tmp_path_factory.mktemp("host"), tmp_path_factory.mktemp("model") / "a.bin"
     model.write_bytes(b"weights")
-    settings = Settings(
+    settings = AgentSettings(
         name=f"host-{secrets.token_hex(4)}",
         address="127.0.0.1",
         data=folder,

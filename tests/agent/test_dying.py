@@ -21,7 +21,7 @@ from pilotage import agent as package
 from pilotage.agent.journal import Entry
 from pilotage.agent.launch import process
 from pilotage.agent.registration import Shown
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.processes import terminate
@@ -109,7 +109,7 @@ class Story:
     ) -> None:
         self.client, self.made, self.model, self.die_at, self.spec = client, made, model, die_at, spec
         name = f"host-{secrets.token_hex(4)}"
-        self.settings = Settings(
+        self.settings = AgentSettings(
             name=name,
             address=address,
             data=folder / name,

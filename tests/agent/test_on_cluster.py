@@ -14,7 +14,7 @@ from controlplane import Cluster
 from pilotage.agent.launch import process
 from pilotage.agent.pressure import Pressure
 from pilotage.agent.run import Running
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings
 from pilotage.api import rbac_rules
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import (
@@ -140,7 +140,7 @@ class Host:
 
     def __init__(self, admin, client, namespace, folder, model):
         self.admin, self.client, self.namespace, self.model = admin, client, namespace, model
-        self.settings = Settings(
+        self.settings = AgentSettings(
             name=f"host-{secrets.token_hex(4)}",
             address=ADDRESS,
             data=folder / "data",

@@ -8,7 +8,7 @@ import pytest
 from pilotage.agent.health import Prober, Verdict
 from pilotage.agent.launch.ports import Ports
 from pilotage.agent.permission import Rules, refusal
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings
 from pilotage.api.host import ProcessSpec
 from pilotage.api.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
@@ -311,7 +311,7 @@ def test_words_of_a_spec_are_short_and_plain_in_messages():
 
 
 def test_the_ports_of_this_machine_are_known():
-    settings = Settings(metrics_address="127.0.0.1:8082", reserved_ports=(8080,))
+    settings = AgentSettings(metrics_address="127.0.0.1:8082", reserved_ports=(8080,))
     assert Rules.of(settings, (), 6443).reserved_ports == {8080, 8082, 6443}
     assert Rules.of(settings, (), 0).reserved_ports == {8080, 8082}
 

@@ -1,5 +1,7 @@
 """What an agent may do is what it does: no rule too few, and none too many."""
 
+from msgspec.structs import replace
+
 from pilotage.api import rbac_rules
 from pilotage.api.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
@@ -18,7 +20,7 @@ async def test_every_power_is_used_and_no_other(town):
             used.add((said.group, resource, said.verb))
 
     town.world.intercept(listen)
-    town.settings = town.settings.model_copy(update={"labels": ("disk=ssd",)})
+    town.settings = replace(town.settings, labels=("disk=ssd",))
     await town.start()
     await town.serving("chat-1-0", runtime=python_server(PLAIN), drainSeconds=0)
     await town.client.patch(HOSTS, ObjectKey("", town.host), merge_patch({"metadata": {"labels": {"disk": None}}}))

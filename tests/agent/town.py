@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from demo import tiny_gguf
 from pilotage.agent.health import Prober
 from pilotage.agent.launch import process
@@ -22,7 +24,7 @@ from pilotage.agent.memory import Gauge, Reading
 from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Pressure, Strain
 from pilotage.agent.run import Ending, Running
-from pilotage.agent.settings import Settings
+from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import (
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
@@ -113,7 +115,7 @@ class Town:
         self.folder = folder
         self.model = model
         self.memory, self.strains = Memory(), Strains()
-        self.settings = Settings(
+        self.settings = AgentSettings(
             name=f"host-{secrets.token_hex(4)}",
             address="127.0.0.1",
             data=folder / "data",
@@ -135,8 +137,8 @@ class Town:
     def strict(self, **settings: Any) -> None:
         """Its owner has allowed nothing: these settings are as they are without any."""
         fields = ("allow_commands", "run_as", "allow_protected", "priority_max")
-        given = {name: Settings.model_fields[name].default for name in fields} | settings
-        self.settings = self.settings.model_copy(update=given)
+        without = AgentSettings()
+        self.settings = replace(self.settings, **{name: getattr(without, name) for name in fields} | settings)
 
     async def __aenter__(self) -> Town:
         self.world = World(secrets.randbits(32), latency=(0, 0))  # uids of one's own

@@ -18,7 +18,7 @@ from pilotage.models.blocking import inline
 from pilotage.operator import rbac
 from pilotage.operator.install import NAME, Values, manifests
 from pilotage.operator.run import operating, prepare
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime import Manager
 from pilotage.serving.resources import CLAIMS
 from pilotage_sim import models
@@ -157,7 +157,7 @@ async def _operator(
     world: World, folder: Path
 ) -> AsyncIterator[tuple[Manager, asyncio.Task[None], Callable[[], list[str]]]]:
     """One that runs, and what it says in its log."""
-    settings = Settings(
+    settings = OperatorSettings(
         namespace=NAMESPACE, metrics_address="", cache_root=folder, fetch="operator", fetch_image="pilotage:test"
     )
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}")

@@ -11,7 +11,7 @@ from pilotage.kube import Object
 from pilotage.models.blocking import inline
 from pilotage.operator.metrics import OperatorMetrics
 from pilotage.operator.run import operating
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.store import Store
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
@@ -30,7 +30,7 @@ def alerts():
 async def known_metrics(folder):
     """The names that a scrape of the operator knows."""
     async with World(latency=(0, 0)) as world:
-        settings = Settings(metrics_address="", cache_root=folder)
+        settings = OperatorSettings(metrics_address="", cache_root=folder)
         async with operating(settings, world.client("operator"), blocking=inline) as manager:
             text = manager.metrics.render().decode()
     families = re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE)

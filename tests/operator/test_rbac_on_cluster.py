@@ -6,7 +6,7 @@ from pilotage.api.names import ENDPOINTS, HOST_LEASES
 from pilotage.kube import Client, ObjectKey, Propagation, load_config
 from pilotage.operator.install import NAME
 from pilotage.operator.run import operating, prepare
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
 from tests.api.objects import endpoint, install
 from tests.support.waiting import until
 
@@ -21,7 +21,7 @@ SPEC = {
 
 
 async def test_with_the_installed_roles_an_endpoint_comes_and_goes(own_cluster, namespace_for_pods, account, tmp_path):
-    settings = Settings(
+    settings = OperatorSettings(
         namespace=namespace_for_pods, metrics_address="", cache_root=tmp_path, fetch="pods", fetch_image="pilotage:test"
     )
     async with (

@@ -18,7 +18,7 @@ from pilotage.kube import LEASES, Client, ObjectKey, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.models.blocking import inline
 from pilotage.operator.run import LEASE, NAMESPACES, operating, prepare
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.session.operator_lease import find_operator
 from pilotage_sim.loop import virtual
@@ -97,7 +97,7 @@ def test_a_taken_address_is_said_in_one_sentence(tmp_path, unused_tcp_port):
 async def test_where_nobody_made_its_namespace_it_does():
     async with World(latency=(0, 0)) as world:
         with structlog.testing.capture_logs() as logs:
-            await prepare(Settings(namespace="ops"), world.client("operator"))
+            await prepare(OperatorSettings(namespace="ops"), world.client("operator"))
         assert world.find(NAMESPACES, ObjectKey("", "ops"))
         assert [each["resource"] for each in logs if "is not served" in each["event"]] == [
             "servingendpoints.pilotage.dev",
@@ -109,7 +109,7 @@ async def test_where_nobody_made_its_namespace_it_does():
 @virtual
 async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    settings = Settings(metrics_address="", cache_root=folder, fetch="pods")
+    settings = OperatorSettings(metrics_address="", cache_root=folder, fetch="pods")
     async with World() as world:
         await install(world.client("admin"))
         clients = [world.client("first"), world.client("second")]
@@ -133,7 +133,7 @@ async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_fact
 @virtual
 @pytest.mark.parametrize("other", ["", "another operator"])
 async def test_one_without_election_works_and_is_seen_to_run(tmp_path_factory, other):
-    settings = Settings(
+    settings = OperatorSettings(
         metrics_address="", cache_root=tmp_path_factory.mktemp("cache"), fetch="pods", leader_election=False
     )
     key = ObjectKey(settings.namespace, LEASE)

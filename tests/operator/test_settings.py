@@ -6,12 +6,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic.alias_generators import to_camel
 
 from pilotage.cli.commands.operator import operator
-from pilotage.operator.settings import Settings, load_settings, variable_name
+from pilotage.operator.settings import OperatorSettings, load_settings, variable_name
 from pilotage.runtime import Address
-from pilotage.runtime.settings import SettingsError
+from pilotage.runtime.settings import SettingsError, camel_case
 from tests.cli.running import run
 
 LEVELS = st.none() | st.sampled_from(["debug", "info", "warning", "error"])
@@ -43,6 +42,12 @@ def test_a_list_is_a_list_everywhere(tmp_path):
     assert load_settings({"file_roots": ("/f",)}, env).file_roots == (Path("/f"),)
 
 
+@pytest.mark.parametrize(("text", "value"), [("No", False), ("off", False), ("0", False), ("TRUE", True), ("y", True)])
+def test_a_flag_in_a_variable(text, value):
+    assert load_settings({}, {"PILOTAGE_LEADER_ELECTION": text}).leader_election is value
+    assert load_settings({}, {"PILOTAGE_PLAIN_HTTP": text}).plain_http is value
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -71,7 +76,15 @@ def test_addresses(text, address):
         ({}, {"PILOTAGE_METRICS_ADDRESS": "::1:80"}, "", "it is HOST:PORT"),
         ({}, {"PILOTAGE_NETWORKS": "10.0.0.0/8 home"}, "", "PILOTAGE_NETWORKS: 'home' cannot be used"),
         ({}, {"PILOTAGE_ENVOY_ADMINS": "envoy"}, "", "pods://NAMESPACE/LABEL-SELECTOR:PORT"),
-        ({}, {"PILOTAGE_NAMESPACE": "A"}, "", "PILOTAGE_NAMESPACE: 'A' cannot be used"),
+        ({}, {"PILOTAGE_NAMESPACE": "A"}, "", "PILOTAGE_NAMESPACE: 'A' cannot be used: a namespace's name has at most"),
+        ({}, {"PILOTAGE_NAMESPACE": "a\n"}, "", "cannot be used: a namespace's name has at most"),
+        ({}, {"PILOTAGE_PLAIN_HTTP": "maybe"}, "", "'maybe' cannot be used: input should be a valid boolean"),
+        ({}, {"PILOTAGE_MODEL_BYTES_MAX": "many"}, "", "'many' cannot be used: input should be a valid integer"),
+        ({}, {"PILOTAGE_MODEL_BYTES_MAX": "0"}, "", "'0' cannot be used: input should be greater than or equal to 1"),
+        ({}, {}, "fileRoots: /a", "settings.yaml: fileRoots: '/a' cannot be used: it has to be a list"),
+        ({}, {}, "cacheRoot: 1", "settings.yaml: cacheRoot: 1 cannot be used: input is not a valid path"),
+        ({}, {}, "fetchImage: 1", "settings.yaml: fetchImage: 1 cannot be used: input should be a valid string"),
+        ({"fetsch": "pods"}, {}, "", "--fetsch: there is no such setting"),
         ({}, {}, "fecth: pods", "settings.yaml: fecth: there is no such setting; did you mean fetch?"),
         ({}, {}, "zzz: 1", "settings.yaml: zzz: there is no such setting; there are namespace, "),
         ({}, {}, "[a]", "settings.yaml: has to be a mapping"),
@@ -96,6 +109,6 @@ def test_a_file_that_is_not_there_is_named_with_who_named_it(tmp_path):
 
 def test_every_setting_has_its_flag_its_variable_and_its_line():
     flags = {parameter.name for parameter in operator.params} - {"kubeconfig", "context", "config"}
-    assert flags == set(Settings.model_fields)
+    assert flags == set(OperatorSettings.__struct_fields__)
     assert variable_name("fetch_image") == "PILOTAGE_FETCH_IMAGE"
-    assert to_camel("fetch_image") == "fetchImage"
+    assert camel_case("fetch_image") == "fetchImage"

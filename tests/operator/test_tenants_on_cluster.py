@@ -36,7 +36,7 @@ from pilotage.kube import (
     merge_patch,
 )
 from pilotage.operator.run import operating, prepare
-from pilotage.operator.settings import Settings
+from pilotage.operator.settings import OperatorSettings
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from tests.api.objects import endpoint, install
 from tests.support.waiting import eventually, until
@@ -101,7 +101,7 @@ async def town(own_cluster: Cluster, account: Path, teams: tuple[str, str]) -> A
 @pytest.fixture
 def operator(namespace_for_pods: str, account: Path, tmp_path: Path) -> Any:
     """Lets the operator run, as its account, for as long as the context lasts."""
-    settings = Settings(
+    settings = OperatorSettings(
         namespace=namespace_for_pods, metrics_address="", cache_root=tmp_path, fetch="pods", fetch_image="pilotage:test"
     )
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pilotage.agent.memory import Gauge
     from pilotage.agent.pace import Pace
     from pilotage.agent.pressure import Pressure
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.agent.takedown import Progress
     from pilotage.kube import Object
     from pilotage.models.blocking import Blocking
@@ -70,7 +70,7 @@ UNKNOWN_SECONDS = 2.0
 class Means(NamedTuple):
     """What an agent works with."""
 
-    settings: Settings
+    settings: AgentSettings
     journal: Journal
     keeping: Keeping
     prober: Prober

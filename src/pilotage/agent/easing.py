@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.agent.host import HostKeeper
     from pilotage.agent.journal import Journal
     from pilotage.agent.pressure import Pressure
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.agent.tally import Tally
     from pilotage.agent.ward import Ward
     from pilotage.kube import ObjectKey
@@ -34,7 +34,7 @@ async def ease(
     events: Recorder,
     tally: Tally,
     wake: Callable[[ObjectKey], None],
-    settings: Settings,
+    settings: AgentSettings,
     seconds: float,
 ) -> None:
     """Until cancelled. Whoever is chosen is marked in its ward, and woken: the next look takes it down."""
@@ -58,7 +58,7 @@ async def ease(
         await asyncio.sleep(seconds)
 
 
-def candidates(journal: Journal, wards: dict[str, Ward], store: Store, settings: Settings) -> Iterable[Candidate]:
+def candidates(journal: Journal, wards: dict[str, Ward], store: Store, settings: AgentSettings) -> Iterable[Candidate]:
     """Those that are wanted and not on their way down, with their claims as far as the machine allows them."""
     for entry in journal.entries():
         obj, ward = store.get(entry.key), wards.get(entry.uid)

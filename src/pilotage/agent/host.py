@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage.agent.pace import Pace
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.kube import Client, Json, Object
     from pilotage.runtime import Context, Informer, Manager, Reconcile
 
@@ -86,7 +86,7 @@ def status_changes(old: Json, wanted: Json, level: Level, *, stopping: bool, now
 class HostKeeper:
     """A controller of one object: this machine's Host."""
 
-    def __init__(self, manager: Manager, settings: Settings, address: str, pace: Pace) -> None:
+    def __init__(self, manager: Manager, settings: AgentSettings, address: str, pace: Pace) -> None:
         self._settings = settings
         self._address = address
         self._pace = pace

@@ -18,7 +18,7 @@ from pilotage.serving.runtimes.allowed import shown
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.api.endpoint import Runtime
     from pilotage.api.host import ProcessSpec
 
@@ -40,7 +40,7 @@ class Rules(NamedTuple):
     reserved_ports: Collection[int]
 
     @classmethod
-    def of(cls, settings: Settings, host_namespaces: Collection[str], api_port: int) -> Rules:
+    def of(cls, settings: AgentSettings, host_namespaces: Collection[str], api_port: int) -> Rules:
         """From the settings, with the port of an API server on this machine (0: it is elsewhere)."""
         health = settings.health_address
         own = {api_port, health.port if health is not None else 0} - {0}

@@ -27,7 +27,7 @@ from pilotage.runtime.process import on_signals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.kube import Client
     from pilotage.models.blocking import Blocking
 
@@ -50,7 +50,7 @@ class Running:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AgentSettings,
         client: Client,
         server: str = "",
         *,
@@ -155,7 +155,7 @@ class Running:
             _log.warning("servers listen where only this machine reaches them; see --bind", bind=str(bind))
 
 
-async def run(settings: Settings, client: Client, server: str = "") -> Ending:
+async def run(settings: AgentSettings, client: Client, server: str = "") -> Ending:
     """Run until SIGTERM or SIGINT. `server` is the address of the API server."""
     running = Running(settings, client, server)
     with on_signals(running.stop), contextlib.closing(running.journal):

@@ -1,19 +1,28 @@
-"""What the agent can be told; `pilotage.runtime.settings` says where. Its variables begin with ``PILOTAGE_AGENT_``."""
+"""Settings of the agent, read as `pilotage.runtime.settings` says. Its variables begin with ``PILOTAGE_AGENT_``."""
 
 from __future__ import annotations
 
 import os
 import re
 import socket
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator, Field
+from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
 from pilotage.processes.run_as import SERVER_USER, find_user
-from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
+from pilotage.runtime.settings import (
+    LogLevel,
+    Network,
+    SettingsBase,
+    between,
+    is_namespace,
+    is_place,
+    load,
+    parse_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,12 +32,11 @@ if TYPE_CHECKING:
 
 PREFIX = "PILOTAGE_AGENT_"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=[-A-Za-z0-9_.]{0,63}")
 
 
 def _own_name() -> str:
-    """The machine's, as far as a Host can be called so."""
+    """The name of the machine, without characters that the name of a Host cannot have."""
     name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower().removesuffix(".local"))[:63].strip("-.")
     return name or "host"
 
@@ -45,20 +53,17 @@ def _is_name(text: str) -> str:
 
 
 def _is_address(text: str) -> str:
-    if text:
-        ip_address(text)
+    ip_address(text)
     return text
+
+
+def _is_address_or_empty(text: str) -> str:
+    return _is_address(text) if text else text
 
 
 def _is_label(text: str) -> str:
     if not _LABEL.fullmatch(text):
         raise ValueError("it is KEY=VALUE, as labels are")
-    return text
-
-
-def _is_namespace(text: str) -> str:
-    if not _NAMESPACE.fullmatch(text):
-        raise ValueError("it is the name of a namespace")
     return text
 
 
@@ -74,97 +79,70 @@ def _absolute(path: Path) -> Path:
     return path.absolute()
 
 
-class Settings(SettingsBase):
-    """All settings. A test sees that each has its flag."""
+class AgentSettings(SettingsBase, frozen=True, kw_only=True):
+    """Settings of the agent. Each has its flag; a test holds that."""
 
-    name: Annotated[str, AfterValidator(_is_name), Field(description="Of the Host that this machine is.")] = Field(
-        default_factory=_own_name
-    )
-    address: Annotated[
-        str,
-        AfterValidator(_is_address),
-        Field(description="Where others reach the servers; the one that reaches the API server, if it is not given."),
-    ] = ""
-    bind: Annotated[str, AfterValidator(_is_address), Field(description="Where the servers listen.", min_length=1)] = (
-        "127.0.0.1"
-    )
-    labels: Annotated[
-        tuple[Annotated[str, AfterValidator(_is_label)], ...],
-        Field(description="Of the Host, as KEY=VALUE: placements choose by them."),
-    ] = ()
-    data: Annotated[
-        Path, AfterValidator(_absolute), Field(description="Where the journal and the logs of servers are.")
-    ] = Field(default_factory=lambda: _base("XDG_STATE_HOME", ".local/state") / "agent")
-    cache_root: Annotated[
-        Path, AfterValidator(_absolute), Field(description="Where fetched weights are kept while they are used.")
-    ] = Field(default_factory=lambda: _base("XDG_CACHE_HOME", ".cache") / "models")
-    file_roots: Annotated[
-        tuple[Path, ...], Field(description="Folders below which file:// sources may be read; none without it.")
-    ] = ()
-    networks: Annotated[
-        tuple[IPv4Network | IPv6Network, ...],
-        Field(description="Networks that are not public and that weights may be fetched from all the same."),
-    ] = ()
-    plain_http: Annotated[bool, Field(description="Whether weights may be fetched over http://.")] = False
-    model_bytes_max: Annotated[int, Field(gt=0, description="The largest file of weights that is fetched.")] = BYTES_MAX
-    ambient_credentials: Annotated[
-        bool, Field(description="Whether buckets may be read with the agent's own identity.")
-    ] = False
-    llama_server: Annotated[
-        Path | None, Field(description="The llama-server to run, instead of the one on PATH or of the extra `llama`.")
-    ] = None
-    allow_commands: Annotated[
-        bool,
-        Field(description="Whether specs may name any command, argument and variable; else presets with safe ones."),
-    ] = False
-    namespaces: Annotated[
-        tuple[Annotated[str, AfterValidator(_is_namespace)], ...],
-        Field(description="Namespaces whose processes this machine runs; all without it."),
-    ] = ()
-    reserved_ports: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=65535)], ...],
-        Field(description="Ports of this machine that no server gets; the agent's own and the API's are among them."),
-    ] = ()
-    run_as: Annotated[
-        str,
-        AfterValidator(_is_user),
-        Field(description="Whom servers run as where the agent is root: a name, or a number; root has to be named."),
-    ] = SERVER_USER
-    priority_max: Annotated[
-        int, Field(description="A greater priority of a spec counts as this one when memory runs out.")
-    ] = 0
-    allow_protected: Annotated[
-        bool, Field(description="Whether a spec may say that its server is never stopped when memory runs out.")
-    ] = False
-    metrics_address: Annotated[
-        str,
-        AfterValidator(is_place),
-        Field(description="Where /metrics, /healthz and /readyz are served, as HOST:PORT; empty for nowhere."),
-    ] = "127.0.0.1:8082"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="From which level up it logs.")
-    ] = "info"
+    name: Annotated[str, _is_name] = field(default_factory=_own_name)
+    """Name of the Host that stands for this machine."""
+    address: Annotated[str, _is_address_or_empty] = ""
+    """Address of the servers for others. Defaults to the address from which the API server is reached."""
+    bind: Annotated[str, _is_address] = "127.0.0.1"
+    """Address that the servers listen on."""
+    labels: tuple[Annotated[str, _is_label], ...] = ()
+    """Labels of the Host, as KEY=VALUE: placements select Hosts by them."""
+    data: Annotated[Path, _absolute] = field(default_factory=lambda: _base("XDG_STATE_HOME", ".local/state") / "agent")
+    """Folder of the journal and of the servers' logs."""
+    cache_root: Annotated[Path, _absolute] = field(default_factory=lambda: _base("XDG_CACHE_HOME", ".cache") / "models")
+    """Folder of fetched weights, which are kept while they are used."""
+    file_roots: tuple[Path, ...] = ()
+    """Folders below which file:// sources may be read. If empty, none may."""
+    networks: tuple[Network, ...] = ()
+    """Networks that weights may be fetched from although they are not public."""
+    plain_http: bool = False
+    """Whether weights may be fetched over http://."""
+    model_bytes_max: Annotated[int, between(1)] = BYTES_MAX
+    """Size of the largest file that is fetched."""
+    ambient_credentials: bool = False
+    """Whether buckets may be read with the agent's own identity."""
+    llama_server: Path | None = None
+    """Path of llama-server. Defaults to the one on PATH, or the one of the extra `llama`."""
+    allow_commands: bool = False
+    """Whether specs may set any command, argument and variable, and not only safe ones of the presets."""
+    namespaces: tuple[Annotated[str, is_namespace], ...] = ()
+    """Namespaces whose processes this machine runs. If empty, all."""
+    reserved_ports: tuple[Annotated[int, between(1, 65535)], ...] = ()
+    """Ports that no server gets, besides the agent's own and the API server's."""
+    run_as: Annotated[str, _is_user] = SERVER_USER
+    """User that servers run as where the agent is root: a name or a number. Root has to be named."""
+    priority_max: int = 0
+    """Highest priority that a spec can have when memory runs out."""
+    allow_protected: bool = False
+    """Whether a spec may exempt its server from eviction."""
+    metrics_address: Annotated[str, is_place] = "127.0.0.1:8082"
+    """Address of /metrics, /healthz and /readyz, as HOST:PORT. If empty, they are not served."""
+    log_level: LogLevel = "info"
+    """Lowest level that is logged."""
 
     @property
     def health_address(self) -> Address | None:
-        """Where the health server listens."""
+        """Address of the health server, parsed."""
         return parse_address(self.metrics_address)
 
     @property
     def server_user(self) -> User | None:
-        """Whom servers run as; None: as the agent does, because it is not root, or because it is to be so."""
+        """User that servers run as. None: the agent's own, because it is not root, or because root is asked for."""
         user = find_user(self.run_as)
         return user if os.geteuid() == 0 and user.uid != 0 else None
 
     @property
     def label_map(self) -> dict[str, str]:
-        """The labels."""
+        """Labels of the Host, by key."""
         pairs = (each.partition("=") for each in self.labels)
         return {name: value for name, _, value in pairs}
 
 
 def load_settings(
     flags: Mapping[str, object] | None = None, env: Mapping[str, str] = os.environ, file: Path | None = None
-) -> Settings:
-    """See `pilotage.runtime.settings.load`."""
-    return load(Settings, PREFIX, flags or {}, env, file)
+) -> AgentSettings:
+    """The settings from all places; as `pilotage.runtime.settings.load`."""
+    return load(AgentSettings, PREFIX, flags or {}, env, file)

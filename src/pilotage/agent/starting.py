@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pilotage.agent.launch.ports import Ports
     from pilotage.agent.pace import Pace
     from pilotage.agent.permission import Rules
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
     from pilotage.agent.ward import Ward
     from pilotage.api.host import ProcessSpec
     from pilotage.kube import Client, Object
@@ -64,7 +64,7 @@ class Starter:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AgentSettings,
         journal: Journal,
         keeping: Keeping,
         ports: Ports,

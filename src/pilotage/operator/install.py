@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from pydantic.alias_generators import to_camel
 
 from pilotage import __version__
 from pilotage.api import rbac_rules
@@ -16,8 +15,8 @@ from pilotage.api.names import AGENTS_GROUP, HOST_LEASES
 from pilotage.operator import rbac
 from pilotage.operator.crds import crds
 from pilotage.operator.policies import policies
-from pilotage.operator.settings import Settings, load_settings, variable_name
-from pilotage.runtime.settings import SettingsError
+from pilotage.operator.settings import OperatorSettings, load_settings, variable_name
+from pilotage.runtime.settings import SettingsError, camel_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -223,7 +222,7 @@ def _container(values: Values) -> Json:
         "command": ["pilotage", "operator"],
         "env": [
             own,
-            *({"name": variable_name(name), "value": settings[name]} for name in sorted(settings, key=to_camel)),
+            *({"name": variable_name(name), "value": settings[name]} for name in sorted(settings, key=camel_case)),
         ],
         "ports": [{"name": "metrics", "containerPort": PORT}],
         "livenessProbe": {
@@ -249,7 +248,7 @@ def _container(values: Values) -> Json:
 
 def chosen_settings(given: Iterable[str]) -> dict[str, str]:
     """``fetchImage=x``, by its field and checked as the operator will check it. Raises SettingsError."""
-    names = {to_camel(field): field for field in Settings.model_fields if field != "namespace"}
+    names = {camel_case(field): field for field in OperatorSettings.__struct_fields__ if field != "namespace"}
     chosen: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

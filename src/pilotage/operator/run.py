@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client
     from pilotage.models.blocking import Blocking
-    from pilotage.operator.settings import Settings
+    from pilotage.operator.settings import OperatorSettings
     from pilotage.traffic.contract import ExpectedRoute, RouteStatus
 
 _log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ class Envoys:
 
 async def add_controllers(
     manager: Manager,
-    settings: Settings,
+    settings: OperatorSettings,
     server: str,
     around: contextlib.AsyncExitStack,
     *,
@@ -84,7 +84,7 @@ async def add_controllers(
     await around.enter_async_context(Models(manager, keeper, by_pods=settings.fetch == "pods"))
 
 
-def _for_pods(settings: Settings) -> tuple[tuple[str, str], ...]:
+def _for_pods(settings: OperatorSettings) -> tuple[tuple[str, str], ...]:
     """What the operator's settings allow, as `pilotage fetch` in a pod is told it."""
     networks = " ".join(map(str, settings.networks))
     found = {
@@ -95,7 +95,7 @@ def _for_pods(settings: Settings) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in found.items() if value)
 
 
-async def run(settings: Settings, client: Client, server: str = "") -> None:
+async def run(settings: OperatorSettings, client: Client, server: str = "") -> None:
     """Run until SIGTERM or SIGINT. Raises LeaseLost, OSError where the address is taken, and ApiError at the start.
 
     `server` is the address of the API server, for receipts.
@@ -108,7 +108,7 @@ async def run(settings: Settings, client: Client, server: str = "") -> None:
 
 @contextlib.asynccontextmanager
 async def operating(
-    settings: Settings, client: Client, server: str = "", *, blocking: Blocking = in_thread
+    settings: OperatorSettings, client: Client, server: str = "", *, blocking: Blocking = in_thread
 ) -> AsyncIterator[Manager]:
     """The manager with its controllers, to be run within the context. `blocking` runs what waits for files."""
     election = Election(ObjectKey(settings.namespace, LEASE), identity())
@@ -121,7 +121,7 @@ async def operating(
         yield manager
 
 
-async def prepare(settings: Settings, client: Client) -> None:
+async def prepare(settings: OperatorSettings, client: Client) -> None:
     """See that there is what it needs to start: its namespace is made where it may be; what is missing is said."""
     await _have_namespace(settings.namespace, client)
     for resource in (ENDPOINTS, MODELS, TEARDOWNS):

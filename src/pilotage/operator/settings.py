@@ -1,4 +1,4 @@
-"""What the operator can be told; `pilotage.runtime.settings` says where. Its variables begin with ``PILOTAGE_``.
+"""Settings of the operator, read as `pilotage.runtime.settings` says. Its variables begin with ``PILOTAGE_``.
 
 Nothing has to be set.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import os
 import re
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
-from pilotage.runtime.settings import SettingsBase, is_place, load, parse_address
+from pilotage.runtime.settings import (
+    LogLevel,
+    Network,
+    SettingsBase,
+    between,
+    is_namespace,
+    is_place,
+    load,
+    parse_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,66 +49,43 @@ def _cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "pilotage" / "models"
 
 
-class Settings(SettingsBase):
-    """All settings. A test sees that each has its flag."""
+class OperatorSettings(SettingsBase, frozen=True, kw_only=True):
+    """Settings of the operator. Each has its flag; a test holds that."""
 
-    namespace: Annotated[
-        str,
-        Field(
-            pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-            description="The operator's own namespace: of its Lease, and of the records of endpoints whose own goes.",
-        ),
-    ] = "pilotage-system"
-    metrics_address: Annotated[
-        str,
-        AfterValidator(is_place),
-        Field(description="Where /metrics, /healthz and /readyz are served, as HOST:PORT; empty for nowhere."),
-    ] = "127.0.0.1:8081"
-    leader_election: Annotated[
-        bool, Field(description="Whether several operators take turns; without it there must be only one.")
-    ] = True
-    fetch: Annotated[
-        Literal["operator", "pods"],
-        Field(description="Who brings weights: the operator into its cache, or each pod for itself."),
-    ] = "operator"
-    fetch_image: Annotated[
-        str, Field(description="The image of Pilotage with which pods fetch weights; empty: their runtime has to.")
-    ] = ""
-    cache_root: Annotated[Path, Field(description="Where the operator keeps fetched weights.")] = Field(
-        default_factory=_cache_root
-    )
-    file_roots: Annotated[
-        tuple[Path, ...], Field(description="Folders below which file:// sources may be read; none without it.")
-    ] = ()
-    networks: Annotated[
-        tuple[IPv4Network | IPv6Network, ...],
-        Field(description="Networks that are not public and that weights may be fetched from all the same."),
-    ] = ()
-    plain_http: Annotated[bool, Field(description="Whether weights may be fetched over http://.")] = False
-    model_bytes_max: Annotated[int, Field(gt=0, description="The largest file of weights that is fetched.")] = BYTES_MAX
-    ambient_credentials: Annotated[
-        bool,
-        Field(description="Whether buckets may be read with the operator's own identity, by anybody with a Model."),
-    ] = False
-    envoy_admins: Annotated[
-        tuple[Annotated[str, AfterValidator(_is_admin)], ...],
-        Field(
-            description="Where Envoys say what they have loaded: http://HOST:PORT, unix:///PATH, or "
-            "pods://NAMESPACE/LABEL-SELECTOR:PORT through the API server."
-        ),
-    ] = ()
-    gateway_url: Annotated[
-        str,
-        AfterValidator(_is_url),
-        Field(description="Where clients find the gateway that Pilotage runs: for the URLs of endpoints."),
-    ] = "http://127.0.0.1:8080"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="From which level up it logs.")
-    ] = "info"
+    namespace: Annotated[str, is_namespace] = "pilotage-system"
+    """Namespace of the operator: of its Lease, and of Teardowns of endpoints whose own namespace is deleted."""
+    metrics_address: Annotated[str, is_place] = "127.0.0.1:8081"
+    """Address of /metrics, /healthz and /readyz, as HOST:PORT. If empty, they are not served."""
+    leader_election: bool = True
+    """Whether operators elect a leader. Without it there must be only one."""
+    fetch: Literal["operator", "pods"] = "operator"
+    """Where weights are fetched: by the operator into its cache, or by each pod."""
+    fetch_image: str = ""
+    """Image of Pilotage with which pods fetch weights. If empty, their runtime has to fetch them."""
+    cache_root: Path = field(default_factory=_cache_root)
+    """Folder of the weights that the operator fetches."""
+    file_roots: tuple[Path, ...] = ()
+    """Folders below which file:// sources may be read. If empty, none may."""
+    networks: tuple[Network, ...] = ()
+    """Networks that weights may be fetched from although they are not public."""
+    plain_http: bool = False
+    """Whether weights may be fetched over http://."""
+    model_bytes_max: Annotated[int, between(1)] = BYTES_MAX
+    """Size of the largest file that is fetched."""
+    ambient_credentials: bool = False
+    """Whether buckets may be read with the operator's own identity, by anybody with a Model."""
+    envoy_admins: tuple[Annotated[str, _is_admin], ...] = ()
+    """Admin interfaces of Envoys: http://HOST:PORT, unix:///PATH, or through the API server
+    pods://NAMESPACE/LABEL-SELECTOR:PORT.
+    """
+    gateway_url: Annotated[str, _is_url] = "http://127.0.0.1:8080"
+    """URL of the gateway that Pilotage runs, for the URLs of endpoints."""
+    log_level: LogLevel = "info"
+    """Lowest level that is logged."""
 
     @property
     def address(self) -> Address | None:
-        """Where the health server listens."""
+        """Address of the health server, parsed."""
         return parse_address(self.metrics_address)
 
 
@@ -111,6 +96,6 @@ def variable_name(field: str) -> str:
 
 def load_settings(
     flags: Mapping[str, object] | None = None, env: Mapping[str, str] = os.environ, file: Path | None = None
-) -> Settings:
-    """See `pilotage.runtime.settings.load`."""
-    return load(Settings, PREFIX, flags or {}, env, file)
+) -> OperatorSettings:
+    """The settings from all places; as `pilotage.runtime.settings.load`."""
+    return load(OperatorSettings, PREFIX, flags or {}, env, file)

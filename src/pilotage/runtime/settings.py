@@ -1,37 +1,54 @@
-"""What a long-running command can be told: by flags, by variables of its environment, by a file; in this order.
+"""Settings of a long-running command, from flags, environment variables and a file; the first of these wins.
 
 Every setting has one name, written in each place as is usual there: ``--cache-root``, ``…_CACHE_ROOT``, and
 ``cacheRoot`` in the file. A list is a list in the file, a flag that is given several times, and words in a variable.
+
+Settings are a struct. A field is parsed by its type; what stands beside the type in `Annotated` are functions that
+check or convert the parsed value, and raise ValueError.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_origin
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+import msgspec
 
 from pilotage.kube import ConfigError
 from pilotage.runtime.manager import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 S = TypeVar("S", bound="SettingsBase")
 Given = dict[str, tuple[str, object]]
 """By field: the place where it was given, and its value."""
+Network = Annotated[IPv4Network | IPv6Network, ip_network]
+LogLevel = Literal["debug", "info", "warning", "error"]
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
 
 
 class SettingsError(ConfigError):
     """A setting that cannot be used. The message begins with the place where it was given."""
 
 
-class SettingsBase(BaseModel):
-    """What all settings have in common."""
+class SettingsBase(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all settings."""
 
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, extra="forbid", frozen=True)
+
+class _Refused(ValueError):
+    """A value that cannot be used: the one that was given, or one of its list."""
+
+    def __init__(self, value: object, reason: str) -> None:
+        super().__init__(reason)
+        self.value = value
 
 
 def parse_address(text: str) -> Address | None:
@@ -41,13 +58,39 @@ def parse_address(text: str) -> Address | None:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
         raise ValueError("it is HOST:PORT, such as 127.0.0.1:8081")
-    return Address(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104 - who writes no host means all
+    return Address(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104 - an omitted host means all addresses
 
 
 def is_place(text: str) -> str:
-    """The same, if `parse_address` understands it: to validate a field with."""
+    """A check: `parse_address` understands the text."""
     parse_address(text)
     return text
+
+
+def is_namespace(text: str) -> str:
+    """A check: the text is the name of a namespace."""
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text):
+        raise ValueError("a namespace's name has at most 63 characters of a-z, 0-9 and '-'")
+    return text
+
+
+def between(lowest: int, highest: int | None = None) -> Callable[[int], int]:
+    """A check of a number; both bounds are allowed."""
+
+    def check(number: int) -> int:
+        if number < lowest:
+            raise ValueError(f"input should be greater than or equal to {lowest}")
+        if highest is not None and number > highest:
+            raise ValueError(f"input should be less than or equal to {highest}")
+        return number
+
+    return check
+
+
+def camel_case(field: str) -> str:
+    """``cache_root`` in a file."""
+    first, *others = field.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def flag_name(field: str) -> str:
@@ -58,7 +101,7 @@ def flag_name(field: str) -> str:
 def load(
     kind: type[S], prefix: str, flags: Mapping[str, object], env: Mapping[str, str], file: Path | None = None
 ) -> S:
-    """The settings that all places together give. `flags` has the fields that were given, with their values.
+    """The settings from all places together. `flags` has the fields that were given, with their values.
 
     The variables begin with `prefix`; the one that ends with ``CONFIG`` names the file, unless it is given. Raises
     SettingsError, which names the place of the first thing that is wrong.
@@ -73,27 +116,87 @@ def load(
         _from_environment(kind, prefix, env),
         {name: (flag_name(name), value) for name, value in flags.items()},
     )
+    types = get_type_hints(kind, include_extras=True)
     for source in sources:  # the later ones win
         for name, (place, value) in source.items():
+            if name not in types:
+                raise SettingsError(f"{place}: there is no such setting.")
             given[name], places[name] = value, place
+    return kind(**{name: _parsed(types[name], value, places[name]) for name, value in given.items()})
+
+
+def _parsed(type_: Any, value: object, place: str) -> object:  # noqa: ANN401 - a type
     try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = places.get(str(first["loc"][0]) if first["loc"] else "", "")
-        why = str(first.get("ctx", {}).get("error") or first["msg"]).removesuffix(".")
-        shown = f"'{first['input']}'" if isinstance(first["input"], str) else repr(first["input"])
-        raise SettingsError(
-            f"{place}: {shown} cannot be used: {why[:1].lower()}{why[1:]}." if place else f"{why}."
-        ) from error
+        return _value(type_, value)
+    except _Refused as error:
+        why = str(error).removesuffix(".")
+        shown = f"'{error.value}'" if isinstance(error.value, str) else repr(error.value)
+        raise SettingsError(f"{place}: {shown} cannot be used: {why[:1].lower()}{why[1:]}.") from error
+
+
+def _value(type_: Any, value: Any) -> Any:  # noqa: ANN401 - of any type
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise _Refused(value, "it has to be a list")
+        return tuple(_value(arguments[0], each) for each in value)
+    if origin is UnionType and NoneType in arguments:
+        return None if value is None else _value(arguments[0], value)
+    try:
+        if origin is Annotated:
+            parsed = _value(arguments[0], value)
+            for check in arguments[1:]:
+                parsed = check(parsed)
+            return parsed
+        if origin is Literal:
+            return _choice(arguments, value)
+        return _PARSERS.get(type_, lambda given: given)(value)
+    except ValueError as error:
+        raise error if isinstance(error, _Refused) else _Refused(value, str(error)) from error
+
+
+def _choice(choices: tuple[str, ...], value: object) -> object:
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise ValueError(f"input should be {', '.join(others)} or {last}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("input should be a valid string")  # noqa: TRY004 - it is the user's
+    return value
+
+
+def _flag(value: object) -> bool:
+    known = _FLAGS.get(str(value).lower())
+    if known is None:
+        raise ValueError("input should be a valid boolean, unable to interpret input")
+    return known
+
+
+def _number(value: object) -> int:
+    try:
+        return int(value) if isinstance(value, float) and value.is_integer() else int(str(value))
+    except ValueError:
+        raise ValueError("input should be a valid integer") from None
+
+
+def _path(value: object) -> Path:
+    if not isinstance(value, str | Path):
+        raise ValueError("input is not a valid path")  # noqa: TRY004 - it is the user's
+    return Path(value)
+
+
+_PARSERS: dict[Any, Callable[[Any], Any]] = {str: _text, bool: _flag, int: _number, Path: _path}
 
 
 def _from_environment(kind: type[SettingsBase], prefix: str, env: Mapping[str, str]) -> Given:
     found: Given = {}
-    for name, field in kind.model_fields.items():
+    for name, type_ in get_type_hints(kind).items():
         variable = f"{prefix}{name.upper()}"
         if variable in env:
-            is_list = get_origin(field.annotation) is tuple
+            is_list = get_origin(type_) is tuple
             found[name] = (variable, tuple(env[variable].split()) if is_list else env[variable])
     return found
 
@@ -111,7 +214,7 @@ def _from_file(kind: type[SettingsBase], file: Path, named_by: str) -> Given:
         return {}
     if not isinstance(content, dict):
         raise SettingsError(f"{file}: has to be a mapping of settings to values.")
-    names = {to_camel(name): name for name in kind.model_fields}
+    names = {camel_case(name): name for name in kind.__struct_fields__}
     for key in content:
         if key not in names:
             close = difflib.get_close_matches(str(key), names, 1)

@@ -12,7 +12,7 @@ from pilotage.cli.errors import one_sentence
 from pilotage.cli.options import cluster_options
 
 if TYPE_CHECKING:
-    from pilotage.agent.settings import Settings
+    from pilotage.agent.settings import AgentSettings
 
 
 @click.command()
@@ -108,7 +108,7 @@ def agent(kubeconfig: str | None, context: str | None, config: Path | None, **gi
     sys.exit(code)
 
 
-async def _run(settings: Settings, kubeconfig: str | None, context: str | None) -> int:
+async def _run(settings: AgentSettings, kubeconfig: str | None, context: str | None) -> int:
     from pilotage.agent.run import run
     from pilotage.kube import Client, load_config
 

@@ -11,7 +11,7 @@ from pilotage.cli.errors import one_sentence
 from pilotage.cli.options import cluster_options
 
 if TYPE_CHECKING:
-    from pilotage.operator.settings import Settings
+    from pilotage.operator.settings import OperatorSettings
 
 
 @click.command()
@@ -81,7 +81,7 @@ def operator(kubeconfig: str | None, context: str | None, config: Path | None, *
         raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
 
 
-async def _run(settings: Settings, kubeconfig: str | None, context: str | None) -> None:
+async def _run(settings: OperatorSettings, kubeconfig: str | None, context: str | None) -> None:
     from pilotage.kube import Client, load_config
     from pilotage.operator.run import run
 
