@@ -6,10 +6,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilotage.catalogue.groups import is_custom
 from pilotage.catalogue.kind import KnownKind, ReadFor
 from pilotage.catalogue.reading import CORE, REACHES
 from pilotage.catalogue.registry import ecosystems, kinds
-from pilotage.catalogue.relation import is_custom
 from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import reading_table
-from pilotage.catalogue.relation import is_custom
+from pilotage.catalogue.groups import is_custom
 from pilotage.kube import GroupKind
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
+import os
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,9 @@ def ecosystems() -> tuple[Ecosystem, ...]:
     """All files of the catalogue, by name."""
     from pilotage.catalogue import ecosystems as package
 
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
-    return tuple(importlib.import_module(name).ECOSYSTEM for name in names)
+    files = sorted(file.name for folder in package.__path__ for file in os.scandir(folder))
+    names = [file.removesuffix(".py") for file in files if file.endswith(".py") and not file.startswith("_")]
+    return tuple(importlib.import_module(f"{package.__name__}.{name}").ECOSYSTEM for name in names)
 
 
 @functools.cache
@@ -94,8 +95,3 @@ def find_finalizer(name: str) -> KnownFinalizer | None:
         if fnmatchcase(name, pattern)
     ]
     return max(matches, key=lambda match: match[:2])[2] if matches else None
-
-
-def is_built_in(group: str) -> bool:
-    """Whether the kinds of a group come with Kubernetes: their owners delete no parts of their own in any order."""
-    return "." not in group or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))

@@ -15,6 +15,8 @@ import functools
 
 import msgspec
 
+from pilotage.catalogue.groups import is_custom
+
 OWN_GROUP = "."
 """As the group of a target: the group of the source, or the nearest domain above it that has the kind.
 
@@ -194,8 +196,3 @@ class RelationRow(RelationField, frozen=True, kw_only=True):
         if self.group.startswith("*."):
             return group.endswith(self.group[1:]) or group == self.group[2:]
         return group == self.group
-
-
-def is_custom(group: str) -> bool:
-    """Whether a group can be a user's or a vendor's own: no group of Kubernetes or its projects."""
-    return "." in group and not group.endswith(".k8s.io")
