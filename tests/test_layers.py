@@ -16,7 +16,7 @@ PROGRAMS = {"agent", "gateway", "operator", "processes", "up"}
 """Packages that run as processes of their own, and may end one."""
 PRODUCT_LOGIC = (
     "engine.(?:actions|decide|drive|executor|observations|prove|saved|watches)",
-    "planning.(?:closure|members|order|plan|route_settling)",
+    "planning.(?:closure|members|order|plan)",
     "relations",
     "snapshot.gather",
 )

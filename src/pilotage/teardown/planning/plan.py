@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.catalogue import Phase, Relation, is_built_in, phase_of, workloads
+from pilotage.catalogue import Phase, Relation, is_built_in, known, phase_of, workloads
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
 from pilotage.teardown.planning.order import break_cycles, needed_by, order
-from pilotage.teardown.planning.route_settling import settle_seconds
+from pilotage.teardown.snapshot.fields import dig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pilotage.catalogue import KnownKind
+    from pilotage.kube import Json
     from pilotage.teardown.planning.policy import Policy
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import Item, World
@@ -86,7 +88,7 @@ def make_ledger(
             last=uid in last,
             hold=uid in holds and not item.terminating,
             keeper=", ".join(dict.fromkeys(who_keeps(world, item, each) for each in item.meta.finalizers)),
-            settle_seconds=(settle := settle_seconds(world, item, policy))[0],
+            settle_seconds=(settle := _settle_seconds(world, item, policy))[0],
             unverified=settle[1],
             abandoned=abandoned[uid],
         )
@@ -266,3 +268,26 @@ def _last_of_all(
             else:
                 last.add(uid)
     return last
+
+
+def _settle_seconds(world: World, item: Item, policy: Policy) -> tuple[float, str]:
+    """Seconds to wait after a route is gone, and what then is unverified; zero and nothing for what is no route.
+
+    A route that no router has taken up is programmed nowhere, so there is nothing to wait for. One that has been taken
+    up is in a proxy, and nothing in the API says when the proxy has dropped it: that takes a bounded wait, and the
+    receipt says so.
+    """
+    kind = known(item.group_kind)
+    if kind.phase is not Phase.DETACH:
+        return 0.0, ""
+    body = world.body(item)
+    if body is not None and not _taken_up(kind, body):
+        return policy.drain_seconds, ""
+    seconds = policy.detach_seconds + policy.drain_seconds
+    return seconds, f"no proxy was asked whether it still has the route; {policy.detach_seconds:g} s were waited"
+
+
+def _taken_up(kind: KnownKind, route: Json) -> bool:
+    """Whether a router has written a status on it. Kinds whose routers write none count as taken up."""
+    values = (dig(route, *path.split(".")) for path in kind.route_status)
+    return not kind.route_status or any(value not in (None, "", [], {}) for value in values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.api.names import GROUP
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, Remedy, place
 from pilotage.teardown.diagnosis.why import admission
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 
 CROSSPLANE = "protection.crossplane.io"
 CROSSPLANE_LEGACY = "apiextensions.crossplane.io"
-OURS = "pilotage.dev"
 KINDS = (
     (CROSSPLANE, "Usage"),
     (CROSSPLANE, "ClusterUsage"),
     (CROSSPLANE_LEGACY, "Usage"),
-    (OURS, "Usage"),
-    (OURS, "ClusterUsage"),
+    (GROUP, "Usage"),
+    (GROUP, "ClusterUsage"),
 )
 FINALIZER = "usage.apiextensions.crossplane.io"
 IN_USE = "crossplane.io/in-use"
@@ -81,7 +81,7 @@ def _find(world: World, reference: Reference) -> Item | None:
 
 def _used(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     guards = [usage for usage in _usages(context.world) if _protects(context, usage, item)]
-    crossplanes = [usage for usage in guards if usage.resource.group != OURS]
+    crossplanes = [usage for usage in guards if usage.resource.group != GROUP]
     for usage in guards:
         yield _protected(context, item, usage)
     if not crossplanes and item.meta.labels.get(IN_USE) == "true":
@@ -97,7 +97,7 @@ def _protects(context: WhyContext, usage: Item, item: Item) -> bool:
     of = _reference(usage, context.body(usage), "of")
     if (of.group, of.kind, of.name) != (item.resource.group, item.resource.kind, item.meta.name):
         return False
-    if usage.resource.group != OURS and usage.resource.kind == "ClusterUsage":
+    if usage.resource.group != GROUP and usage.resource.kind == "ClusterUsage":
         return not item.meta.namespace  # it cannot protect what is in a namespace, whatever it says
     return not item.meta.namespace or of.namespace == item.meta.namespace
 
