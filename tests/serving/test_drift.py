@@ -74,6 +74,33 @@ def test_what_others_add_is_left_alone():
     assert same(wanted, on_server(wanted, change))
 
 
+@pytest.mark.parametrize(
+    ("field", "added"),
+    [
+        ("containers", {"name": "sidecar", "image": "other"}),
+        ("initContainers", {"name": "istio-init", "image": "other"}),
+        ("volumes", {"name": "token", "emptyDir": {}}),
+        ("containers.0.env", {"name": "ISTIO_META", "value": "1"}),
+        ("containers.0.ports", {"name": "metrics", "containerPort": 9}),
+        ("containers.0.volumeMounts", {"name": "token", "mountPath": "/token"}),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 1], ids=["first", "last"])
+def test_what_a_webhook_adds_to_a_list_of_a_pod_is_left_alone(field: str, added: Json, at: int):
+    """A sidecar injector or an agent for secrets adds to these lists: taking it out again would be a fight."""
+    spec = {"runtime": {"name": "custom", "image": "x", "env": [{"name": "MINE", "value": "1"}]}}
+    wanted = part(subject(spec), "Deployment")
+
+    def change(body: Json) -> None:
+        inner = body["spec"]["template"]["spec"]
+        for step in field.split("."):
+            inner = inner[int(step)] if step.isdigit() else inner[step]
+        assert inner, "the list has something of ours"
+        inner.insert(at * len(inner), added)
+
+    assert same(wanted, on_server(wanted, change))
+
+
 def test_an_amount_of_another_size_is_put_right():
     wanted = part(subject(resources={"limits": {"cpu": 1}}), "Deployment")
 

@@ -1,0 +1,42 @@
+"""A whole router in one file, for a kind of route that no catalogue and no other file knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pilotage.kube import Resource
+from pilotage.traffic.contract import Backend, Programming, RouteStatus
+from pilotage.traffic.routers.base import Router, RouteRequest, at, entries, references
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pilotage.kube import Json
+
+
+class DummyRouter(Router):
+    """Routes by host, with weights."""
+
+    kind = "DummyRoute"
+    resource = Resource("dummy.example.com", "v1", "dummyroutes", "DummyRoute")
+    weighted = True
+    fields = ("host",)
+    needs = ("host",)
+    rules = (("self.host != 'taken.example.com'", "this host is taken"),)
+
+    def manifest(self, request: RouteRequest) -> Json:
+        """See `Router`."""
+        return self.written(request, {"host": request.route.host, "to": references(request.backends)})
+
+    def backends(self, obj: Json) -> list[Backend]:
+        """See `Router`."""
+        return [Backend(each["name"], each["port"], each["weight"]) for each in entries(obj, "spec", "to")]
+
+    def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
+        """See `Router`."""
+        if at(obj, "status", "seen") != at(obj, "metadata", "generation"):
+            return RouteStatus(Programming.PENDING, text="the dummy has not accepted it yet")
+        return RouteStatus(Programming.ACCEPTED, text="accepted by the dummy")
+
+
+ROUTER = DummyRouter()
