@@ -15,7 +15,7 @@ HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_cli
 PROGRAMS = {"agent", "gateway", "operator", "processes", "up"}
 """Packages that run as processes of their own, and may end one."""
 PRODUCT_LOGIC = (
-    "engine.(?:actions|decide|drive|executor|observations|prove|saved|watches)",
+    "engine.(?:actions|decide|executor|observations|observers|prove|run_state|saved|watches)",
     "planning.(?:closure|members|order|plan)",
     "relations",
     "snapshot.gather",

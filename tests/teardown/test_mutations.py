@@ -9,7 +9,7 @@ import pytest
 from pilotage.kube import ObjectKey, Propagation, merge_patch
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine import actions as acting
-from pilotage.teardown.engine import decide, drive
+from pilotage.teardown.engine import decide, executor
 from pilotage.teardown.engine.decision import Act
 from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.prove import Proof
@@ -60,7 +60,7 @@ def test_a_delete_by_name_is_found(monkeypatch):
         found = await client.get(entry.resource, entry.key)
         return await client.delete(entry.resource, entry.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
 
-    monkeypatch.setattr(drive, "perform", perform)
+    monkeypatch.setattr(executor, "perform", perform)
     assert says(run_plan(ReplacedTeardown), "a write to what is not in the ledger")
 
 
@@ -119,10 +119,10 @@ def test_to_delete_without_the_hold_is_found(monkeypatch):
 
 
 def test_to_skip_the_proof_is_found(monkeypatch):
-    async def prove(*_):
+    async def prove(*_, **__):
         return Proof({}, [], {}, {}, {}, [])
 
-    monkeypatch.setattr(drive, "prove", prove)
+    monkeypatch.setattr(executor, "prove", prove)
     assert says(run_plan(SmallestTeardown), "seen gone, not proven")
 
 

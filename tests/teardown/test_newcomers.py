@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.catalogue import Phase
 from pilotage.kube import Discovery, GroupKind, Resource, merge_patch
-from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.newcomers import owner_of, searched
 from pilotage.teardown.snapshot.gather import gather
 from pilotage_sim.loop import virtual
@@ -38,7 +38,7 @@ async def test_a_part_of_a_kind_that_nobody_watches_is_taken_along(gathered):
         seen = await gather(client, Discovery(client), namespaces=("default",)) if gathered else None
         late = await config_map(client, "late", ownerReferences=[reference(app)], finalizers=["example.com/slow"])
         mine = ledger(entry_of(app, parts.APPS, phase=Phase.RELEASE))
-        driving = asyncio.create_task(Drive(client, mine, rng=random.Random(1), world=seen).run())
+        driving = asyncio.create_task(watching(client, mine, rng=random.Random(1), world=seen).run())
         await asyncio.sleep(5)
         assert not driving.done()
         await client.patch(CONFIG_MAPS, late.key, merge_patch({"metadata": {"finalizers": None}}))
@@ -57,7 +57,7 @@ async def test_what_somebody_else_owns_too_is_left_alone():
         shared = await config_map(client, "shared", ownerReferences=[reference(app), reference(other, "ConfigMap")])
         seen = await gather(client, Discovery(client), namespaces=("default",))
         mine = ledger(entry_of(app, parts.APPS, phase=Phase.RELEASE))
-        outcome = await Drive(client, mine, rng=random.Random(1), world=seen).run()
+        outcome = await watching(client, mine, rng=random.Random(1), world=seen).run()
         assert outcome.complete
         assert world.find(CONFIG_MAPS, shared.key) is not None
 

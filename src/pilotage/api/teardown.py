@@ -30,7 +30,7 @@ class Target(Schema, frozen=True):
     """UID of the target."""
 
 
-class Doomed(Schema, frozen=True):
+class TeardownPart(Schema, frozen=True):
     """Object that is removed, if it is proven to be a part of the target."""
 
     api_version: Short
@@ -53,7 +53,7 @@ class TeardownSpec(Schema, frozen=True):
     """Reason for the removal."""
     all_parts: bool = False
     """Whether every proven part of the target is removed, in addition to `parts`."""
-    parts: list[Doomed] = []
+    parts: list[TeardownPart] = []
     """Objects to remove, by name."""
     deletion: Deletion = Deletion()
     ttl_seconds_after_finished: Annotated[int, Meta(ge=0, le=TTL_SECONDS_MAX)] = TTL_SECONDS

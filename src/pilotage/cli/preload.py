@@ -19,7 +19,7 @@ TEARDOWN = (
     "pilotage.teardown.snapshot.resolve",
     "pilotage.teardown.diagnosis.finalizer_owners",
     "pilotage.teardown.planning.plan",
-    "pilotage.teardown.engine.drive",
+    "pilotage.teardown.engine.executor",
     "pilotage.teardown.engine.receipt",
     "pilotage.teardown.session.execution",
     "pilotage.cli.output.teardown",

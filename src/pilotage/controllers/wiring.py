@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.teardown import TTL_SECONDS
-from pilotage.controllers import teardown, teardown_targets
+from pilotage.controllers import teardown_targets
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint import controller as endpoint
 from pilotage.controllers.host import controller as host
 from pilotage.controllers.host import process_controller
 from pilotage.controllers.host.liveness import HostLiveness
 from pilotage.controllers.seals import Seals
+from pilotage.controllers.teardown import controller as teardown
 from pilotage.kube import LEASES
 from pilotage.serving.parts import Capabilities
 from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
@@ -105,7 +106,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         "teardown",
         teardowns,
         teardown.teardowns(
-            teardown.Surroundings(caches, options.observer, endpoints.store, options.namespace, options.server)
+            teardown.TeardownOptions(caches, options.observer, endpoints.store, options.namespace, options.server)
         ),
         workers=WORKERS,
         watches=[(each, partial(teardown_targets.keys_for_part, teardowns.store)) for each in caches],

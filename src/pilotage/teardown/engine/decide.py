@@ -17,6 +17,7 @@ notice (its own finalizer is gone, or it had its time), they go one by one, and 
 from __future__ import annotations
 
 import datetime as dt
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Phase
@@ -29,7 +30,7 @@ from pilotage.teardown.snapshot.world import State
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pilotage.teardown.engine.decision import Refusal
+    from pilotage.teardown.engine.decision import Refusal, Withheld
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 FOREGROUND = "foregroundDeletion"
@@ -43,6 +44,7 @@ SKEW = dt.timedelta(seconds=60)
 """Between our clock and the API server's, at most."""
 HOPELESS_SECONDS = 3.0
 """Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
+_NOTHING: Mapping[str, Withheld] = MappingProxyType({})
 
 
 def decide(
@@ -54,18 +56,19 @@ def decide(
     running: Collection[str] | None = None,
     collected: dt.datetime | None = None,
     hasten: bool = False,
+    withheld: Mapping[str, Withheld] = _NOTHING,
 ) -> Decision:
     """See the module. An entry that `observations` does not have is unknown.
 
-    A ledger can be decided in parts that do not wait for each other (`partitions.split`). Then `running` says in which
-    namespaces something of the whole still runs (`still_running` of the whole), and `collected` when the garbage
-    collector was last seen at work: as long as it works, nobody has to do its work. `hasten`: what the collector would
-    take is deleted as soon as its owner is gone.
+    A ledger can be decided in partitions (`partitions.split`). Then `running` says in which namespaces something of the
+    whole still runs (`still_running` of the whole), and `collected` when the garbage collector was last seen at work:
+    as long as it works, nobody has to do its work. `hasten`: what the collector would take is deleted as soon as its
+    owner is gone. `withheld`: the entries, by uid, that must not be deleted yet.
     """
     index = ledger if isinstance(ledger, LedgerIndex) else LedgerIndex(ledger)
     if running is None:
         running = still_running(index.ledger, observations)
-    return _Deciding(index, observations, refusals, now, running, collected, hasten).decision()
+    return _Deciding(index, observations, refusals, now, running, collected, hasten, withheld).decision()
 
 
 def still_running(ledger: Ledger, observations: Mapping[str, Observation]) -> set[str]:
@@ -100,6 +103,7 @@ class _Deciding:
         running: Collection[str],
         collected: dt.datetime | None,
         hasten: bool,
+        withheld: Mapping[str, Withheld],
     ) -> None:
         self.observations = observations
         self.refusals = refusals
@@ -107,6 +111,7 @@ class _Deciding:
         self.running = running
         self.last_collected = collected
         self.hasten = hasten
+        self.withheld = withheld
         self.index = index
         self.entries = index.entries
         self.labels = index.labels
@@ -180,7 +185,10 @@ class _Deciding:
             self.act(Act.HOLD, entry)
             return Phase.CORDON
         self.act(Act.DELETE, entry)
-        return Phase.CORDON if entry.hold else entry.phase
+        if entry.hold:
+            return Phase.CORDON
+        withheld = self.withheld.get(entry.uid)
+        return Phase.DRAIN if withheld is not None and withheld.draining else entry.phase
 
     def wait_for(self, entry: Entry, blocker: Entry) -> Phase:
         """Wait for something that has to go first, or whose going has to settle."""
@@ -377,7 +385,11 @@ class _Deciding:
     # What comes of it
 
     def act(self, act: Act, entry: Entry) -> None:
-        """Do it, unless it was refused a moment ago: then wait."""
+        """Do it, unless it is withheld, or was refused a moment ago: then wait."""
+        withheld = self.withheld.get(entry.uid) if act is Act.DELETE else None
+        if withheld is not None and self.now < withheld.retry:
+            self.wait(entry, Cause.ROUTER, withheld.actor, withheld.text, again=withheld.retry)
+            return
         refusal = self.refusals.get(entry.uid)
         if refusal is not None and refusal.act is act and self.now < refusal.retry:
             text = f"{act} was refused ({refusal.error_class}): {refusal.message}"

@@ -52,6 +52,18 @@ class Refusal(NamedTuple):
     """Not before then."""
 
 
+class Withheld(NamedTuple):
+    """Why an entry must not be deleted yet, although it is its turn: an observer has seen that it is still in use."""
+
+    actor: str
+    """Who has to do something."""
+    text: str
+    retry: dt.datetime
+    """When it has to be looked at again, though nothing may have happened."""
+    draining: bool = False
+    """Nothing new is sent to it any more; what is under way ends."""
+
+
 class Observation(NamedTuple):
     """What was last seen of one uid."""
 

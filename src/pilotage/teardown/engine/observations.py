@@ -25,23 +25,23 @@ class Observations:
     """See the module."""
 
     def __init__(self) -> None:
-        self._sights: dict[str, Observation] = {}
+        self._observations: dict[str, Observation] = {}
         self._versions: dict[str, int] = {}
 
     @property
     def all(self) -> Mapping[str, Observation]:
         """By uid."""
-        return self._sights
+        return self._observations
 
     def get(self, uid: str) -> Observation:
         """What is known about one."""
-        return self._sights.get(uid, _UNREAD)
+        return self._observations.get(uid, _UNREAD)
 
     def see(self, obj: Object) -> bool:
         """An object as it was read; returns whether that is news."""
         meta = obj.meta
         version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
-        old = self._sights.get(meta.uid)
+        old = self._observations.get(meta.uid)
         if old is not None and old.state in (State.GONE, State.FOREIGN):
             return False
         if version and version < self._versions.get(meta.uid, 0):
@@ -54,25 +54,33 @@ class Observations:
             meta.deletion_timestamp,
             meta.deletion_grace_period_seconds,
         )
-        self._sights[meta.uid] = observation
+        self._observations[meta.uid] = observation
         return observation != old
 
     def gone(self, uid: str, now: dt.datetime, *, foreign: bool = False) -> bool:
         """It is not there any more (`foreign`: another has its name); returns whether that is news."""
-        old = self._sights.get(uid)
+        old = self._observations.get(uid)
         if old is not None and old.state in (State.GONE, State.FOREIGN):
             return False
-        self._sights[uid] = Observation(State.FOREIGN if foreign else State.GONE, gone_at=now)
+        self._observations[uid] = Observation(State.FOREIGN if foreign else State.GONE, gone_at=now)
         return True
 
     def unknown(self, uid: str, problem: str) -> bool:
         """It could not be read; returns whether that is news. What was seen of it before stays known."""
-        if uid in self._sights:
+        if uid in self._observations:
             return False
-        self._sights[uid] = Observation(State.UNKNOWN, problem=problem)
+        self._observations[uid] = Observation(State.UNKNOWN, problem=problem)
+        return True
+
+    def settle(self, uid: str, settled: bool | None, problem: str = "") -> bool:
+        """Whether nothing acts as if what is gone were there any more (see `Observation`); returns if that is news."""
+        old = self.get(uid)
+        if (old.settled, old.problem) == (settled, problem):
+            return False
+        self._observations[uid] = old._replace(settled=settled, problem=problem)
         return True
 
     def contradict(self, obj: Object) -> None:
         """A consistent read shows an object that was taken for gone."""
-        self._sights.pop(obj.meta.uid, None)
+        self._observations.pop(obj.meta.uid, None)
         self.see(obj)

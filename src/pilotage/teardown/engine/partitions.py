@@ -1,7 +1,7 @@
-"""A ledger, decided in parts: only what something has happened to is decided again.
+"""Partitions of a ledger, which are decided independently: only those that something has happened to, again.
 
-Parts do not wait for each other: a thousand endpoints are a thousand small ledgers, and a decision about one costs as
-much as if it were alone. Who owns whom and who waits for whom is in the same part.
+Partitions do not wait for each other: a thousand endpoints are a thousand small ledgers, and a decision about one costs
+as much as if it were alone. Entries that own each other, or wait for each other, are in the same partition.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
 
-    from pilotage.teardown.engine.decision import Observation, Refusal
+    from pilotage.teardown.engine.decision import Observation, Refusal, Withheld
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 LARGE = 16
-"""So many parts are few: what their owners leave behind is deleted at once. Of more, the collector takes it: that is
+"""Up to so many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is
 slower for each, and less work for all."""
 _NOT_DECIDED = Decision(Phase.CORDON, (), ())
 
 
 class Partitions:
-    """See the module."""
+    """The partitions of one ledger, with the last decision about each."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._parts = [LedgerIndex(part) for part in split(ledger)]
-        self._part_of = {uid: number for number, part in enumerate(self._parts) for uid in part.entries}
-        self._decisions = [_NOT_DECIDED] * len(self._parts)
+    def __init__(self, ledger: Ledger, *, hasten: bool = True) -> None:
+        """`hasten`: in a small ledger, do the work of the garbage collector."""
+        self._hasten = hasten
+        self._partitions = [LedgerIndex(each) for each in split(ledger)]
+        self._partition_of = {uid: number for number, each in enumerate(self._partitions) for uid in each.entries}
+        self._decisions = [_NOT_DECIDED] * len(self._partitions)
         self._again: dict[int, dt.datetime] = {}
         self._moments: list[tuple[dt.datetime, int]] = []
         """A heap of all that was ever in `_again`; what is not there any more is passed over."""
-        self._due = set(range(len(self._parts)))
+        self._due = set(range(len(self._partitions)))
         self._unfinished = set(self._due)
         self._entries = ledger.by_uid()
         self._collected: dt.datetime | None = None
@@ -47,33 +49,33 @@ class Partitions:
         self._running: dict[str, set[str]] = {}
         """By namespace, what runs and is not known to be gone."""
         self._last: dict[str, set[int]] = {}
-        """By namespace, the parts that wait until nothing runs there."""
+        """By namespace, the partitions that wait until nothing runs there."""
         for entry in ledger.entries:
             if runs(entry):
                 self._running.setdefault(entry.namespace, set()).add(entry.uid)
             if entry.last:
-                self._last.setdefault(entry.namespace, set()).add(self._part_of[entry.uid])
+                self._last.setdefault(entry.namespace, set()).add(self._partition_of[entry.uid])
 
     @property
     def finished(self) -> bool:
-        """Whether all parts are, as of their last decisions."""
+        """Whether all partitions are, as of their last decisions."""
         return not self._unfinished and not self._due
 
     @property
     def is_large(self) -> bool:
-        """Whether there are many parts."""
-        return len(self._parts) > LARGE
+        """Whether there are many partitions."""
+        return len(self._partitions) > LARGE
 
     @property
     def hastens(self) -> bool:
         """Whether we do the work of the garbage collector."""
-        return not self.is_large
+        return self._hasten and not self.is_large
 
     def touch(self, uid: str, observation: Observation | None) -> None:
         """Something has happened to an object, or to an attempt at it."""
-        if uid not in self._part_of:
+        if uid not in self._partition_of:
             return
-        self._due.add(self._part_of[uid])
+        self._due.add(self._partition_of[uid])
         entry = self._entries[uid]
         if entry.disposition is Disposition.COLLECT and observation is not None and observation.gone_at is not None:
             self._collected = max(self._collected or observation.gone_at, observation.gone_at)
@@ -86,10 +88,18 @@ class Partitions:
                 if not running:
                     self._due |= self._last.get(entry.namespace, set())
 
+    def recall(self) -> None:
+        """Decide all of them the next time: the time that things take has changed, and with it the texts of waits."""
+        self._due = set(range(len(self._partitions)))
+
     def decide(
-        self, observations: Mapping[str, Observation], refusals: Mapping[str, Refusal], now: dt.datetime
+        self,
+        observations: Mapping[str, Observation],
+        refusals: Mapping[str, Refusal],
+        withheld: Mapping[str, Withheld],
+        now: dt.datetime,
     ) -> list[Decision]:
-        """Decide the parts that it is time for; returns their decisions."""
+        """Decide the partitions that it is time for; returns their decisions."""
         while (moment := self.again()) is not None and moment <= now:
             number = self._moments[0][1]
             del self._again[number]
@@ -98,13 +108,14 @@ class Partitions:
         decided = []
         for number in sorted(self._due):
             decision = decide(
-                self._parts[number],
+                self._partitions[number],
                 observations,
                 refusals,
                 now,
                 running=running,
                 collected=self._collected,
                 hasten=self.hastens,
+                withheld=withheld,
             )
             self._decisions[number] = decision
             decided.append(decision)
@@ -121,7 +132,7 @@ class Partitions:
         return decided
 
     def again(self) -> dt.datetime | None:
-        """When a part has to be decided again, though nothing may have happened."""
+        """When a partition has to be decided again, though nothing may have happened."""
         while self._moments and self._again.get(self._moments[0][1]) != self._moments[0][0]:
             heapq.heappop(self._moments)
         return self._moments[0][0] if self._moments else None
@@ -139,7 +150,7 @@ class Partitions:
 
 
 def split(ledger: Ledger) -> list[Ledger]:
-    """The parts of a ledger, in the order in which they first appear."""
+    """The partitions of a ledger, in the order in which they first appear."""
     above: dict[str, str] = {entry.uid: entry.uid for entry in ledger.entries}
 
     def top(uid: str) -> str:

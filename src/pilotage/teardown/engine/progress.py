@@ -1,4 +1,4 @@
-"""What a drive tells: each step as it is made, what is waited for in between, and in the end how it came out."""
+"""Progress of a teardown: each step as it is made, the decisions in between, and the outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a drive ended. Complete if there is a proof and it holds."""
+    """How a teardown ended. Complete if there is a proof and it holds."""
 
     ledger: Ledger
     """With what was found on the way."""

@@ -1,8 +1,13 @@
 """The proof: everything in a ledger is read afresh, consistently, and by uid.
 
 Few objects of a kind are read one by one, many by a list of their kind. A read that fails proves nothing: what it was
-about is unread, and the proof does not hold. A kind that is not served proves nothing either, unless its definition
-was part of the ledger and is gone: then there is no such object.
+about is unread, and the proof does not hold.
+
+A kind that is not served proves nothing either: its API server may be away, and its objects with it. There is one
+exception, a kind that is known to be defined by a CustomResourceDefinition, because the definition is in the ledger or
+because of its group, and of which a fresh read shows that the definition is gone. A definition outlives the objects of
+its kind: so there are none. Kinds of an aggregated API server have no definition, and so the lack of one says nothing
+about a kind of which nothing is known.
 
 The same lists show what appeared since, and belongs to something in the ledger.
 """
@@ -35,6 +40,11 @@ POINTERS_MAX = 200
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
+
+DEFINED_GROUPS = frozenset(
+    {"gateway.networking.k8s.io", "keda.sh", "pilotage.dev", "projectcontour.io", "serving.kserve.io"}
+)
+"""Groups whose kinds are always defined by CustomResourceDefinitions: those that endpoints have parts of."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -177,14 +187,12 @@ class _Proving:
 
     async def _without_its_kind(self, entries: list[Entry], error: ApiError) -> None:
         """What could not be read is unread, unless the whole kind is gone."""
-        resource = entries[0].resource
-        gone = isinstance(error, KindNotServed) and await kind_is_gone(self._client, self._ledger, resource)
-        read = Read(f"GET {DEFINITIONS.path('', _definition(resource))}", utc_now())
+        proof = await definition_gone(self._client, self._ledger, entries[0].resource, error)
         for entry in entries:
-            if gone:
-                self._conclude(entry, None, read)
+            if isinstance(proof, str):
+                self._proof.unread[entry.uid] = proof
             else:
-                self._proof.unread[entry.uid] = error.message
+                self._conclude(entry, None, proof)
 
     def _conclude(self, entry: Entry, found: Object | None, read: Read) -> None:
         if entry.disposition is Disposition.KEEP:
@@ -195,19 +203,21 @@ class _Proving:
             self._proof.there.append(found)
 
 
-async def kind_is_gone(client: Client, ledger: Ledger, resource: Resource) -> bool:
-    """Whether a kind is not served because its definition, which is in the ledger, is gone: it outlives its objects."""
-    name = _definition(resource)
-    if not any(each.name == name and each.resource.kind == DEFINITIONS.kind for each in ledger.going):
-        return False
+async def definition_gone(client: Client, ledger: Ledger, resource: Resource, error: ApiError) -> Read | str:
+    """The read that shows that there are no objects of a kind any more; or else why what could not be read is unread.
+
+    `error` is that of the read that failed. The module says when the lack of a definition is a proof.
+    """
+    if not isinstance(error, KindNotServed):
+        return error.message
+    name = f"{resource.plural}.{resource.group}"
+    in_ledger = any(each.name == name and each.resource.kind == DEFINITIONS.kind for each in ledger.going)
+    if not in_ledger and resource.group not in DEFINED_GROUPS:
+        return error.message
     try:
         await client.get(DEFINITIONS, ObjectKey("", name), metadata_only=True)
     except Absent:
-        return True
-    except ApiError:
-        return False
-    return False
-
-
-def _definition(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}"
+        return Read(f"GET {DEFINITIONS.path('', name)}", utc_now())
+    except ApiError as unknown:
+        return f"{error.message}; {unknown.message}"
+    return error.message

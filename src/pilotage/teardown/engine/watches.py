@@ -1,4 +1,4 @@
-"""Follows the kinds that a teardown waits for: a watch of each, begun when it is needed, and single reads beside it.
+"""Watches of the kinds that a teardown waits for, each begun when it is needed, and single reads beside them.
 
 Nothing is watched that nobody waits for. A watch goes on from what was gathered for the plan, where that is the same
 collection, and so costs no list of its own.
@@ -31,8 +31,8 @@ NAMESPACES_ONE_BY_ONE_MAX = 3
 """A kind in more namespaces than this is watched in all of them at once."""
 
 
-class Following:
-    """See the module. `take` gets every change, `read` reads one entry afresh."""
+class Watches:
+    """The watches of one teardown. `take` gets every change, `read` reads one entry afresh."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Following:
         return next((problem.message for problem in problems if problem is not None), "")
 
     def has(self, entry: Entry) -> bool:
-        """Whether its kind is followed where it is."""
+        """Whether its kind is watched where it is."""
         kind = entry.group_kind
         return (kind, entry.namespace) in self._watched or (kind, "") in self._watched
 
     def begin(self, entry: Entry) -> None:
-        """Follow the kind of an entry from now on."""
+        """Watch the kind of an entry from now on."""
         if self.has(entry):
             return
         kind = entry.group_kind
@@ -75,10 +75,10 @@ class Following:
         self._seed(informer, entry.resource, place)
         informer.add_handler(partial(self._take, entry.resource))
         self._watched[kind, place] = informer
-        self._tasks.append(asyncio.create_task(self._keep(informer, kind, place), name=f"follow {kind} {place}"))
+        self._tasks.append(asyncio.create_task(self._keep(informer, kind, place), name=f"watch {kind} {place}"))
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Watch nothing any more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -97,10 +97,10 @@ class Following:
 
         Of what the first list lacks no event will come. And who may not list may still be allowed to look.
         """
-        following = asyncio.create_task(informer.run())
+        running = asyncio.create_task(informer.run())
         compared = False
         try:
-            while not following.done():
+            while not running.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await informer.synced.wait()
@@ -109,8 +109,8 @@ class Following:
                     await asyncio.gather(*map(self._read, self._not_shown(informer, kind, place)))
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     def _not_shown(self, informer: Informer, kind: GroupKind, place: str) -> list[Entry]:
         """The unfinished entries that the cache of their kind does not have, or may have wrong."""

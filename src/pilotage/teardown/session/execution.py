@@ -12,7 +12,7 @@ from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.remedies import spelled, strip_command
 from pilotage.teardown.engine.decision import Cause
-from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.receipt import ReceiptError, begin, conclude, save
 from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.session.reading import cluster_uid
@@ -90,7 +90,7 @@ class Execution:
         self._world = prepared.world
         self._cluster = ""
         self._observer: TeardownObserver | None = None
-        self._drive = Drive(
+        self._executor = watching(
             session.client,
             ledger,
             rng=random.Random(),  # noqa: S311 - it spreads retries
@@ -103,25 +103,25 @@ class Execution:
     @property
     def ledger(self) -> Ledger:
         """With what was found on the way."""
-        return self._drive.ledger
+        return self._executor.ledger
 
     @property
     def problem(self) -> str:
         """Why the API server does not answer at the moment; empty if it does."""
-        return self._drive.problem
+        return self._executor.problem
 
     @property
     def ended(self) -> bool:
         """Whether nothing more is sent."""
-        return self._drive.ended
+        return self._executor.ended
 
     def last_seen(self, entry: Entry) -> Observation:
         """The last observation of an object."""
-        return self._drive.observations.get(entry.uid)
+        return self._executor.observations.get(entry.uid)
 
     def stop(self) -> None:
         """End soon: no new action is begun."""
-        self._drive.stop()
+        self._executor.stop()
 
     async def run(self, observer: TeardownObserver | None = None) -> TeardownResult:
         """Until all is proven gone, the time is up, or `stop`. TargetError if no receipt can be written: nothing was
@@ -133,7 +133,7 @@ class Execution:
             self._save_grown(self.ledger)
         except ReceiptError as error:
             raise TargetError(f"{error}. Nothing was done; say where it goes with --receipt.") from error
-        return self._result(await self._drive.run())
+        return self._result(await self._executor.run())
 
     def _result(self, outcome: Outcome) -> TeardownResult:
         receipt = conclude(outcome, self._session.server, utc_now(), self._cluster)
@@ -147,10 +147,10 @@ class Execution:
             receipt=receipt,
             path=self.path,
             complete=outcome.complete,
-            stopped=self._drive.stopped,
+            stopped=self._executor.stopped,
             resource_version=outcome.proof.resource_version if outcome.proof is not None else "",
             gone=sum(self.last_seen(entry).state in ("gone", "foreign") for entry in going),
-            held=tuple(entry for entry in going if self._drive.is_held(entry)),
+            held=tuple(entry for entry in going if self._executor.is_held(entry)),
             blockers=outcome.decision.blockers,
             advice=tuple(self._advice(outcome.decision)[:ADVICE_MAX]),
             unsaved=unsaved,

@@ -16,7 +16,7 @@ import msgspec
 from pilotage.kube import Discovery, GroupKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.decide import decide
-from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.plan import make_ledger, plan_again
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pilotage.catalogue.relation import RelationRow
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.teardown.engine.decision import Decision
+    from pilotage.teardown.engine.executor import Executor
     from pilotage.teardown.engine.progress import Outcome
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.snapshot.world import Item, World
@@ -94,7 +95,7 @@ class TeardownScenario(Scenario):
     # The program
 
     async def tear_down(self, client: Client) -> None:
-        """Plan or resume, and drive until it is proven; then there is nothing more to do."""
+        """Plan or resume, and executor until it is proven; then there is nothing more to do."""
         while self.receipt is None:
             outcome = await self.attempt(client)
             if outcome is not None and outcome.complete:
@@ -104,7 +105,7 @@ class TeardownScenario(Scenario):
         await asyncio.get_running_loop().create_future()
 
     async def attempt(self, client: Client) -> Outcome | None:
-        """One drive; None if not enough could be read to make a first plan."""
+        """One executor; None if not enough could be read to make a first plan."""
         kinds = frozenset(GroupKind(resource.group, resource.kind) for resource in self.kinds)
         full = full_kinds(self.rows) & kinds
         world = await gather(client, Discovery(client), namespaces=self.namespaces, full=full, kinds=kinds)
@@ -116,16 +117,16 @@ class TeardownScenario(Scenario):
         else:
             ledger = plan_again(saved, world, relate(world, self.rows), keeper_of=self.keeper_of)
         self.save(ledger)
-        drive = Drive(
+        executor = watching(
             client,
             ledger,
             rng=random.Random(self.world.seed),  # noqa: S311 - chance in a game
             world=world,
-            on_step=lambda _: self.judge(drive),
-            on_decision=lambda decision: self.judge(drive, decision),
+            on_step=lambda _: self.judge(executor),
+            on_decision=lambda decision: self.judge(executor, decision),
             on_ledger=self.save,
         )
-        return await drive.run()
+        return await executor.run()
 
     def plan(self, world: World) -> Ledger:
         """What goes with what was named, by uid: another object of its name is not meant."""
@@ -145,12 +146,12 @@ class TeardownScenario(Scenario):
         """Onto the disk, which outlives the process."""
         self.disk = msgspec.json.encode(ledger)
 
-    def judge(self, drive: Drive, decision: Decision | None = None) -> None:
+    def judge(self, executor: Executor, decision: Decision | None = None) -> None:
         """Every decision has to be explained: those that are shown, and one for each thing that happens."""
         if len(self.unexplained) < UNEXPLAINED_MAX:
-            now, observations = utc_now(), drive.observations.all
-            judged = decision or decide(drive.ledger, observations, {}, now)
-            self.unexplained += explained(drive.ledger, observations, judged, now)
+            now, observations = utc_now(), executor.observations.all
+            judged = decision or decide(executor.ledger, observations, {}, now)
+            self.unexplained += explained(executor.ledger, observations, judged, now)
 
     # The story
 

@@ -1,4 +1,4 @@
-"""How a GatewayRoute goes: the gateway lets go of it first, and says so in its status, which is lost with the object.
+"""Detach and drain of a GatewayRoute before it is deleted: what the gateway says of it is lost with the object.
 
 So before it is deleted, all its weights become 0. When Envoy has acknowledged that, and what is under way has ended or
 had its time, the route is deleted, and nothing has to be waited for any more. A route that no gateway has ever taken up
@@ -7,11 +7,12 @@ is in no Envoy. One that somebody else deletes is proven by nobody: then time de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from typing import TYPE_CHECKING
 
 from pilotage.api.names import GATEWAY_ROUTES
-from pilotage.kube import Absent, Foreign, merge_patch
-from pilotage.runtime.clock import monotonic
+from pilotage.kube import Absent, ApiError, Foreign, merge_patch
+from pilotage.teardown.engine.decision import Withheld
 from pilotage.traffic.contract import Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 from pilotage.traffic.routers.pilotage_gateway import ROUTER
@@ -21,54 +22,49 @@ if TYPE_CHECKING:
 
     from pilotage.controllers.caches import Caches
     from pilotage.kube import Client, Object
+    from pilotage.teardown.engine.run_state import RunState
     from pilotage.teardown.planning.ledger import Entry
 
-REJECTED_SECONDS = 5.0
+REFUSED_SECONDS = 5.0
+"""Until a route is tried again that the gateway, or the API server, does not let go of."""
 PENDING_SECONDS = 2.0
 
 
-class Held(NamedTuple):
-    """Why a route is not deleted yet."""
+class GatewayRouteDrain:
+    """Of the GatewayRoutes of one teardown. It remembers since when each is detached; one that forgets waits longer."""
 
-    text: str
-    again: float
-    """After how many seconds to look, though nothing may have happened."""
-    draining: bool
-    """Nobody new is sent any more; what is under way ends."""
-
-
-class LettingGo:
-    """Of the GatewayRoutes of one teardown. It remembers since when each was let go; who forgets that waits longer."""
-
-    def __init__(self, client: Client, caches: Caches) -> None:
+    def __init__(self, client: Client, caches: Caches, state: RunState) -> None:
         self._client = client
         self._caches = caches
-        self._since: dict[str, float] = {}
-        self.proven: set[str] = set()
-        """The uids of those of which Envoy has let go, and nothing was under way any more, or had its time."""
-        self.notes: list[str] = []
+        self._state = state
+        self._since: dict[str, dt.datetime] = {}
+        self.drained: set[str] = set()
+        """The uids of routes that Envoy has let go of, and whose requests have ended, or had their time."""
 
-    async def held(self, entry: Entry, services: Collection[str], drain_seconds: float) -> Held | None:
-        """Why a route must not be deleted yet; None: it may. An ApiError if it cannot be read or changed.
+    async def withheld(self, entry: Entry, services: Collection[str]) -> Withheld | None:
+        """Why a route must not be deleted yet; None: it may.
 
         `services`: those that go with it, whose requests are waited for.
         """
-        route = await self._detached(entry)
+        now = self._state.clock.now()
+        try:
+            route = await self._detached(entry)
+        except ApiError as error:
+            return _withheld(f"it cannot be taken out of traffic: {error.message}", now, REFUSED_SECONDS)
         if route is None or route.get("status", "observedGeneration") is None:
             return None
         status = ROUTER.status(route.to_dict(), services)
         if status.programming is not Programming.PROGRAMMED:
             self._since.pop(entry.uid, None)
             if status.programming is Programming.REJECTED:
-                return Held(f"the gateway refuses to let go of it: {status.text}", REJECTED_SECONDS, draining=False)
-            return Held(status.text, PENDING_SECONDS, draining=False)
-        since = monotonic() - self._since.setdefault(entry.uid, monotonic())
-        wait = undrained(status.in_flight, since, DrainLimits(drain_seconds))
+                return _withheld(f"the gateway refuses to let go of it: {status.text}", now, REFUSED_SECONDS)
+            return _withheld(status.text, now, PENDING_SECONDS)
+        detached = (now - self._since.setdefault(entry.uid, now)).total_seconds()
+        wait = undrained(status.in_flight, detached, DrainLimits(self._state.ledger.policy.drain_seconds))
         if wait is not None:
-            return Held(wait.countdown, min(wait.seconds, PENDING_SECONDS), draining=True)
-        if note := cut_short(status.in_flight):
-            self.notes.append(note)
-        self.proven.add(entry.uid)
+            return _withheld(wait.countdown, now, min(wait.seconds, PENDING_SECONDS), draining=True)
+        self._state.note([cut_short(status.in_flight)])
+        self.drained.add(entry.uid)
         return None
 
     async def _detached(self, entry: Entry) -> Object | None:
@@ -85,3 +81,7 @@ class LettingGo:
             return await self._client.patch(GATEWAY_ROUTES, entry.key, patch)
         except (Absent, Foreign):
             return None
+
+
+def _withheld(text: str, now: dt.datetime, seconds: float, *, draining: bool = False) -> Withheld:
+    return Withheld("the gateway", text, now + dt.timedelta(seconds=seconds), draining)

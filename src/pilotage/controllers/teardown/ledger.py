@@ -1,4 +1,4 @@
-"""From what a Teardown names to the engine's ledger: the parts, as they are, and what was made of them.
+"""The engine's ledger of a Teardown: the parts that it names, as they are, and what was made of them.
 
 A part that is named without a uid is the object of that name that is sealed for the target: it was written down before
 it was made, and the answer never came. One that is named with a uid has to be a proven part, too: whoever may create a
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage.api.endpoint import Deletion
-    from pilotage.api.teardown import Doomed, TeardownSpec
+    from pilotage.api.teardown import TeardownPart, TeardownSpec
     from pilotage.controllers.caches import Caches
     from pilotage.controllers.seals import Identity
-    from pilotage.controllers.strangers import Look
+    from pilotage.controllers.teardown.foreign_references import PossibleReferrers
     from pilotage.kube import Client
     from pilotage.teardown.planning.ledger import Ledger
 
@@ -51,7 +51,7 @@ async def find_parts(
     found: dict[str, Seen] = {}
     if spec.all_parts:
         found = {seen.object.meta.uid: seen for seen in caches.parts_of(whose)}
-    named = await asyncio.gather(*(_part(client, caches, whose, doomed) for doomed in spec.parts))
+    named = await asyncio.gather(*(_part(client, caches, whose, part) for part in spec.parts))
     found |= {seen.object.meta.uid: seen for seen in named if isinstance(seen, Seen)}
     return with_owned(caches, found.values()), tuple(remark for remark in named if isinstance(remark, str))
 
@@ -80,13 +80,13 @@ def with_owned(caches: Caches, parts: Iterable[Seen]) -> list[Seen]:
     return [*found.values()]
 
 
-async def _part(client: Client, caches: Caches, whose: Identity, doomed: Doomed) -> Seen | str | None:
+async def _part(client: Client, caches: Caches, whose: Identity, named: TeardownPart) -> Seen | str | None:
     """One that is named, from the cache or from the API; None if it is gone; a remark if it is not the target's."""
-    resource = caches.kind(doomed.api_version, doomed.kind)
-    said = f"{doomed.kind.lower()}/{doomed.name}"
-    if resource is None or resource.plural != doomed.resource:
+    resource = caches.kind(named.api_version, named.kind)
+    said = f"{named.kind.lower()}/{named.name}"
+    if resource is None or resource.plural != named.resource:
         return f"{said} stays: endpoints are not made of this kind"
-    key = ObjectKey(whose.namespace, doomed.name)
+    key = ObjectKey(whose.namespace, named.name)
     obj = caches.get(resource, key)
     if obj is None:
         try:
@@ -97,11 +97,11 @@ async def _part(client: Client, caches: Caches, whose: Identity, doomed: Doomed)
             if caches.serves(resource):
                 raise
             return None  # nothing of a kind that the cluster does not have can be there
-    if doomed.uid and obj.meta.uid != doomed.uid:
+    if named.uid and obj.meta.uid != named.uid:
         return None
     if await is_proven(client, caches, whose, resource, obj):
         return Seen(resource, obj, caches.is_full(resource))
-    if not doomed.uid:
+    if not named.uid:
         return None
     return f"{said} stays: it is not proven to be a part of the endpoint, and carries no seal of the operator for it"
 
@@ -116,7 +116,7 @@ def first_ledger(
     spec: TeardownSpec,
     parts: list[Seen],
     labelled: list[Seen],
-    beside: Look,
+    beside: PossibleReferrers,
     now: dt.datetime,
     *,
     remarks: tuple[str, ...] = (),
@@ -127,7 +127,7 @@ def first_ledger(
     """
     world = _world(parts, now, spec.target.namespace)
     named = _named(world)  # what is owned by something else here goes with it
-    _add(world, [*beside.found, *labelled])
+    _add(world, [*beside.objects, *labelled])
     if labelled:
         names = sorted(f"{seen.resource.kind.lower()}/{seen.object.meta.name}" for seen in labelled)
         more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""

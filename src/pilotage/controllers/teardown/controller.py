@@ -16,17 +16,19 @@ import structlog
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWN_DONE, TEARDOWNS
 from pilotage.api.teardown import Teardown
-from pilotage.controllers.doomed import find_parts, first_ledger, grown_ledger, parts_now, unproven
-from pilotage.controllers.late import selector_of
 from pilotage.controllers.proof import of_target, refused
 from pilotage.controllers.seals import kept_for
-from pilotage.controllers.strangers import Strangers
-from pilotage.controllers.takedown import Takedown
+from pilotage.controllers.teardown.foreign_references import ForeignReferences
+from pilotage.controllers.teardown.ledger import find_parts, first_ledger, grown_ledger, parts_now, unproven
+from pilotage.controllers.teardown.observer import CacheObserver, pods_of
 from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime import Result, TerminalError, clipped, set_condition
 from pilotage.runtime.clock import Ages, monotonic, utc_now
-from pilotage.teardown.engine import receipt
+from pilotage.teardown.engine.executor import Executor
+from pilotage.teardown.engine.observers import Reader
+from pilotage.teardown.engine.receipt import conclude
+from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -54,20 +56,22 @@ WAITS_MAX = 20
 WAIT_CHARS_MAX = 1000
 """Of what is waited for: finalizers are named in it, and an object may have thousands."""
 POINTERS_MAX = 5
+ONE_BY_ONE_MAX = 20
+"""A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
 
 
-class Surroundings(NamedTuple):
+class TeardownOptions(NamedTuple):
     """The inputs of the controller."""
 
     caches: Caches
-    observer: ProxyObserver
+    proxies: ProxyObserver
     endpoints: Store
     namespace: str
     """The operator's own: records there may be about any namespace."""
     server: str
 
 
-def teardowns(around: Surroundings) -> Callable[[Context], Reconcile]:
+def teardowns(around: TeardownOptions) -> Callable[[Context], Reconcile]:
     """What `Manager.add` makes the controller from."""
 
     def make(context: Context) -> Reconcile:
@@ -76,21 +80,32 @@ def teardowns(around: Surroundings) -> Callable[[Context], Reconcile]:
     return make
 
 
-class TeardownController:
-    """See the module."""
+class _Run(NamedTuple):
+    """A Teardown that is under way here."""
 
-    def __init__(self, context: Context, around: Surroundings) -> None:
+    executor: Executor
+    observer: CacheObserver
+
+    @property
+    def state(self) -> RunState:
+        return self.executor.state
+
+
+class TeardownController:
+    """Reconciles Teardowns."""
+
+    def __init__(self, context: Context, around: TeardownOptions) -> None:
         caches = around.caches
         self._client = context.client
         self._store = context.store
         self._events = context.events
         self._caches = caches
-        self._observer = around.observer
+        self._proxies = around.proxies
         self._endpoints = around.endpoints
         self._home = around.namespace
         self._server = around.server
-        self._strangers = Strangers(context.client, caches)
-        self._running: dict[str, Takedown] = {}
+        self._references = ForeignReferences(context.client, caches)
+        self._running: dict[str, _Run] = {}
         self._shown: dict[str, float] = {}
         self._ages = Ages()
         """Of finished records: they do not go because the clock was set."""
@@ -119,12 +134,12 @@ class TeardownController:
             raise
 
     async def _drive(self, record: Object, teardown: Teardown, whose: Known) -> Result | None:
-        takedown = self._running.get(record.meta.uid)
-        if takedown is None:
+        run = self._running.get(record.meta.uid)
+        if run is None:
             saved = teardown.status.ledger
             if saved is None:
                 parts, stays = await find_parts(self._client, self._caches, whose, teardown.spec)
-                beside = await self._strangers.beside(whose.namespace)
+                beside = await self._references.beside(whose.namespace)
                 labelled = unproven(self._caches, whose, parts) if teardown.spec.all_parts else []
                 remarks = (*_remarks(record, teardown), *stays)
                 ledger = first_ledger(teardown.spec, parts, labelled, beside, utc_now(), remarks=remarks)
@@ -134,19 +149,23 @@ class TeardownController:
                 if cause := await self._refusal(whose, ledger):
                     await self._refuse(record, cause)
                     return Result(requeue_after=REFUSED_SECONDS)
-            pods = selector_of(teardown.spec, ledger)
-            takedown = Takedown(ledger, self._client, self._caches, self._observer, whose, pods=pods)
-            self._running[record.meta.uid] = takedown
-        record = await self._grow(record, teardown, whose, takedown, [])
-        decision = await takedown.advance()
-        while takedown.late:
-            record = await self._grow(record, teardown, whose, takedown, takedown.late)
-            decision = await takedown.advance()
+            run = self._running[record.meta.uid] = self._run(teardown, whose, ledger)
+        record = await self._grow(record, teardown, whose, run, [])
+        decision = await run.executor.advance()
+        while run.observer.uncached:
+            record = await self._grow(record, teardown, whose, run, run.observer.uncached)
+            decision = await run.executor.advance()
         if not decision.finished:
-            await self._show(record, teardown, takedown, decision)
-            pause = _pause(decision, takedown.clock.now())
-            return Result(requeue_after=LOOK_SECONDS if takedown.awaits_proxies else pause)
-        return await self._finish(record, teardown, takedown, decision)
+            await self._show(record, teardown, run, decision)
+            pause = _pause(decision, run.state.clock.now())
+            return Result(requeue_after=LOOK_SECONDS if run.observer.awaits_proxies else pause)
+        return await self._finish(record, teardown, run, decision)
+
+    def _run(self, teardown: Teardown, whose: Known, ledger: Ledger) -> _Run:
+        reader = Reader(self._client, RunState(ledger, hasten=False))
+        pods = pods_of(teardown.spec, ledger)
+        observer = CacheObserver(reader, self._caches, self._proxies, whose, pods=pods)
+        return _Run(Executor(observer, one_by_one_max=ONE_BY_ONE_MAX), observer)
 
     async def _refusal(self, whose: Known, ledger: Ledger) -> str:
         """Why a ledger that somebody else may have written is not acted on; empty if it is."""
@@ -155,15 +174,13 @@ class TeardownController:
                 return cause
         return ""
 
-    async def _grow(
-        self, record: Object, teardown: Teardown, whose: Known, takedown: Takedown, late: list[Seen]
-    ) -> Object:
+    async def _grow(self, record: Object, teardown: Teardown, whose: Known, run: _Run, uncached: list[Seen]) -> Object:
         """Write down what has appeared since, and what no cache has shown."""
-        parts = [*parts_now(self._caches, whose, teardown.spec, takedown.ledger), *late]
-        grown = grown_ledger(takedown.ledger, parts, utc_now(), whose.namespace)
-        if grown is takedown.ledger:
+        parts = [*parts_now(self._caches, whose, teardown.spec, run.state.ledger), *uncached]
+        grown = grown_ledger(run.state.ledger, parts, utc_now(), whose.namespace)
+        if grown is run.state.ledger:
             return record
-        takedown.grow(grown)
+        run.state.grow(grown)
         return await self._status(record, {"ledger": msgspec.to_builtins(grown)})
 
     async def _begin(self, record: Object, teardown: Teardown, ledger: Ledger) -> Object:
@@ -184,25 +201,23 @@ class TeardownController:
             self._events.warning(record, "StillReferenced", f"It stays, and will point at nothing: {texts}.")
         return begun
 
-    async def _finish(
-        self, record: Object, teardown: Teardown, takedown: Takedown, decision: Decision
-    ) -> Result | None:
-        proof = await takedown.prove()
+    async def _finish(self, record: Object, teardown: Teardown, run: _Run, decision: Decision) -> Result | None:
+        proof = await run.executor.prove()
         if proof.unread:
             reason = next(iter(proof.unread.values()))
-            await self._show(record, teardown, takedown, decision, f"{len(proof.unread)} cannot be read: {reason}")
+            await self._show(record, teardown, run, decision, f"{len(proof.unread)} cannot be read: {reason}")
             return Result(requeue_after=LOOK_SECONDS * 8)
         if not proof.holds:
             return Result(requeue_after=LOOK_SECONDS)
-        await self._let_go_of_kept(takedown, teardown)
+        await self._let_go_of_kept(run, teardown)
         now = utc_now()
-        final = receipt.conclude(takedown.outcome(decision, proof), self._server, now)
+        final = conclude(run.executor.outcome(proof), self._server, now)
         conditions = set_condition(
             _conditions(record),
             "Complete",
             status=True,
             reason="ProvenGone",
-            message=f"{len(takedown.ledger.going)} objects are proven gone, {len(takedown.ledger.kept)} are kept.",
+            message=f"{len(run.state.ledger.going)} objects are proven gone, {len(run.state.ledger.kept)} are kept.",
             generation=record.meta.generation,
             now=now,
         )
@@ -210,7 +225,7 @@ class TeardownController:
             "phase": TEARDOWN_DONE,
             "finished": format_time(now),
             "left": 0,
-            "gone": len(takedown.ledger.going),
+            "gone": len(run.state.ledger.going),
             "waitingFor": None,
             "waits": [],
             "ledger": None,
@@ -222,12 +237,12 @@ class TeardownController:
         self._forget(record)
         return Result(requeue_after=float(teardown.spec.ttl_seconds_after_finished))
 
-    async def _let_go_of_kept(self, takedown: Takedown, teardown: Teardown) -> None:
+    async def _let_go_of_kept(self, run: _Run, teardown: Teardown) -> None:
         """What stays is nobody's part any more; its label says whose it was."""
         target = teardown.spec.target
         if not teardown.spec.all_parts:
             return  # it still belongs to an endpoint that is there
-        for entry in takedown.ledger.kept:
+        for entry in run.state.ledger.kept:
             metadata = {
                 "uid": entry.uid,
                 "labels": {LABEL_ENDPOINT_UID: None, LABEL_KEPT: target.name},
@@ -258,9 +273,7 @@ class TeardownController:
 
     # What others see of it
 
-    async def _show(
-        self, record: Object, teardown: Teardown, takedown: Takedown, decision: Decision, problem: str = ""
-    ) -> None:
+    async def _show(self, record: Object, teardown: Teardown, run: _Run, decision: Decision, problem: str = "") -> None:
         """Progress, but not every bit of it."""
         last = self._shown.get(record.meta.uid)
         if last is None:
@@ -281,11 +294,11 @@ class TeardownController:
         first = decision.blockers[0] if decision.blockers else None
         status: Json = {
             "phase": str(decision.phase),
-            "left": takedown.left,
+            "left": run.state.left,
             "waits": waits,
             "waitingFor": clipped(problem) or (f"{first.entry}: {_said(first)}" if first else None),
         }
-        conditions = self._overdue(record, teardown, decision, takedown.clock.now())
+        conditions = self._overdue(record, teardown, decision, run.state.clock.now())
         if conditions is not None:
             status["conditions"] = conditions
         if any(record.get("status", name) != value for name, value in status.items()):

@@ -1,4 +1,4 @@
-"""What a drive makes of what it sees first. How it ends under faults is tested in `tests/sim`."""
+"""The executor with both observers. How it ends under faults is tested in `tests/sim`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.engine.drive import Drive
+from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage_sim.loop import virtual
@@ -24,7 +24,7 @@ async def test_another_object_of_the_name_is_not_waited_for_and_not_touched():
         ledger = Ledger(
             targets=("configmap/one",), started=format_time(utc_now()), policy=Policy(), entries=(entry_of(mine),)
         )
-        outcome = await Drive(client, ledger, rng=random.Random(1)).run()
+        outcome = await watching(client, ledger, rng=random.Random(1)).run()
         assert outcome.complete
         assert outcome.asked_at == {}
         assert outcome.proof is not None

@@ -1,0 +1,187 @@
+"""Observers: how an executor learns what becomes of the entries of a ledger.
+
+Every observer reports to the same `RunState`; what it does not show is read by the same `Reader`, with the same rule
+for what is gone. `WatchObserver` has watches of its own, for a program that carries out one teardown and ends. The
+operator's observer, on caches that all its teardowns share, is in `controllers.teardown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pilotage.catalogue import Phase
+from pilotage.kube import Absent, ApiError, Discovery, GroupKind
+from pilotage.teardown.engine.decision import Cause
+from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
+from pilotage.teardown.engine.prove import definition_gone
+from pilotage.teardown.engine.watches import Watches
+from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.snapshot.gather import readable
+from pilotage.teardown.snapshot.world import State
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection
+
+    from pilotage.kube import Client, Resource
+    from pilotage.teardown.engine.decision import Decision
+    from pilotage.teardown.engine.run_state import RunState
+    from pilotage.teardown.planning.ledger import Entry
+    from pilotage.teardown.snapshot.world import World
+
+POD = GroupKind("", "Pod")
+AT_ONCE = 32
+"""How many requests are under way at the same time."""
+POLL_SECONDS = 2.0
+"""How often an object is read that cannot be watched."""
+
+
+class Reader:
+    """Reads single entries from the API server into the state."""
+
+    def __init__(self, client: Client, state: RunState) -> None:
+        self.client = client
+        self.state = state
+        self.places = PrioritySemaphore(AT_ONCE)
+        """Of all requests for this teardown; later phases go first."""
+
+    async def read(self, entry: Entry) -> None:
+        """Read one entry. Absent is gone; an error is not, except as `prove` says of a kind that is not served."""
+        try:
+            async with self.places.passing(Phase.PROVE.rank):
+                found = await self.client.get(entry.resource, entry.key, metadata_only=True)
+        except Absent:
+            self.state.is_gone(entry)
+        except ApiError as error:
+            proof = await definition_gone(self.client, self.state.ledger, entry.resource, error)
+            if isinstance(proof, str):
+                self.state.is_unknown(entry, proof)
+            else:
+                self.state.is_gone(entry)
+        else:
+            if found.meta.uid != entry.uid:
+                self.state.is_gone(entry, foreign=True)
+            else:
+                self.state.see(found)
+
+
+class Observer:
+    """What an executor asks of every observer. This one sees nothing that is not read for it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.state = reader.state
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is observed at the moment; empty if all is well."""
+        return ""
+
+    async def look(self) -> None:
+        """Bring what is known of all entries up to date."""
+
+    async def settle(self) -> None:
+        """Find out, before each decision, whether anything acts as if what is gone were still there."""
+
+    async def admit(self, decision: Decision) -> bool:
+        """Whether a decision may be carried out now. What of it has to wait is withheld in the state."""
+        del decision
+        return True
+
+    def follow(self, decision: Decision) -> None:
+        """Observe, from now on, what a decision waits for."""
+
+    async def kinds(self) -> Collection[Resource]:
+        """The kinds that the proof searches for what was made from entries since."""
+        return ()
+
+    async def verified(self) -> Collection[str]:
+        """The uids of entries whose going was seen where the plan could not promise that: routes, in proxies."""
+        return ()
+
+    async def close(self) -> None:
+        """Observe nothing any more."""
+
+
+class WatchObserver(Observer):
+    """Watches of its own, opened only for kinds that something is waited for; what goes at once needs none."""
+
+    def __init__(self, reader: Reader, *, rng: random.Random, world: World | None = None) -> None:
+        """`world` is what was gathered for the plan, if that was just now."""
+        super().__init__(reader)
+        self._world = world
+        self._reads: dict[str, asyncio.Task[None]] = {}
+        """By uid: those that are read again in a while."""
+        self._watches = Watches(
+            reader.client, rng, world, unfinished=self.state.unfinished, take=self.state.take, read=reader.read
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the API server tells nothing at the moment; empty if it does."""
+        return self._watches.problem
+
+    async def look(self) -> None:
+        """From what was gathered, or else one read for each entry."""
+        world = self._world
+        unread: list[Entry] = []
+        for entry in self.state.ledger.entries:
+            item = world.get(entry.uid) if world is not None else None
+            if item is not None:
+                self.state.see(item.object)
+            elif world is not None and world.state(entry.full_name, entry.uid) in (State.GONE, State.FOREIGN):
+                self.state.is_gone(entry, foreign=world.state(entry.full_name, entry.uid) is State.FOREIGN)
+            else:
+                unread.append(entry)
+        await asyncio.gather(*map(self.reader.read, unread))
+
+    def follow(self, decision: Decision) -> None:
+        """Watch the kinds of all that is waited for and that is under way."""
+        state = self.state
+        for wait in decision.waits:
+            entry = wait.entry
+            if wait.cause is Cause.ORDER and (self._watches.has(entry) or self._goes_at_once(entry)):
+                continue
+            if wait.cause is Cause.HELD:  # a controller that has not noticed yet may make its parts again
+                for part in state.parts.get(entry.uid, ()):
+                    self._watches.begin(part)
+            if wait.cause in (Cause.ROUTER, Cause.HELD):
+                continue
+            if wait.cause is Cause.UNREADABLE and entry.uid not in self._reads:
+                self._reads[entry.uid] = asyncio.create_task(self._read_later(entry), name=f"read {entry}")
+                continue
+            is_present = state.observations.get(entry.uid).state is State.PRESENT
+            if not is_present or entry.disposition is Disposition.COLLECT or wait.cause is Cause.REFUSED:
+                self._watches.begin(entry)
+
+    def _goes_at_once(self, entry: Entry) -> bool:
+        """Whether its going is an answer to us, so that nobody has to watch for it. Pods take their time."""
+        return self.state.partitions.hastens and entry.group_kind != POD
+
+    async def _read_later(self, entry: Entry) -> None:
+        try:
+            await asyncio.sleep(POLL_SECONDS)
+            await self.reader.read(entry)
+        finally:
+            self._reads.pop(entry.uid, None)
+            self.state.touch(entry.uid)
+
+    async def kinds(self) -> Collection[Resource]:
+        """All kinds, as far as is known: those that were read for the plan, or else those that are served."""
+        if self._world is not None:
+            return [reading.resource for reading in self._world.kinds.values()]
+        try:
+            return readable(await Discovery(self.reader.client).surface(), None, frozenset())
+        except ApiError as error:
+            self.state.note(
+                [f"the kinds that are served could not be read, to search them for new parts: {error.message}"]
+            )
+            return ()
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        reads = [*self._reads.values()]
+        for task in reads:
+            task.cancel()
+        await asyncio.gather(*reads, self._watches.close(), return_exceptions=True)
