@@ -1,9 +1,13 @@
-"""The record of a Teardown: its ledger while it is under way."""
+"""Teardowns of endpoints: the ledger in the record, and kinds that vanish meanwhile."""
 
 import asyncio
 
+from pilotage.kube import ObjectKey, Propagation, merge_patch
+from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage_sim.adversaries import dead_api
 from pilotage_sim.loop import virtual
-from tests.controllers.simulated_cluster import simulated_cluster
+from tests.controllers.simulated_cluster import CRDS, KEY, simulated_cluster
+from tests.controllers.test_routing import PROXY, edge, receipt_of_route
 
 
 @virtual
@@ -31,3 +35,46 @@ async def test_the_ledger_in_the_status_names_phases_and_resources():
             "Service": "remove",
             "EndpointSlice": "remove",
         }
+
+
+@virtual
+async def test_a_route_whose_kind_is_uninstalled_meanwhile_does_not_hold_the_teardown_up():
+    """Its definition is gone, and a definition outlives the objects of its kind."""
+    async with edge() as place:
+        await place.deploy(route=PROXY, deletion={"drainSeconds": 0})
+        await place.serving()
+        await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"metadata": {"finalizers": ["example.com/slow"]}}))
+        await place.delete()
+        await place.until(lambda: "example.com/slow" in str(place.status().get("waitingFor")))
+        place.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        key = ObjectKey("", "httpproxies.projectcontour.io")
+        definition = await place.user.get(CRDS, key)
+        await place.user.delete(CRDS, key, uid=definition.meta.uid, propagation=Propagation.BACKGROUND)
+        await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"metadata": {"finalizers": None}}))
+        await place.until(lambda: place.world.find(CRDS, key) is None)
+        place.operate()
+        await place.gone()
+        assert place.parts() == []
+        route = receipt_of_route(place)
+        assert (route["state"], route["proof"]["request"].rpartition("/")[2]) == ("gone", key.name)
+
+
+@virtual
+async def test_a_route_whose_kind_is_not_served_for_a_while_holds_the_teardown_up():
+    async with edge() as place:
+        await place.deploy(route=PROXY, deletion={"drainSeconds": 0})
+        await place.serving()
+        await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"metadata": {"finalizers": ["example.com/slow"]}}))
+        await place.delete()
+        await place.until(lambda: "example.com/slow" in str(place.status().get("waitingFor")))
+        place.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        back = dead_api(place.world, "projectcontour.io")
+        place.operate()
+        await asyncio.sleep(120.0)
+        assert "Deployment/chat-1" in place.parts()
+        assert place.endpoint() is not None
+        back()
+        await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()

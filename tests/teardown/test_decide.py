@@ -10,7 +10,7 @@ from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decide import FOREGROUND, ORPHAN, decide
-from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait
+from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.snapshot.world import State
 from tests.teardown.building import (
@@ -276,6 +276,23 @@ def test_a_decision_after_the_deadline_still_says_what_is_waited_for():
     late = UNTIL + seconds(1)
     decision = decide(ledger(POD), {POD.uid: terminating(since=5)}, {}, late)
     assert [(each.entry, each.until) for each in decision.waits] == [(POD, UNTIL)]
+
+
+@pytest.mark.parametrize(("draining", "phase"), [(False, Phase.DETACH), (True, Phase.DRAIN)])
+def test_what_is_withheld_is_not_deleted_and_what_waits_for_it_waits(draining, phase):
+    held = Withheld("the gateway", "2 requests are still under way", NOW + seconds(2), draining)
+    seen = {INGRESS.uid: PRESENT, AFTER_INGRESS.uid: PRESENT}
+    decision = decide(ledger(INGRESS, AFTER_INGRESS), seen, {}, NOW, withheld={INGRESS.uid: held})
+    assert decision == Decision(phase, (), (
+        wait(INGRESS, Cause.ROUTER, "the gateway", "2 requests are still under way", again=NOW + seconds(2)),
+        wait(AFTER_INGRESS, Cause.ORDER, "ingress/web -n shop", "ingress/web -n shop goes first"),
+    ))  # fmt: skip
+
+
+def test_what_is_withheld_is_looked_at_again_when_it_is_time():
+    held = Withheld("the gateway", "it drains", NOW, draining=True)
+    decision = decide(ledger(INGRESS), {INGRESS.uid: PRESENT}, {}, NOW, withheld={INGRESS.uid: held})
+    assert decision.actions == (Action(Act.DELETE, INGRESS),)
 
 
 JUST_GONE = Observation(State.GONE, gone_at=NOW)

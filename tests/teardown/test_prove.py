@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from pilotage.kube import ObjectKey, Propagation
+import random
+
+import msgspec
+import pytest
+
+from pilotage.controllers.proof import Known
+from pilotage.controllers.teardown.observer import CacheObserver
+from pilotage.controllers.wiring import NobodyLooks
+from pilotage.kube import ObjectKey, Propagation, Resource
+from pilotage.teardown.engine.observers import Reader, WatchObserver
 from pilotage.teardown.engine.prove import prove
+from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.snapshot.world import State
+from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_sim.adversaries import dead_api
 from pilotage_sim.loop import virtual
 from pilotage_sim.scenarios import teardown_parts as parts
@@ -100,6 +112,87 @@ async def test_a_kind_whose_definition_went_with_it_has_no_objects():
         proof = await prove(client, all_of_it)
         assert proof.holds
         assert len(proof.gone) == 4
+
+
+KEDA = Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
+"""A kind that is known to be defined by a CustomResourceDefinition, whatever is in the ledger."""
+
+
+async def scaled_object(client):
+    """One, with the definition of its kind."""
+    definition = await client.create(*parts.definition(KEDA))
+    return definition, await client.create(KEDA, {"metadata": {"namespace": "default", "name": "one"}, "spec": {}})
+
+
+async def undefine(world, client, definition):
+    await unmake(client, definition, parts.DEFINITIONS)
+    await world.until(lambda: world.find(parts.DEFINITIONS, ObjectKey("", definition.meta.name)) is None)
+
+
+@virtual
+async def test_of_a_kind_that_is_known_to_have_had_a_definition_nothing_is_left_without_it():
+    async with World() as world:
+        client = world.client("me")
+        definition, mine = await scaled_object(client)
+        await undefine(world, client, definition)
+        proof = await prove(client, ledger(entry_of(mine, KEDA)))
+        request = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/scaledobjects.keda.sh"
+        assert (proof.holds, proof.gone[mine.meta.uid].request) == (True, request)
+
+
+@virtual
+async def test_while_a_definition_is_there_its_objects_are_only_unread():
+    async with World() as world:
+        client = world.client("me")
+        _, mine = await scaled_object(client)
+        dead_api(world, "keda.sh")
+        proof = await prove(client, ledger(entry_of(mine, KEDA)))
+        assert (proof.gone, list(proof.unread)) == ({}, [mine.meta.uid])
+
+
+@virtual
+async def test_a_definition_that_cannot_be_read_is_not_taken_for_gone_and_the_cause_is_said():
+    async with World() as world:
+        client = world.client("me")
+        definition, mine = await scaled_object(client)
+        await undefine(world, client, definition)
+        forbid(world, "/customresourcedefinitions/")
+        proof = await prove(client, ledger(entry_of(mine, KEDA)))
+        assert proof.gone == {}
+        assert proof.unread[mine.meta.uid].endswith("; you may not")
+
+
+@pytest.mark.parametrize("by", ["watch", "cache"])
+@virtual
+async def test_both_observers_agree_on_the_objects_of_a_kind_that_is_not_served(by):
+    async with World() as world:
+        client = world.client("me")
+        definition, mine = await scaled_object(client)
+        app_definition = await client.create(*parts.definition())
+        app = await client.create(*parts.app("one"))
+        await undefine(world, client, definition)
+        await undefine(world, client, app_definition)
+        state = RunState(ledger(entry_of(mine, KEDA), entry_of(app, parts.APPS)))
+        reader = Reader(client, state)
+        await (
+            WatchObserver(reader, rng=random.Random(1))
+            if by == "watch"
+            else CacheObserver(reader, NoCaches(), NobodyLooks(), Known("default", "x"), pods="")
+        ).look()
+        seen = [state.observations.get(each.meta.uid).state for each in (mine, app)]
+        assert seen == [State.GONE, State.UNKNOWN]
+
+
+class NoCaches:
+    """Caches that have nothing."""
+
+    def get(self, *_):
+        return None
+
+
+def forbid(world, path):
+    body = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "you may not", "code": 403}
+    world.intercept(lambda call: Answer(403, msgspec.json.encode(body)) if path in call.path else None)
 
 
 @virtual

@@ -3,6 +3,7 @@
 from pilotage_sim.scenario import Scenario
 from pilotage_sim.scenarios.controller import ControllerScenario
 from pilotage_sim.scenarios.endpoint import EndpointLife
+from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
 from pilotage_sim.scenarios.informer import InformerScenario
 from pilotage_sim.scenarios.leader import LeaderScenario
 from pilotage_sim.scenarios.model import ModelScenario
@@ -29,6 +30,7 @@ TEARDOWNS = {
 }
 SCENARIOS: dict[str, type[Scenario]] = {
     "endpoint": EndpointLife,
+    "endpoint-gateway": EndpointBehindGateway,
     "informer": InformerScenario,
     "leader": LeaderScenario,
     "model": ModelScenario,

@@ -7,7 +7,7 @@ superseded goes, and in the end nothing is left but the records, each with a rec
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -45,14 +45,17 @@ SETTLED_SECONDS = 60.0
 
 
 class EndpointLife(Scenario):
-    """See the module."""
+    """The life of an endpoint behind an Ingress, of which nobody can tell what proxies have."""
 
     lies = False  # an Absent is what a teardown takes for a proof, so it has to be true
+    route: ClassVar[Json] = {"kind": "Ingress", "host": "chat.example.com"}
+    drain_seconds: ClassVar[int] = 2
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.early: list[str] = []
-        self._routed = ""
+        self._routed: set[str] = set()
+        """The Services that get requests."""
 
     def processes(self) -> Mapping[str, Main]:
         """The operator."""
@@ -61,7 +64,12 @@ class EndpointLife(Scenario):
     async def operate(self, client: Client) -> None:
         """The program under test."""
         manager = Manager(client, name="operator", seed=1)
-        add_endpoints(manager, Options(NobodyLooks(), server="sim", fetch_image="pilotage", key=b"simulated"))
+        add_endpoints(
+            manager,
+            Options(
+                NobodyLooks(), server="sim", fetch_image="pilotage", gateway_url="http://gateway", key=b"simulated"
+            ),
+        )
         await manager.run()
 
     async def prepare(self) -> None:
@@ -80,8 +88,8 @@ class EndpointLife(Scenario):
         """A person deploys, redeploys and deletes."""
         spec: Json = {
             "model": {"source": "pvc://weights/model.gguf"},
-            "route": {"kind": "Ingress", "host": "chat.example.com"},
-            "deletion": {"drainSeconds": 2},
+            "route": self.route,
+            "deletion": {"drainSeconds": self.drain_seconds},
         }
         metadata = {"namespace": KEY.namespace, "name": KEY.name}
         await self.others.create(ENDPOINTS, {"metadata": metadata, "spec": spec})
@@ -110,13 +118,19 @@ class EndpointLife(Scenario):
     def _watch_the_route(self, event: Event) -> None:
         """What the route leads to must not be on its way out, and must be there."""
         entry = event.entry
-        if event.storage == f"{INGRESSES.plural}.{INGRESSES.group}":
-            rules = msgspec.json.decode(entry.raw)["spec"]["rules"] if event.type != "DELETED" else []
-            self._routed = rules[0]["http"]["paths"][0]["backend"]["service"]["name"] if rules else ""
+        if (routed := self._destinations(event)) is not None:
+            self._routed = routed
         elif event.storage in (f"{DEPLOYMENTS.plural}.{DEPLOYMENTS.group}", SERVICES.plural):
             leaving = event.type == "DELETED" or b'"deletionTimestamp"' in entry.raw
-            if leaving and entry.name == self._routed:
+            if leaving and entry.name in self._routed:
                 self.early.append(f"{event.storage} {entry.name} went while the route led to it")
+
+    def _destinations(self, event: Event) -> set[str] | None:
+        """The Services that the route sends requests to from now on; None: it is not about the route."""
+        if event.storage != f"{INGRESSES.plural}.{INGRESSES.group}":
+            return None
+        rules = msgspec.json.decode(event.entry.raw)["spec"]["rules"] if event.type != "DELETED" else []
+        return {rules[0]["http"]["paths"][0]["backend"]["service"]["name"]} if rules else set()
 
     def problems(self) -> list[str]:
         """All oracles."""

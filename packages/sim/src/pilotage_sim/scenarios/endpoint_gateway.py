@@ -1,0 +1,86 @@
+"""The life of an endpoint behind the gateway of Pilotage: its route is deleted when it is detached and drained.
+
+The gateway here acknowledges each version of a route a moment later, and each Service that gets no requests any more
+has one under way, which ends after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotage.api.names import GATEWAY_ROUTES
+from pilotage.kube import Absent, Foreign, ObjectKey, merge_patch
+from pilotage_sim.scenarios.endpoint import EndpointLife
+
+if TYPE_CHECKING:
+    from pilotage.kube import Json
+    from pilotage_harbor.storage.store import Event
+
+ACKNOWLEDGE_SECONDS = 0.2
+REQUEST_SECONDS = 3.0
+"""How long the last request to a Service takes."""
+
+
+class EndpointBehindGateway(EndpointLife):
+    """Deployed, redeployed and deleted behind the gateway."""
+
+    route = {"kind": "PilotageGateway"}  # noqa: RUF012 - a ClassVar of its base
+    drain_seconds = 600
+
+    async def prepare(self) -> None:
+        """See `EndpointLife`: with a gateway."""
+        self._idle_since: dict[str, float] = {}
+        await super().prepare()
+        self.world.live(self._serve(), "gateway")
+
+    async def _serve(self) -> None:
+        client = self.world.client("gateway")
+        while True:
+            await asyncio.sleep(ACKNOWLEDGE_SECONDS)
+            for route in self.world.objects(GATEWAY_ROUTES):
+                status = self._acknowledged(route)
+                if any(route.get("status", {}).get(name) != value for name, value in status.items()):
+                    key = ObjectKey(route["metadata"]["namespace"], route["metadata"]["name"])
+                    patch = merge_patch({"metadata": {"uid": route["metadata"]["uid"]}, "status": status})
+                    with contextlib.suppress(Absent, Foreign):
+                        await client.patch(GATEWAY_ROUTES, key, patch, subresource="status")
+
+    def _acknowledged(self, route: Json) -> Json:
+        generation = route["metadata"]["generation"]
+        counts = [
+            {"service": each["service"], "inFlight": self._in_flight(route["metadata"]["uid"], each)}
+            for each in route["spec"]["backends"]
+            if not each["weight"]
+        ]
+        return {
+            "observedGeneration": generation,
+            "state": "Programmed",
+            "version": str(generation),
+            "counts": sorted(counts, key=lambda each: str(each["service"])),
+        }
+
+    def _in_flight(self, uid: str, backend: Json) -> int:
+        now = asyncio.get_running_loop().time()
+        since = self._idle_since.setdefault(f"{uid} {backend['service']}", now)
+        return int(now - since < REQUEST_SECONDS)
+
+    def _destinations(self, event: Event) -> set[str] | None:
+        """The Services with a weight. A route that goes has to be one that sends nothing, and has nothing under way."""
+        if event.storage != f"{GATEWAY_ROUTES.plural}.{GATEWAY_ROUTES.group}":
+            return None
+        route: Json = msgspec.json.decode(event.entry.raw)
+        routed = {each["service"] for each in route["spec"]["backends"] if each["weight"]}
+        if event.type != "DELETED":
+            return routed
+        status = route.get("status", {})
+        if routed:
+            self.early.append(f"the route went while {', '.join(sorted(routed))} got requests")
+        elif status.get("observedGeneration") != route["metadata"]["generation"]:
+            self.early.append("the route went before the gateway had acknowledged that it gets no requests")
+        elif any(each["inFlight"] for each in status.get("counts", ())):
+            self.early.append("the route went while requests were under way")
+        return set()
