@@ -16,7 +16,7 @@ from bench.run import Run
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import Resource
-from pilotage.models import Access, Cache, Credentials, FetchRequest, Keeper, Kept
+from pilotage.models import Access, FetchRequest, FileModelStore, Kept, ModelCache, SourceCredentials
 from pilotage.models.blocking import inline
 from pilotage.models.fetch import Progress
 from pilotage.runtime import Manager
@@ -47,10 +47,10 @@ def run(_: Run | None = None) -> Section:
     return section
 
 
-class _Counting(Keeper):
+class _Counting(FileModelStore):
     looks = 0
 
-    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: SourceCredentials, progress: Progress) -> Kept:
         self.looks += 1
         return await super().keep(request, credentials, progress)
 
@@ -62,7 +62,7 @@ async def _hour(folder: Path) -> tuple[float, int, int]:
             await user.create(CRDS, definition(resource))
         await asyncio.sleep(1)
         manager = Manager(world.client("operator"), name="operator", seed=1)
-        keeper = _Counting(Cache(folder / "cache"), Access(roots=(folder,)), blocking=inline)
+        keeper = _Counting(ModelCache(folder / "cache"), Access(roots=(folder,)), blocking=inline)
         controller = Models(manager, keeper)
 
         async def operate() -> None:

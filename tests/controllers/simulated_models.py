@@ -11,7 +11,7 @@ from typing import Any
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
-from pilotage.models import Access, Cache, FetchRequest, Keeper, Kept
+from pilotage.models import Access, FetchRequest, FileModelStore, Kept, ModelCache
 from pilotage.models.blocking import inline
 from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
@@ -24,7 +24,7 @@ HOUR = 3600.0
 OPERATOR = "operator"
 
 
-class CountingKeeper(Keeper):
+class CountingStore(FileModelStore):
     """The real one. It says how often it was asked, and what became of it."""
 
     looks: list[str]
@@ -42,7 +42,7 @@ class SimulatedModels:
         self.folder = folder
         self.user = world.client("user")
         access = Access(roots=(folder / "models",), host="gpu-3")
-        self.keeper = CountingKeeper(Cache(folder / "cache"), access, blocking=inline)
+        self.keeper = CountingStore(ModelCache(folder / "cache"), access, blocking=inline)
         self.manager: Manager | None = None
         (folder / "models").mkdir(exist_ok=True)
 

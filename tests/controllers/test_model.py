@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.kube import ObjectKey, Resource, merge_patch
-from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
+from pilotage.models import Kept, PermanentError, Reason, Removed, TransientError, WeightsFormat
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_models import HOUR, simulated_models
 from tests.models.weights import gguf
@@ -18,7 +18,7 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 
 
 class Script:
-    """A `Keeping` that does what it is told: each look takes the next step."""
+    """A `ModelStore` that does what it is told: each look takes the next step."""
 
     def __init__(self, *steps):
         self.steps = list(steps)
@@ -34,7 +34,7 @@ class Script:
             raise step
         if callable(step):
             await step(progress)
-        return Kept("/cache/x", 10, "", Format("GGUF"), in_place=False)
+        return Kept("/cache/x", 10, "", WeightsFormat("GGUF"), in_place=False)
 
     async def release(self, user, *, retain=None, but=None):
         self.released.append((user, retain, but))
@@ -142,7 +142,7 @@ def test_each_way_to_fail_has_its_reason(tmp_path, make_source):
 def test_repeated_looks_stay_on_the_fixed_interval(tmp_path):
     @virtual
     async def play():
-        keeping = Script(Standing(Reason.NOT_READABLE, "it may not be read", "Let it"))
+        keeping = Script(PermanentError(Reason.NOT_READABLE, "it may not be read", "Let it"))
         async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "file:///models/qwen.gguf")
@@ -158,7 +158,7 @@ def test_what_others_do_to_a_failed_model_does_not_hurry_it(tmp_path):
 
     @virtual
     async def play():
-        keeping = Script(Standing(Reason.NOT_FOUND, "it does not exist", "Put it there"))
+        keeping = Script(PermanentError(Reason.NOT_FOUND, "it does not exist", "Put it there"))
         async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
@@ -267,7 +267,7 @@ def test_a_restart_of_the_operator_writes_nothing_where_nothing_has_changed(tmp_
 def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_path):
     @virtual
     async def play():
-        keeping = Script(Passing(Reason.SERVER_ERROR, "https://example.com/qwen.gguf was answered with 503"))
+        keeping = Script(TransientError(Reason.SERVER_ERROR, "https://example.com/qwen.gguf was answered with 503"))
         async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
@@ -294,7 +294,7 @@ def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_pat
 def test_a_source_that_asks_for_patience_gets_it(tmp_path):
     @virtual
     async def play():
-        keeping = Script(Passing(Reason.THROTTLED, "it was answered with 429", retry_after=120.0), None)
+        keeping = Script(TransientError(Reason.THROTTLED, "it was answered with 429", retry_after=120.0), None)
         async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "https://example.com/qwen.gguf")
@@ -416,7 +416,7 @@ def test_a_number_in_a_header_that_no_object_can_hold_is_left_out_and_said(tmp_p
 def test_credentials_come_from_the_secret_and_appear_nowhere(tmp_path):
     @virtual
     async def play():
-        keeping = Script(Standing(Reason.UNAUTHORIZED, "it was answered with 401", "Give the right token"))
+        keeping = Script(PermanentError(Reason.UNAUTHORIZED, "it was answered with 401", "Give the right token"))
         async with simulated_models(tmp_path) as town:
             await town.start(keeping)
             await town.make("qwen", "hf://Qwen/Qwen3/q.gguf", secretRef={"name": "hf-token"})

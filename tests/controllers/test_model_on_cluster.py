@@ -9,10 +9,10 @@ import pytest
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.models import Access, Cache
+from pilotage.models import Access, ModelCache
 from pilotage.runtime import Manager, find_condition
 from tests.api.objects import endpoint, install, model
-from tests.controllers.simulated_models import CountingKeeper
+from tests.controllers.simulated_models import CountingStore
 from tests.models.web import LOOPBACK, web
 from tests.models.weights import gguf
 from tests.support.waiting import eventually, until
@@ -27,7 +27,7 @@ async def operating(cluster, namespace, folder):
         await install(client)
         manager = Manager(client, name="models", seed=1)
         access = Access(roots=(folder,), networks=(LOOPBACK,), plain_http=True, host="gpu-3")
-        keeper = CountingKeeper(Cache(folder / "cache"), access)
+        keeper = CountingStore(ModelCache(folder / "cache"), access)
         async with Models(manager, keeper, namespace=namespace), asyncio.TaskGroup() as tasks:
             tasks.create_task(manager.run())
             await manager.started.wait()

@@ -57,7 +57,7 @@ class Impatient(Models):
 
     async def _say(self, model, state, progress=None):
         await super()._say(model, state, progress)
-        if isinstance(state, controller.Standing):
+        if isinstance(state, controller.PermanentError):
             raise state
 
 

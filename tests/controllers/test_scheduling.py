@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.controllers.host.scheduling import Candidate, Need, Placed, Unplaced, place
+from pilotage.controllers.host.scheduling import CandidateHost, Requirements, Scheduled, Unschedulable, schedule
 
 GIB = 2**30
 GPU = {"gpu": "a100"}
 
 
-def host(name: str = "a", **about: Any) -> Candidate:
-    return Candidate(name, **about)
+def host(name: str = "a", **about: Any) -> CandidateHost:
+    return CandidateHost(name, **about)
 
 
 @pytest.mark.parametrize(
@@ -29,22 +29,22 @@ def host(name: str = "a", **about: Any) -> Candidate:
     ],
 )
 def test_a_host_by_name_that_cannot_take_it_says_why(hosts, why):
-    assert place(Need(host="a"), hosts) == Unplaced(why)
+    assert schedule(Requirements(host="a"), hosts) == Unschedulable(why)
 
 
 @pytest.mark.parametrize("where", ["namespaces", "agent_namespaces"])
 def test_a_host_takes_processes_of_the_namespaces_that_both_its_spec_and_its_agent_name(where):
     names = {"namespaces": "spec.allowedNamespaces", "agent_namespaces": "agent's --namespaces"}
     hosts = [host(**{where: ["team-a"]})]
-    assert place(Need(host="a", namespace="team-a"), hosts) == Placed("a")
-    for need in (Need(host="a", namespace="team-b"), Need(namespace="team-b")):
+    assert schedule(Requirements(host="a", namespace="team-a"), hosts) == Scheduled("a")
+    for need in (Requirements(host="a", namespace="team-b"), Requirements(namespace="team-b")):
         why = f"host/a runs nothing of namespace team-b, which its {names[where]} does not name"
-        assert place(need, hosts) == Unplaced(why)
-    assert place(Need(namespace="team-b"), [*hosts, host("b")]) == Placed("b")
+        assert schedule(need, hosts) == Unschedulable(why)
+    assert schedule(Requirements(namespace="team-b"), [*hosts, host("b")]) == Scheduled("b")
 
 
 def test_the_memory_of_a_host_by_name_is_its_agents_to_judge():
-    assert place(Need(host="a", memory_bytes=8 * GIB), [host(free_bytes=GIB), host("b")]) == Placed("a")
+    assert schedule(Requirements(host="a", memory_bytes=8 * GIB), [host(free_bytes=GIB), host("b")]) == Scheduled("a")
 
 
 def test_of_those_with_the_labels_the_one_with_the_most_free_memory_takes_it():
@@ -54,7 +54,7 @@ def test_of_those_with_the_labels_the_one_with_the_most_free_memory_takes_it():
         host("largest", free_bytes=64 * GIB),
         host("mute", labels=GPU),
     ]
-    assert place(Need(labels=GPU, memory_bytes=2 * GIB), hosts) == Placed("large")
+    assert schedule(Requirements(labels=GPU, memory_bytes=2 * GIB), hosts) == Scheduled("large")
 
 
 def test_what_was_promised_to_others_is_not_free():
@@ -62,30 +62,32 @@ def test_what_was_promised_to_others_is_not_free():
         host("a", free_bytes=9 * GIB, promised_bytes=8 * GIB),
         host("b", free_bytes=4 * GIB),
     ]
-    assert place(Need(), hosts) == Placed("b")
-    assert place(Need(memory_bytes=5 * GIB), hosts) == Unplaced(
+    assert schedule(Requirements(), hosts) == Scheduled("b")
+    assert schedule(Requirements(memory_bytes=5 * GIB), hosts) == Unschedulable(
         "host/a has 1.0 GiB free, and 5.0 GiB are needed; host/b has 4.0 GiB free, and 5.0 GiB are needed"
     )
 
 
 def test_where_nothing_is_known_of_memory_they_are_spread():
-    assert place(Need(), [host("a", processes=2), host("b", processes=1)]) == Placed("b")
+    assert schedule(Requirements(), [host("a", processes=2), host("b", processes=1)]) == Scheduled("b")
 
 
 def test_hosts_without_the_labels_are_not_asked_further():
-    assert place(Need(labels=GPU), [host("a"), host("b")]) == Unplaced("none of 2 Hosts has the labels gpu=a100")
-    assert place(Need(labels=GPU), []) == Unplaced("there are no Hosts")
+    assert schedule(Requirements(labels=GPU), [host("a"), host("b")]) == Unschedulable(
+        "none of 2 Hosts has the labels gpu=a100"
+    )
+    assert schedule(Requirements(labels=GPU), []) == Unschedulable("there are no Hosts")
 
 
 def test_of_many_that_cannot_a_few_are_named():
-    said = place(Need(), [host(f"h{number}", unschedulable=True) for number in range(9)])
-    assert isinstance(said, Unplaced)
+    said = schedule(Requirements(), [host(f"h{number}", unschedulable=True) for number in range(9)])
+    assert isinstance(said, Unschedulable)
     assert said.text.count("unschedulable") == 5
     assert said.text.endswith("and 4 more")
 
 
 candidates = st.builds(
-    Candidate,
+    CandidateHost,
     st.sampled_from("abcdefg"),
     st.dictionaries(st.sampled_from(["gpu", "zone"]), st.sampled_from(["1", "2"])),
     st.booleans(),
@@ -100,7 +102,7 @@ candidates = st.builds(
 
 @given(
     st.builds(
-        Need,
+        Requirements,
         st.sampled_from(["", "a"]),
         st.dictionaries(st.sampled_from(["gpu", "zone"]), st.sampled_from(["1", "2"])),
         st.none() | st.integers(0, 100),
@@ -108,9 +110,9 @@ candidates = st.builds(
     st.lists(candidates, unique_by=lambda each: each.name),
 )
 def test_nothing_is_ever_placed_where_it_may_not_be(need, hosts):
-    found = place(need, hosts)
+    found = schedule(need, hosts)
     able = {each.name: each for each in hosts if each.alive and not each.deleting and not each.unschedulable}
-    if isinstance(found, Placed):
+    if isinstance(found, Scheduled):
         chosen = able[found.host]
         assert chosen.phase == "Ready"
         if need.host:

@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from pilotage.models import Access, Credentials
+from pilotage.models import Access, SourceCredentials
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_a_network_that_is_opened_opens_nothing_else():
 
 
 def test_credentials_are_found_by_any_spelling_and_never_shown():
-    credentials = Credentials({"AWS_ACCESS_KEY_ID": " abc\n", "token": ""})
+    credentials = SourceCredentials({"AWS_ACCESS_KEY_ID": " abc\n", "token": ""})
     assert credentials.get("token", "aws_access_key_id") == "abc"
     assert "abc" not in repr(credentials)

@@ -7,7 +7,17 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from pilotage.models import Access, BucketSource, Credentials, Passing, Problem, Reason, Standing, fetch, parse_source
+from pilotage.models import (
+    Access,
+    BucketSource,
+    PermanentError,
+    Problem,
+    Reason,
+    SourceCredentials,
+    TransientError,
+    fetch,
+    parse_source,
+)
 from pilotage.models.fetch import Terms
 from pilotage.models.sources import Wanted
 from pilotage.models.sources.buckets import open_object
@@ -40,7 +50,7 @@ async def test_an_object_is_read_from_where_it_is_wanted_while_it_is_the_same():
 
 
 async def test_an_object_that_is_not_there_stands():
-    with pytest.raises(Standing) as refused:
+    with pytest.raises(PermanentError) as refused:
         await read(obstore.store.MemoryStore())
     assert refused.value.reason is Reason.NOT_FOUND
 
@@ -67,7 +77,7 @@ async def test_without_a_secret_nobodys_identity_is_used_least_of_all_the_operat
 async def test_a_secret_is_used_alone(bucket, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "operators-session")
     entries = {"AWS_ACCESS_KEY_ID": "MINE", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-central-1"}
-    await fetch(parse_source(S3), tmp_path / "a", HTTP, credentials=Credentials(entries))
+    await fetch(parse_source(S3), tmp_path / "a", HTTP, credentials=SourceCredentials(entries))
     headers = bucket.asked[0].headers
     assert "Credential=MINE/" in headers["authorization"]
     assert "/eu-central-1/" in headers["authorization"]
@@ -78,7 +88,7 @@ async def test_what_breaks_off_is_continued(bucket, tmp_path):
     bucket.plans = [Cuts(1_700_000)]
     try:
         await fetch(parse_source(S3), tmp_path / "a", HTTP, terms=Terms(SUM))
-    except Passing:
+    except TransientError:
         await fetch(parse_source(S3), tmp_path / "a", HTTP, terms=Terms(SUM))
     assert (tmp_path / "a").read_bytes() == CONTENT
     assert bucket.asked[1].headers["range"].startswith("bytes=1")
@@ -87,12 +97,12 @@ async def test_what_breaks_off_is_continued(bucket, tmp_path):
 @pytest.mark.parametrize(
     ("status", "kind", "reason"),
     [
-        ("404 Not Found", Standing, Reason.NOT_FOUND),
-        ("403 Forbidden", Standing, Reason.FORBIDDEN),
-        ("401 Unauthorized", Standing, Reason.UNAUTHORIZED),
-        ("500 Internal Server Error", Passing, Reason.SERVER_ERROR),
-        ("503 Slow Down", Passing, Reason.SERVER_ERROR),
-        ("429 Too Many Requests", Passing, Reason.THROTTLED),
+        ("404 Not Found", PermanentError, Reason.NOT_FOUND),
+        ("403 Forbidden", PermanentError, Reason.FORBIDDEN),
+        ("401 Unauthorized", PermanentError, Reason.UNAUTHORIZED),
+        ("500 Internal Server Error", TransientError, Reason.SERVER_ERROR),
+        ("503 Slow Down", TransientError, Reason.SERVER_ERROR),
+        ("429 Too Many Requests", TransientError, Reason.THROTTLED),
     ],
 )
 async def test_each_answer_is_of_its_class(bucket, tmp_path, status, kind, reason):
@@ -105,8 +115,8 @@ async def test_each_answer_is_of_its_class(bucket, tmp_path, status, kind, reaso
 
 async def test_an_endpoint_or_a_host_hidden_in_a_region_is_not_taken_from_a_secret(bucket, tmp_path):
     for entries in ({"AWS_ENDPOINT_URL": "http://169.254.169.254"}, {"AWS_REGION": "x@169.254.169.254/#"}):
-        with pytest.raises(Standing) as refused:
-            await fetch(parse_source(S3), tmp_path / "a", HTTP, credentials=Credentials(entries))
+        with pytest.raises(PermanentError) as refused:
+            await fetch(parse_source(S3), tmp_path / "a", HTTP, credentials=SourceCredentials(entries))
         assert refused.value.reason is Reason.SECRET_UNUSABLE
         assert "169.254" not in str(refused.value)
     assert bucket.asked == []
@@ -142,15 +152,15 @@ async def test_a_google_key_does_not_say_where_to_connect_to(services, tmp_path)
         internal.changed = services.changed
         elsewhere = {"gcs_base_url": internal.url(""), "token_uri": internal.url("/token"), "disable_oauth": True}
         entries = {"GOOGLE_SERVICE_ACCOUNT_KEY": google_key(**elsewhere)}
-        await fetch(parse_source("gs://bucket/a"), tmp_path / "a", HTTP, credentials=Credentials(entries))
+        await fetch(parse_source("gs://bucket/a"), tmp_path / "a", HTTP, credentials=SourceCredentials(entries))
     assert internal.asked == []
     assert [asked.headers["authorization"][:7] for asked in services.asked] == ["Bearer "]
 
 
 @pytest.mark.parametrize("key", ["no json", "[]", "[" * 100_000, google_key(private_key=1), "{}"])
 async def test_a_google_key_that_is_none_is_refused_without_being_repeated(tmp_path, key):
-    credentials = Credentials({"key.json": key})
-    with pytest.raises(Standing) as refused:
+    credentials = SourceCredentials({"key.json": key})
+    with pytest.raises(PermanentError) as refused:
         await fetch(parse_source("gs://bucket/a"), tmp_path / "a", HTTP, credentials=credentials)
     assert refused.value.reason is Reason.SECRET_UNUSABLE
     assert len(str(refused.value)) < 300
@@ -164,14 +174,14 @@ async def test_no_bucket_is_read_as_the_operator_for_a_model_without_a_secret(se
 
 async def test_a_signature_in_a_secret_is_not_replaced_by_the_operators_own_key(services, tmp_path):
     entries = {"AZURE_STORAGE_SAS_KEY": "sv=1&sig=MINE"}
-    await fetch(parse_source("az://account/bucket/a"), tmp_path / "a", HTTP, credentials=Credentials(entries))
+    await fetch(parse_source("az://account/bucket/a"), tmp_path / "a", HTTP, credentials=SourceCredentials(entries))
     assert [asked.headers.get("authorization") for asked in services.asked] == [None]
 
 
 async def test_nobody_there_passes(tmp_path, monkeypatch):
     async with web() as site:
         monkeypatch.setenv("AWS_ENDPOINT_URL", site.url(""))
-    with pytest.raises(Passing):
+    with pytest.raises(TransientError):
         await fetch(parse_source(S3), tmp_path / "a", HTTP)
 
 
@@ -180,6 +190,6 @@ async def test_without_the_extra_it_is_said_what_to_install(tmp_path, monkeypatc
         raise ImportError
 
     monkeypatch.setattr("pilotage.models.sources.buckets.import_module", missing)
-    with pytest.raises(Standing, match="not installed here") as refused:
+    with pytest.raises(PermanentError, match="not installed here") as refused:
         await fetch(parse_source("gs://bucket/a"), tmp_path / "a", Access())
     assert refused.value.reason is Reason.NOT_SUPPORTED

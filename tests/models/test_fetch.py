@@ -17,7 +17,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pilotage.models import Access, Credentials, HubSource, Passing, Problem, Reason, Standing, fetch, parse_source
+from pilotage.models import (
+    Access,
+    HubSource,
+    PermanentError,
+    Problem,
+    Reason,
+    SourceCredentials,
+    TransientError,
+    fetch,
+    parse_source,
+)
 from pilotage.models.fetch import Terms, Unfit
 from pilotage.models.limits import Limits
 from pilotage.models.partial import Partial
@@ -49,7 +59,7 @@ async def test_a_file_comes_whole_with_its_sum_and_nothing_else_is_left(tmp_path
 async def test_what_breaks_off_is_continued_where_it_was(tmp_path, reset):
     async with web(a=CONTENT) as site:
         site.plans = [Cuts(1_700_000, reset)]
-        with pytest.raises(Passing) as broke:
+        with pytest.raises(TransientError) as broke:
             await bring(site, tmp_path / "a")
         assert broke.value.reason in (Reason.INCOMPLETE, Reason.CONNECTION)
         assert not (tmp_path / "a").exists()
@@ -66,7 +76,7 @@ async def test_what_breaks_off_is_continued_where_it_was(tmp_path, reset):
 async def test_what_has_changed_meanwhile_is_fetched_from_its_beginning(tmp_path):
     async with web(a=CONTENT) as site:
         site.plans = [Cuts(2_000_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await bring(site, tmp_path / "a")
         other = CONTENT[::-1]
         site.files["/a"], site.etags["/a"] = other, '"another"'
@@ -78,7 +88,7 @@ async def test_what_has_changed_meanwhile_is_fetched_from_its_beginning(tmp_path
 async def test_what_has_become_shorter_is_fetched_from_its_beginning(tmp_path):
     async with web(a=CONTENT) as site:
         site.plans = [Cuts(2_000_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await bring(site, tmp_path / "a")
         site.files["/a"] = b"short"
         await bring(site, tmp_path / "a")
@@ -91,7 +101,7 @@ async def test_a_server_without_ranges_or_without_a_validator_starts_again(tmp_p
         site.etags["/b"] = 'W/"weak"'
         for path in ("/a", "/b"):
             site.plans = [Cuts(2_000_000)]
-            with pytest.raises(Passing):
+            with pytest.raises(TransientError):
                 await bring(site, tmp_path / "x", path=path)
             await bring(site, tmp_path / "x", path=path, terms=Terms(SUM))
     assert "range" not in site.asked[3].headers
@@ -101,7 +111,7 @@ async def test_a_server_without_ranges_or_without_a_validator_starts_again(tmp_p
 async def test_a_part_of_another_source_is_not_continued(tmp_path):
     async with web(a=CONTENT, b=CONTENT[::-1]) as site:
         site.plans = [Cuts(2_000_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await bring(site, tmp_path / "x")
         await bring(site, tmp_path / "x", path="/b")
     assert (tmp_path / "x").read_bytes() == CONTENT[::-1]
@@ -112,7 +122,7 @@ async def test_only_what_is_on_the_disk_for_sure_is_continued(tmp_path):
     """After a loss of power the rest may be anything."""
     async with web(a=CONTENT) as site:
         site.plans = [Cuts(2_500_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await bring(site, tmp_path / "a")
         (partial,) = tmp_path.glob(".a.*.partial")
         length = partial.stat().st_size
@@ -135,24 +145,24 @@ async def test_a_cancelled_fetch_is_continued(tmp_path):
         task = asyncio.create_task(bring(site, tmp_path / "a", progress=progress))
         await half.wait()
         task.cancel()
-        with pytest.raises((asyncio.CancelledError, Passing)):
+        with pytest.raises((asyncio.CancelledError, TransientError)):
             await task
         await bring(site, tmp_path / "a", terms=Terms(SUM))
     assert "range" in site.asked[1].headers
 
 
 REFUSALS = {
-    "404 Not Found": (Standing, Reason.NOT_FOUND),
-    "410 Gone": (Standing, Reason.NOT_FOUND),
-    "401 Unauthorized": (Standing, Reason.UNAUTHORIZED),
-    "403 Forbidden": (Standing, Reason.FORBIDDEN),
-    "400 Bad Request": (Standing, Reason.REFUSED),
-    "204 No Content": (Standing, Reason.REFUSED),
-    "500 Internal Server Error": (Passing, Reason.SERVER_ERROR),
-    "503 Service Unavailable": (Passing, Reason.SERVER_ERROR),
-    "408 Request Timeout": (Passing, Reason.SERVER_ERROR),
-    "429 Too Many Requests": (Passing, Reason.THROTTLED),
-    "302 Found": (Standing, Reason.BAD_REDIRECT),
+    "404 Not Found": (PermanentError, Reason.NOT_FOUND),
+    "410 Gone": (PermanentError, Reason.NOT_FOUND),
+    "401 Unauthorized": (PermanentError, Reason.UNAUTHORIZED),
+    "403 Forbidden": (PermanentError, Reason.FORBIDDEN),
+    "400 Bad Request": (PermanentError, Reason.REFUSED),
+    "204 No Content": (PermanentError, Reason.REFUSED),
+    "500 Internal Server Error": (TransientError, Reason.SERVER_ERROR),
+    "503 Service Unavailable": (TransientError, Reason.SERVER_ERROR),
+    "408 Request Timeout": (TransientError, Reason.SERVER_ERROR),
+    "429 Too Many Requests": (TransientError, Reason.THROTTLED),
+    "302 Found": (PermanentError, Reason.BAD_REDIRECT),
 }
 
 
@@ -169,7 +179,7 @@ async def test_each_answer_is_of_its_class(tmp_path, status):
 async def test_a_server_that_asks_for_patience_gets_it(tmp_path):
     async with web(a=CONTENT) as site:
         site.plans = [Says("429 Too Many Requests", {"Retry-After": "120"})]
-        with pytest.raises(Passing) as refused:
+        with pytest.raises(TransientError) as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.retry_after == 120.0
 
@@ -177,7 +187,7 @@ async def test_a_server_that_asks_for_patience_gets_it(tmp_path):
 async def test_nobody_there_passes_and_no_such_host_stands(tmp_path):
     async with web() as site:
         pass
-    with pytest.raises(Passing) as refused:
+    with pytest.raises(TransientError) as refused:
         await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.CONNECTION
     with pytest.raises(Problem) as unknown:
@@ -189,7 +199,7 @@ async def test_a_server_that_says_nothing_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("pilotage.models.sources.web.IDLE_SECONDS_MAX", 0.05)
     async with web(a=CONTENT) as site:
         site.plans = [Silent()]
-        with pytest.raises(Passing) as refused:
+        with pytest.raises(TransientError) as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.TIMED_OUT
 
@@ -207,13 +217,13 @@ async def test_a_wrong_sum_is_said_and_nothing_is_kept(tmp_path):
 async def test_an_answer_that_is_longer_or_shorter_than_it_says_is_not_taken(tmp_path):
     async with web(a=CONTENT) as site:
         site.plans = [Says("206 Partial Content", {"Content-Range": "bytes 7-9/10"}, b"abc")]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await bring(site, tmp_path / "a")
         site.plans = [Says("206 Partial Content", {"Content-Range": "bytes 7-9/3"}, b"abc")]
-        with pytest.raises(Passing, match="another part"):
+        with pytest.raises(TransientError, match="another part"):
             await bring(site, tmp_path / "a")
         site.plans = [Says("200 OK", {"Content-Encoding": "gzip"}, b"abc")]
-        with pytest.raises(Standing, match="compressed"):
+        with pytest.raises(PermanentError, match="compressed"):
             await bring(site, tmp_path / "a")
     assert not (tmp_path / "a").exists()
 
@@ -241,7 +251,7 @@ async def test_a_source_that_does_not_say_how_large_it_is_leaves_a_reserve_on_th
     disk = Disk(tmp_path, 6_000_000).use(monkeypatch)
     async with web(a=bytes(12_000_000)) as site:
         site.plans = [Unsized()]
-        with pytest.raises(Standing, match="too little space") as refused:
+        with pytest.raises(PermanentError, match="too little space") as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.NO_SPACE
     assert disk.least >= 1_000_000
@@ -254,7 +264,7 @@ async def test_a_source_that_is_too_large_is_not_kept(tmp_path, plan):
     seen = []
     async with web(a=CONTENT) as site:
         site.plans = [plan]
-        with pytest.raises(Standing, match="more than the 2000000 bytes") as refused:
+        with pytest.raises(PermanentError, match="more than the 2000000 bytes") as refused:
             await bring(site, tmp_path / "a", access=access, progress=lambda done, _: seen.append(done))
     assert refused.value.reason is Reason.TOO_LARGE
     assert list(tmp_path.iterdir()) == []
@@ -266,7 +276,7 @@ async def test_a_source_that_stops_delivering_is_given_up_and_continued_later(tm
     access = dataclasses.replace(open_access(), limits=Limits(rate_seconds=0.3))
     async with web(a=CONTENT) as site:
         site.plans = [Stalls(1_700_000)]
-        with pytest.raises(Passing, match="less than 16384 bytes per second") as refused:
+        with pytest.raises(TransientError, match="less than 16384 bytes per second") as refused:
             await bring(site, tmp_path / "a", access=access)
         assert (refused.value.reason, refused.value.retry_after) == (Reason.TOO_SLOW, 300.0)
         await bring(site, tmp_path / "a", access=access, terms=Terms(SUM))
@@ -277,14 +287,14 @@ async def test_a_source_that_does_not_begin_is_given_up(tmp_path):
     access = dataclasses.replace(open_access(), limits=Limits(open_seconds=0.2))
     async with web(a=CONTENT) as site:
         site.plans = [Silent()]
-        with pytest.raises(Passing, match="not answered in time"):
+        with pytest.raises(TransientError, match="not answered in time"):
             await bring(site, tmp_path / "a", access=access)
 
 
 async def test_a_disk_that_is_too_small_is_said_before_it_is_full(tmp_path, monkeypatch):
     Disk(tmp_path, 1_001_000).use(monkeypatch)
     async with web(a=CONTENT) as site:
-        with pytest.raises(Standing, match="too little space") as refused:
+        with pytest.raises(PermanentError, match="too little space") as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.NO_SPACE
     assert list(tmp_path.iterdir()) == []
@@ -302,7 +312,7 @@ async def test_a_disk_that_fills_up_is_said_and_given_back(tmp_path, monkeypatch
 
     monkeypatch.setattr(Partial, "write", write)
     async with web(a=CONTENT) as site:
-        with pytest.raises(Standing, match="no space left for") as refused:
+        with pytest.raises(PermanentError, match="no space left for") as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.NO_SPACE
     assert list(tmp_path.iterdir()) == []
@@ -311,7 +321,7 @@ async def test_a_disk_that_fills_up_is_said_and_given_back(tmp_path, monkeypatch
 async def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("no folder")
     async with web(a=CONTENT) as site:
-        with pytest.raises(Standing) as refused:
+        with pytest.raises(PermanentError) as refused:
             await bring(site, tmp_path / "file" / "a")
     assert refused.value.reason is Reason.STORAGE
 
@@ -322,7 +332,7 @@ async def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 async def test_loopback_is_refused_unless_it_is_allowed(tmp_path):
     async with web(a=CONTENT) as site:
         for host in ("127.0.0.1", "localhost"):
-            with pytest.raises(Standing, match="address is not public") as refused:
+            with pytest.raises(PermanentError, match="address is not public") as refused:
                 await fetch(parse_source(site.url("/a", host)), tmp_path / "a", Access(plain_http=True))
             assert refused.value.reason is Reason.ADDRESS_NOT_ALLOWED
     assert site.asked == []
@@ -332,7 +342,7 @@ async def test_loopback_is_refused_unless_it_is_allowed(tmp_path):
 async def test_a_redirect_to_where_it_may_not_go_is_refused(tmp_path, target):
     async with web(a=CONTENT) as site:
         site.plans = [Says("302 Found", {"Location": target})]
-        with pytest.raises(Standing) as refused:
+        with pytest.raises(PermanentError) as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.ADDRESS_NOT_ALLOWED
 
@@ -353,7 +363,7 @@ async def test_a_name_that_leads_elsewhere_the_second_time_gains_nothing(tmp_pat
 
     async with web(a=CONTENT) as site:
         monkeypatch.setattr("aiohttp.connector.DefaultResolver", lambda *_, **__: Rebinding())
-        with pytest.raises(Standing) as refused:
+        with pytest.raises(PermanentError) as refused:
             await fetch(parse_source(site.url("/a", "models.example.com")), tmp_path / "a", Access(plain_http=True))
     assert refused.value.reason is Reason.ADDRESS_NOT_ALLOWED
     assert site.asked == []
@@ -363,11 +373,11 @@ async def test_a_name_that_leads_elsewhere_the_second_time_gains_nothing(tmp_pat
 async def test_plain_http_is_refused_also_by_a_redirect(tmp_path):
     access = Access(networks=(ipaddress.ip_network("127.0.0.0/8"),))
     async with web(a=CONTENT) as site:
-        with pytest.raises(Standing, match="not read over https") as refused:
+        with pytest.raises(PermanentError, match="not read over https") as refused:
             await bring(site, tmp_path / "a", access=access)
         assert refused.value.reason is Reason.NOT_ALLOWED
         site.plans = [Says("302 Found", {"Location": "ftp://127.0.0.1/a"})]
-        with pytest.raises(Standing, match="no web server"):
+        with pytest.raises(PermanentError, match="no web server"):
             await bring(site, tmp_path / "a")
     assert len(site.asked) == 1
 
@@ -375,14 +385,14 @@ async def test_plain_http_is_refused_also_by_a_redirect(tmp_path):
 async def test_a_redirect_without_end_is_left(tmp_path):
     async with web(a=CONTENT) as site:
         site.plans = [Says("302 Found", {"Location": "/a"})] * 50
-        with pytest.raises(Standing, match="without end"):
+        with pytest.raises(PermanentError, match="without end"):
             await bring(site, tmp_path / "a")
     assert len(site.asked) == 11
 
 
 async def test_credentials_go_to_their_own_host_and_not_to_the_next(tmp_path):
     async with web(a=CONTENT) as first, web(b=CONTENT) as second:
-        credentials = Credentials({"token": "s3cret", "hosts": f"{first.host} {second.host}"})
+        credentials = SourceCredentials({"token": "s3cret", "hosts": f"{first.host} {second.host}"})
         first.plans = [
             Says("302 Found", {"Location": "/again"}),
             Says("302 Found", {"Location": second.url("/b")}),
@@ -396,7 +406,7 @@ async def test_credentials_go_to_their_own_host_and_not_to_the_next(tmp_path):
 async def test_a_user_and_a_password_are_sent(tmp_path):
     async with web(a=CONTENT) as site:
         await bring(
-            site, tmp_path / "a", credentials=Credentials({"username": "u", "password": "p", "hosts": site.host})
+            site, tmp_path / "a", credentials=SourceCredentials({"username": "u", "password": "p", "hosts": site.host})
         )
     assert site.asked[0].headers["authorization"] == "Basic dTpw"
 
@@ -405,19 +415,19 @@ async def test_a_user_and_a_password_are_sent(tmp_path):
 @pytest.mark.parametrize("hosts", ["", "models.example.com", "127.0.0.1", "127.0.0.1:443, [::1]:443", "*"])
 async def test_a_secret_is_sent_to_the_hosts_that_it_names_and_to_no_other(tmp_path, entries, hosts):
     async with web(a=CONTENT) as site:
-        with pytest.raises(Standing) as refused:
-            await bring(site, tmp_path / "a", credentials=Credentials(entries | {"hosts": hosts}))
+        with pytest.raises(PermanentError) as refused:
+            await bring(site, tmp_path / "a", credentials=SourceCredentials(entries | {"hosts": hosts}))
         assert refused.value.reason is Reason.SECRET_UNUSABLE
         assert f"`hosts` with {site.host}" in str(refused.value)
         assert "s3cret" not in str(refused.value)
         assert site.asked == []
-        await bring(site, tmp_path / "a", credentials=Credentials(entries | {"hosts": f"{hosts},{site.host}\n"}))
+        await bring(site, tmp_path / "a", credentials=SourceCredentials(entries | {"hosts": f"{hosts},{site.host}\n"}))
     assert "authorization" in site.asked[0].headers
 
 
 async def test_a_secret_without_credentials_for_the_web_changes_nothing(tmp_path):
     async with web(a=CONTENT) as site:
-        await bring(site, tmp_path / "a", credentials=Credentials({"AWS_ACCESS_KEY_ID": "x"}))
+        await bring(site, tmp_path / "a", credentials=SourceCredentials({"AWS_ACCESS_KEY_ID": "x"}))
     assert "authorization" not in site.asked[0].headers
 
 
@@ -426,10 +436,10 @@ async def test_the_hub_is_asked_as_it_wants_to_be(tmp_path):
         site.files["/Qwen/Q/resolve/refs%2Fpr%2F1/dir/q%204.gguf"] = b"GGUF"
         access = Access(networks=open_access().networks, plain_http=True, hub=site.url("") + "/")
         source = HubSource("Qwen/Q", "refs/pr/1", "dir/q 4.gguf")
-        await fetch(source, tmp_path / "q", access, credentials=Credentials({"HF_TOKEN": "hf_x"}))
+        await fetch(source, tmp_path / "q", access, credentials=SourceCredentials({"HF_TOKEN": "hf_x"}))
         assert site.asked[0].headers["authorization"] == "Bearer hf_x"
         site.plans = [Says("401 Unauthorized")]
-        with pytest.raises(Standing, match="accepted on its page first"):
+        with pytest.raises(PermanentError, match="accepted on its page first"):
             await fetch(source, tmp_path / "p", access)
 
 
@@ -444,7 +454,7 @@ async def test_no_secret_is_in_any_message(tmp_path):
                     source,
                     tmp_path / "a",
                     open_access(),
-                    credentials=Credentials({"token": secret, "hosts": site.host}),
+                    credentials=SourceCredentials({"token": secret, "hosts": site.host}),
                 )
             assert secret not in str(refused.value)
 
@@ -468,6 +478,6 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pem)
     async with web(context, a=CONTENT) as site:
-        with pytest.raises(Standing, match="not trusted") as refused:
+        with pytest.raises(PermanentError, match="not trusted") as refused:
             await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.CERTIFICATE

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pilotage.models import Access, Passing, Problem, Reason, Standing, fetch, parse_source
+from pilotage.models import Access, PermanentError, Problem, Reason, TransientError, fetch, parse_source
 from pilotage.models.sources import Wanted, open_source
 
 
@@ -25,7 +25,7 @@ async def read(path, *roots, start=0, validator=""):
 
 
 async def refusal(path, *roots):
-    with pytest.raises(Standing) as refused:
+    with pytest.raises(PermanentError) as refused:
         await read(path, *roots)
     return refused.value
 
@@ -119,7 +119,7 @@ async def test_a_disk_that_fails_passes(root, monkeypatch):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "read", fail)
-    with pytest.raises(Passing, match="Input/output error"):
+    with pytest.raises(TransientError, match="Input/output error"):
         await read(root / "a.gguf", root)
 
 
@@ -137,7 +137,7 @@ async def test_a_file_is_copied_whole(root, tmp_path):
     ],
 )
 async def test_what_cannot_be_fetched_says_what_to_use(tmp_path, text, words):
-    with pytest.raises(Standing, match=words) as refused:
+    with pytest.raises(PermanentError, match=words) as refused:
         await fetch(parse_source(text), tmp_path / "x", Access())
     assert refused.value.reason is Reason.NOT_SUPPORTED
 
@@ -163,5 +163,5 @@ async def test_what_heals_only_by_hand_is_told_from_what_may_pass(root, monkeypa
     monkeypatch.setattr(os, "open", fail)
     with pytest.raises(Problem) as refused:
         await read(root / "a.gguf", root)
-    assert isinstance(refused.value, Standing if lasts else Passing)
+    assert isinstance(refused.value, PermanentError if lasts else TransientError)
     assert refused.value.__cause__ is error

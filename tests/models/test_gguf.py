@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.models import Standing
-from pilotage.models.format import Format, read_format
+from pilotage.models import PermanentError
+from pilotage.models.format import WeightsFormat, read_format
 from pilotage.models.gguf import Gguf, GgufError, read_gguf
 from tests.models.weights import U32, entry, gguf, text
 
@@ -81,7 +81,7 @@ def test_a_header_that_is_cut_short_is_refused(length):
 def test_the_kind_is_recognised(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(gguf())
-    assert read_format(path, "a.gguf") == Format("GGUF", "qwen3", "Q4_K_M", 32768, "Tiny", 2080)
+    assert read_format(path, "a.gguf") == WeightsFormat("GGUF", "qwen3", "Q4_K_M", 32768, "Tiny", 2080)
     path.write_bytes(struct.pack("<Q", 20) + b'{"a":1}' + bytes(20))
     assert read_format(path, "a").kind == "Safetensors"
     path.write_bytes(b"whatever")
@@ -93,6 +93,6 @@ def test_the_kind_is_recognised(tmp_path):
 def test_a_web_page_is_no_model(tmp_path, shown, wanted):
     path = tmp_path / "x"
     path.write_text("<html>sign in first</html>")
-    with pytest.raises(Standing, match="cannot be used: it is no ") as refused:
+    with pytest.raises(PermanentError, match="cannot be used: it is no ") as refused:
         read_format(path, shown, wanted)
     assert refused.value.reason == "InvalidFormat"

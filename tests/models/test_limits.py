@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pilotage.models import Passing, Reason
+from pilotage.models import Reason, TransientError
 from pilotage.models.limits import Limits, steady
 from pilotage_sim.loop import virtual
 
@@ -29,7 +29,7 @@ async def read(chunks, pause=0.0):
 @virtual
 async def test_a_source_that_delivers_too_little_is_given_up_after_a_minute_or_two(size, pause):
     began = asyncio.get_running_loop().time()
-    with pytest.raises(Passing) as refused:
+    with pytest.raises(TransientError) as refused:
         await read(pieces(10_000, size, pause))
     assert refused.value.reason is Reason.TOO_SLOW
     assert asyncio.get_running_loop().time() - began <= 120
@@ -49,7 +49,7 @@ async def test_the_time_that_we_take_ourselves_does_not_count():
 @virtual
 async def test_one_attempt_has_its_end():
     began = asyncio.get_running_loop().time()
-    with pytest.raises(Passing) as refused:
+    with pytest.raises(TransientError) as refused:
         await read(pieces(10**6, 1_000_000, 30.0))
     assert refused.value.reason is Reason.TIMED_OUT
     assert 86_400 <= asyncio.get_running_loop().time() - began <= 86_500

@@ -11,8 +11,8 @@ from pilotage.models import (
     HttpSource,
     HubSource,
     ImageSource,
+    PermanentError,
     Reason,
-    Standing,
     parse_source,
 )
 from pilotage.models.source import file_name, is_read_by_pods
@@ -64,14 +64,14 @@ def test_a_source_is_read(text):
     ],
 )
 def test_a_bad_source_is_refused_with_what_is_wrong(text, words):
-    with pytest.raises(Standing, match=r"spec\.source cannot be used: ") as refused:
+    with pytest.raises(PermanentError, match=r"spec\.source cannot be used: ") as refused:
         parse_source(text)
     assert words in str(refused.value)
     assert refused.value.reason is Reason.INVALID_SOURCE
 
 
 def test_credentials_in_a_source_are_refused_and_not_repeated():
-    with pytest.raises(Standing, match="secretRef") as refused:
+    with pytest.raises(PermanentError, match="secretRef") as refused:
         parse_source("https://me:hunter2@example.com/a.gguf")
     assert "hunter2" not in str(refused.value)
 

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pilotage.models import Passing, fetch, parse_source
+from pilotage.models import TransientError, fetch, parse_source
 from pilotage.models.fetch import Terms
 from pilotage.models.sources import web as _imported_once  # noqa: F401
 from tests.models.web import open_access
@@ -18,7 +18,7 @@ from tests.models.web import open_access
 
 async def write(url: str, target: Path, sha256: str) -> None:
     while True:
-        with contextlib.suppress(Passing):
+        with contextlib.suppress(TransientError):
             await fetch(parse_source(url), target, open_access(), terms=Terms(sha256), checkpoint_bytes=1 << 17)
 
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pilotage.agent.takedown import Progress
     from pilotage.kube import Object
     from pilotage.models.blocking import Blocking
-    from pilotage.models.keeper import Keeping
+    from pilotage.models.store import ModelStore
     from pilotage.runtime import Context, Manager, Reconcile
 
 _log = structlog.get_logger(__name__)
@@ -72,7 +72,7 @@ class Means(NamedTuple):
 
     settings: AgentSettings
     journal: Journal
-    keeping: Keeping
+    keeping: ModelStore
     prober: Prober
     pressure: Pressure
     ports: Ports

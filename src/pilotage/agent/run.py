@@ -18,7 +18,7 @@ from pilotage.agent.launch.ports import Ports
 from pilotage.agent.memory import Gauge
 from pilotage.agent.pace import Pace
 from pilotage.agent.pressure import Kernel, Pressure
-from pilotage.models import Access, Cache, Keeper
+from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import in_thread
 from pilotage.models.limits import Limits
 from pilotage.runtime import Manager
@@ -77,7 +77,9 @@ class Running:
             ambient=settings.ambient_credentials,
             limits=Limits(bytes_max=settings.model_bytes_max),
         )
-        keeper = Keeper(Cache(settings.cache_root, owner=f"{server} host {settings.name}"), access, blocking=blocking)
+        keeper = FileModelStore(
+            ModelCache(settings.cache_root, owner=f"{server} host {settings.name}"), access, blocking=blocking
+        )
         self._prober = prober or Prober(settings.bind)
         self._heart = Heart(self.manager.client, settings.name, self.journal.identity, self.manager.rng)
         means = Means(

@@ -18,7 +18,7 @@ from pilotage.agent.launch.failures import Failure
 from pilotage.agent.permission import refusal
 from pilotage.agent.process_status import Said
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.models import FetchRequest, HubSource, Kept, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models import FetchRequest, HubSource, Kept, PermanentError, Problem, Reason, TransientError, parse_source
 from pilotage.models.attempts import Attempts
 from pilotage.models.credentials import read_credentials
 from pilotage.models.source import is_read_by_pods
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pilotage.api.host import ProcessSpec
     from pilotage.kube import Client, Object
     from pilotage.models.fetch import Progress
-    from pilotage.models.keeper import Keeping
+    from pilotage.models.store import ModelStore
 
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
 
@@ -66,7 +66,7 @@ class Starter:
         self,
         settings: AgentSettings,
         journal: Journal,
-        keeping: Keeping,
+        keeping: ModelStore,
         ports: Ports,
         pace: Pace,
         *,
@@ -123,7 +123,7 @@ class Starter:
                 if spec.model.sha256 or spec.model.secret:
                     return self._cannot(ward, _fetched_by_itself(spec))
                 return Weights(_as_named(source, spec.runtime.name))
-        except Standing as problem:
+        except PermanentError as problem:
             return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
         request = FetchRequest(
             source,
@@ -141,7 +141,7 @@ class Starter:
             fetching = Said(process_status.FETCHING, "Fetching", f"The weights come from {source}.")
             return Waits(ward.said or (fetching if attempt.slow else None), None)
         if isinstance(outcome, Problem):
-            lasting = not isinstance(outcome, Passing)
+            lasting = not isinstance(outcome, TransientError)
             ward.problem = Failure(outcome.reason.value, str(outcome), lasting)
             return Waits(ward.said, max(0.0, attempt.due - monotonic()))
         try:
@@ -251,13 +251,13 @@ def has_gpu() -> bool:
 
 
 def _as_named(source: object, runtime: str) -> str:
-    """What a program that loads repositories by itself is given. `Standing` where there is none that could."""
+    """What a program that loads repositories by itself is given. `PermanentError` where there is none that could."""
     if not isinstance(source, HubSource):
-        raise Standing(Reason.NOT_SUPPORTED, "a claim cannot be read on a host", "Use another source")
+        raise PermanentError(Reason.NOT_SUPPORTED, "a claim cannot be read on a host", "Use another source")
     if not RUNTIMES[runtime].loads_repositories:
-        raise Standing(Reason.NOT_SUPPORTED, f"{runtime} needs one file", "Name a file of the repository")
+        raise PermanentError(Reason.NOT_SUPPORTED, f"{runtime} needs one file", "Name a file of the repository")
     if source.revision != "main":
-        raise Standing(
+        raise PermanentError(
             Reason.NOT_SUPPORTED, "on a host a repository has no revision here", "Give it in runtime.args instead"
         )
     return source.repository

@@ -6,12 +6,11 @@ file in `sources`. What goes wrong is a `Problem`: it lasts until somebody chang
 The names below are the public face; the modules behind them can move.
 """
 
-from pilotage.models.access import Access, Credentials
-from pilotage.models.cache import Cache, Removed
+from pilotage.models.access import Access, SourceCredentials
+from pilotage.models.cache import ModelCache, Removed
 from pilotage.models.fetch import Fetched, fetch
-from pilotage.models.format import Format
-from pilotage.models.keeper import FetchRequest, Keeper, Kept
-from pilotage.models.problems import Passing, Problem, Reason, Standing
+from pilotage.models.format import WeightsFormat
+from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.source import (
     BucketSource,
     ClaimSource,
@@ -22,28 +21,29 @@ from pilotage.models.source import (
     Source,
     parse_source,
 )
+from pilotage.models.store import FetchRequest, FileModelStore, Kept
 
 __all__ = [
     "Access",
     "BucketSource",
-    "Cache",
     "ClaimSource",
-    "Credentials",
     "FetchRequest",
     "Fetched",
+    "FileModelStore",
     "FileSource",
-    "Format",
     "HttpSource",
     "HubSource",
     "ImageSource",
-    "Keeper",
     "Kept",
-    "Passing",
+    "ModelCache",
+    "PermanentError",
     "Problem",
     "Reason",
     "Removed",
     "Source",
-    "Standing",
+    "SourceCredentials",
+    "TransientError",
+    "WeightsFormat",
     "fetch",
     "parse_source",
 ]

@@ -69,7 +69,7 @@ def _inner(ip: Address) -> Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class SourceCredentials:
     """The entries of a Secret, by name. Never shown."""
 
     entries: Mapping[str, str] = field(default_factory=dict, repr=False)

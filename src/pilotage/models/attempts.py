@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import structlog
 
-from pilotage.models import Kept, Passing, Problem, Reason
+from pilotage.models import Kept, Problem, Reason, TransientError
 from pilotage.runtime import monotonic
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
 
     `chance`, from 0 to 1, takes up to a quarter off, so that those who failed together do not come back together.
     """
-    if not isinstance(outcome, Passing):
+    if not isinstance(outcome, TransientError):
         return Pause(RECHECK_SECONDS, 0)
     first, longest = RETRY_SECONDS
     backoff = min(longest, first * 2.0 ** min(failures, 30)) * (1 - chance / 4)
@@ -141,7 +141,7 @@ class Attempts(Generic[R]):
             attempt.outcome = problem
         except Exception:  # noqa: BLE001 - a bug is seen, and does not end the others
             _log.exception("a look at a source failed", request=str(attempt.request))
-            attempt.outcome = Passing(Reason.INTERNAL, "Pilotage itself failed; its log says how")
+            attempt.outcome = TransientError(Reason.INTERNAL, "Pilotage itself failed; its log says how")
         finally:
             timer.cancel()
             self._tasks.pop(uid, None)

@@ -43,19 +43,19 @@ class Mark(NamedTuple):
     retain: bool
 
 
-class Cache:
+class ModelCache:
     """One root, which other things may share; `owner` tells the users of one operator from those of another."""
 
     def __init__(self, root: Path, owner: str = "") -> None:
         self.root = root
         self._owner = owner
 
-    def entry(self, *identity: str) -> Entry:
+    def entry(self, *identity: str) -> CacheEntry:
         """The place for what this identity names. Nothing is made yet."""
         name = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
-        return Entry(self.root / name, self._owner)
+        return CacheEntry(self.root / name, self._owner)
 
-    def release(self, user: str, *, retain: bool | None = None, but: Entry | None = None) -> list[Removed]:
+    def release(self, user: str, *, retain: bool | None = None, but: CacheEntry | None = None) -> list[Removed]:
         """A user goes, from all entries `but` one; what nobody uses any more goes too. Says what became of each file.
 
         `retain` (without it: what the user said before) lets files stay. It can be called again after a failure
@@ -94,11 +94,11 @@ class Cache:
         self._empty_trash()
         return told
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[CacheEntry]:
         for folder in _folders(self.root, _ENTRY):
-            yield Entry(folder, self._owner)
+            yield CacheEntry(folder, self._owner)
 
-    def _throw_away(self, entry: Entry) -> None:
+    def _throw_away(self, entry: CacheEntry) -> None:
         entry.folder.rename(self.root / f".trash-{secrets.token_hex(8)}")
 
     def _empty_trash(self) -> None:
@@ -106,7 +106,7 @@ class Cache:
             shutil.rmtree(folder)
 
 
-class Entry:
+class CacheEntry:
     """One folder of the cache."""
 
     def __init__(self, folder: Path, owner: str) -> None:

@@ -12,7 +12,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, ApiError, Forbidden, ObjectKey, Resource
-from pilotage.models import Credentials, Passing, Reason, Standing
+from pilotage.models import PermanentError, Reason, SourceCredentials, TransientError
 
 if TYPE_CHECKING:
     from pilotage.kube import Client
@@ -22,34 +22,34 @@ TYPES = ("Opaque", "kubernetes.io/basic-auth")
 """The types of Secrets that hold credentials of a source."""
 
 
-async def read_credentials(client: Client, namespace: str, name: str) -> Credentials:
+async def read_credentials(client: Client, namespace: str, name: str) -> SourceCredentials:
     """The entries of a Secret; none for the name "". A `Problem` says why they cannot be had, never what they are."""
     if not name:
-        return Credentials()
+        return SourceCredentials()
     shown = f"the Secret {name} in namespace {namespace}"
     try:
         secret = await client.get(SECRETS, ObjectKey(namespace, name))
     except Absent:
-        raise Standing(
+        raise PermanentError(
             Reason.SECRET_MISSING, f"{shown} does not exist", "Create it, or change spec.secretRef"
         ) from None
     except Forbidden:
-        raise Standing(
+        raise PermanentError(
             Reason.SECRET_UNUSABLE,
             f"{shown} may not be read by Pilotage",
             "Let the administrator allow it to get Secrets",
         ) from None
     except ApiError:
-        raise Passing(Reason.CONNECTION, f"{shown} could not be read from the API server") from None
+        raise TransientError(Reason.CONNECTION, f"{shown} could not be read from the API server") from None
     if secret.get("type", default="Opaque") not in TYPES:
-        raise Standing(
+        raise PermanentError(
             Reason.SECRET_UNUSABLE,
             f"{shown} is not of the type {' or '.join(TYPES)}, and is not sent to any source",
             "Put the credentials of the source into a Secret of their own, and name it in spec.secretRef",
         )
     data = secret.get("data", default={})
     try:
-        return Credentials({key: base64.b64decode(value, validate=True).decode() for key, value in data.items()})
+        return SourceCredentials({key: base64.b64decode(value, validate=True).decode() for key, value in data.items()})
     except (binascii.Error, UnicodeDecodeError, TypeError, AttributeError):
         what = f"{shown} has entries that are no text"
-        raise Standing(Reason.SECRET_UNUSABLE, what, "Put plain text into its entries") from None
+        raise PermanentError(Reason.SECRET_UNUSABLE, what, "Put plain text into its entries") from None

@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pilotage.models.access import Credentials
+from pilotage.models.access import SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import Limits, check_size, check_space, steady
 from pilotage.models.partial import CHECKPOINT_BYTES, Partial, claim
-from pilotage.models.problems import NO_SPACE, Passing, Problem, Reason, Standing, storage_problem
+from pilotage.models.problems import NO_SPACE, PermanentError, Problem, Reason, TransientError, storage_problem
 from pilotage.models.sources import Wanted, open_source
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Fetched(NamedTuple):
     validator: str
 
 
-class Unfit(Standing):
+class Unfit(PermanentError):
     """All of it came, and it is not what it should be. It was thrown away; `fetched` is what it was."""
 
-    def __init__(self, problem: Standing, fetched: Fetched) -> None:
+    def __init__(self, problem: PermanentError, fetched: Fetched) -> None:
         super().__init__(problem.reason, problem.what, problem.to_do)
         self.fetched = fetched
 
@@ -61,7 +61,7 @@ async def fetch(
     target: Path,
     access: Access,
     *,
-    credentials: Credentials = Credentials(),  # noqa: B008 - cannot be changed
+    credentials: SourceCredentials = SourceCredentials(),  # noqa: B008 - cannot be changed
     terms: Terms = Terms(),  # noqa: B008
     progress: Progress = lambda *_: None,
     blocking: Blocking = in_thread,
@@ -79,7 +79,7 @@ async def fetch(
         fetched = await _fill(partial, source, access, credentials, terms, progress, blocking)
         await _judge(partial, source, fetched, terms, blocking)
         await blocking(partial.publish)
-    except Standing as problem:
+    except PermanentError as problem:
         if isinstance(problem, Unfit) or problem.reason in (Reason.NO_SPACE, Reason.TOO_LARGE):
             await blocking(partial.discard)
         raise
@@ -95,7 +95,7 @@ async def _fill(
     partial: Partial,
     source: Source,
     access: Access,
-    credentials: Credentials,
+    credentials: SourceCredentials,
     terms: Terms,
     progress: Progress,
     blocking: Blocking,
@@ -107,7 +107,7 @@ async def _fill(
             async with asyncio.timeout(limits.open_seconds):
                 opened = await stack.enter_async_context(open_source(source, wanted))
         except TimeoutError:
-            raise Passing(Reason.TIMED_OUT, f"{shown} was not answered in time") from None
+            raise TransientError(Reason.TIMED_OUT, f"{shown} was not answered in time") from None
         check_size(opened.size, limits, shown)
         if (problem := terms.known(opened.validator)) is not None:
             raise problem
@@ -132,7 +132,7 @@ async def _fill(
         what = f"{source} should have {opened.size} bytes, and {partial.length} came"
         if partial.length > opened.size:
             await blocking(partial.begin, "")
-        raise Passing(Reason.INCOMPLETE, what)
+        raise TransientError(Reason.INCOMPLETE, what)
     return Fetched(partial.length, partial.sum.hexdigest(), opened.validator)
 
 
@@ -141,13 +141,13 @@ async def _judge(partial: Partial, source: Source, fetched: Fetched, terms: Term
         raise Unfit(wrong_checksum(str(source), fetched.sha256, terms.sha256), fetched)
     try:
         await blocking(terms.check, partial.path, fetched)
-    except Standing as problem:
+    except PermanentError as problem:
         raise Unfit(problem, fetched) from problem
 
 
-def wrong_checksum(shown: str, found: str, wanted: str) -> Standing:
+def wrong_checksum(shown: str, found: str, wanted: str) -> PermanentError:
     """The problem of a file that is not the one that was meant."""
-    return Standing(
+    return PermanentError(
         Reason.CHECKSUM,
         f"the sha256 of {shown} is {found}, and spec.sha256 says {wanted}",
         "Replace the file, or correct spec.sha256",

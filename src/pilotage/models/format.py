@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.models.gguf import MAGIC, GgufError, read_gguf
-from pilotage.models.problems import Reason, Standing
+from pilotage.models.problems import PermanentError, Reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ GGUF, SAFETENSORS, UNKNOWN, ANY = "GGUF", "Safetensors", "Unknown", "Any"
 SAFETENSORS_HEADER_BYTES_MAX = 100_000_000
 
 
-class Format(NamedTuple):
+class WeightsFormat(NamedTuple):
     """What a file says about itself."""
 
     kind: str
@@ -27,8 +27,8 @@ class Format(NamedTuple):
     """Claim of the file that cannot be true, in a sentence."""
 
 
-def read_format(path: Path, shown: str, wanted: str = "") -> Format:
-    """Look into a file. `Standing` (InvalidFormat) if it is broken, or not of the wanted kind. Blocks.
+def read_format(path: Path, shown: str, wanted: str = "") -> WeightsFormat:
+    """Look into a file. `PermanentError` (InvalidFormat) if it is broken, or not of the wanted kind. Blocks.
 
     Without a wanted kind, a file that is called .gguf or .safetensors has to be one; ``Any`` takes everything.
     """
@@ -40,12 +40,12 @@ def read_format(path: Path, shown: str, wanted: str = "") -> Format:
         if expected and kind != expected:
             raise _bad(shown, f"it is no {expected} file" + (f" but {kind}" if kind != UNKNOWN else ""))
         if kind != GGUF or wanted == ANY:
-            return Format(kind)
+            return WeightsFormat(kind)
         try:
             found = read_gguf(file)
         except GgufError as error:
             raise _bad(shown, str(error)) from error
-    return Format(
+    return WeightsFormat(
         kind,
         found.architecture,
         found.quantization,
@@ -56,9 +56,9 @@ def read_format(path: Path, shown: str, wanted: str = "") -> Format:
     )
 
 
-def format_from(value: Any) -> Format:  # noqa: ANN401 - JSON
+def format_from(value: Any) -> WeightsFormat:  # noqa: ANN401 - JSON
     """A format that was written down as a list."""
-    return Format(*value)
+    return WeightsFormat(*value)
 
 
 def _kind(start: bytes) -> str:
@@ -75,7 +75,7 @@ def _by_name(shown: str) -> str:
     return GGUF if name.endswith(".gguf") else SAFETENSORS if name.endswith(".safetensors") else ""
 
 
-def _bad(shown: str, why: str) -> Standing:
-    return Standing(
+def _bad(shown: str, why: str) -> PermanentError:
+    return PermanentError(
         Reason.BAD_FORMAT, f"{shown} cannot be used: {why}", "Replace the file, or change spec.source or spec.format"
     )

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pilotage.models.problems import Passing, Reason, Standing
+from pilotage.models.problems import PermanentError, Reason, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ class Limits:
 def check_size(size: int | None, limits: Limits, shown: str) -> None:
     """Refuse a file that is too large, by what is known of its size."""
     if size is not None and size > limits.bytes_max:
-        raise Standing(
+        raise PermanentError(
             Reason.TOO_LARGE,
             f"{shown} has more than the {limits.bytes_max} bytes that a model may have here",
             "Change spec.source, or let the administrator allow more (--model-bytes-max)",
@@ -55,7 +55,7 @@ def check_space(folder: Path, more: int, limits: Limits) -> None:
     """Refuse to write so much more where that would use up the reserve. Blocks."""
     disk = shutil.disk_usage(folder)
     if more > disk.free - min(limits.reserve_bytes, disk.total // 20):
-        raise Standing(
+        raise PermanentError(
             Reason.NO_SPACE,
             f"the disk of {folder} has too little space: a part of it is kept free",
             "Free some, or use a larger volume",
@@ -84,11 +84,11 @@ async def steady(chunks: AsyncIterator[bytes], limits: Limits, shown: str) -> As
             waited, came = 0.0, 0
         yield chunk
         if loop.time() > end:
-            raise Passing(Reason.TIMED_OUT, f"{shown} did not come within {limits.whole_seconds:.0f} s")
+            raise TransientError(Reason.TIMED_OUT, f"{shown} did not come within {limits.whole_seconds:.0f} s")
 
 
-def _slow(limits: Limits, shown: str) -> Passing:
-    return Passing(
+def _slow(limits: Limits, shown: str) -> TransientError:
+    return TransientError(
         Reason.TOO_SLOW,
         f"{shown} delivers less than {limits.rate_bytes} bytes per second",
         retry_after=limits.slow_retry_seconds,

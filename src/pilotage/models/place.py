@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.models.access import Access, Credentials
+from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.fetch import Fetched, Progress, Terms, fetch
-from pilotage.models.format import Format, format_from, read_format
+from pilotage.models.format import WeightsFormat, format_from, read_format
 from pilotage.models.partial import write_whole
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Brought(NamedTuple):
 
     size: int
     sha256: str
-    format: Format
+    format: WeightsFormat
     was_there: bool
 
 
@@ -38,7 +38,7 @@ async def bring(
     *,
     sha256: str = "",
     kind: str = "",
-    credentials: Credentials = Credentials(),  # noqa: B008 - cannot be changed
+    credentials: SourceCredentials = SourceCredentials(),  # noqa: B008 - cannot be changed
     progress: Progress = lambda *_: None,
     blocking: Blocking = in_thread,
 ) -> Brought:
@@ -47,7 +47,7 @@ async def bring(
     found = await blocking(_there, target, about, str(source), sha256)
     if found is not None:
         return found
-    formats: list[Format] = []
+    formats: list[WeightsFormat] = []
 
     def check(path: Path, fetched: Fetched) -> None:
         formats.append(read_format(path, str(source), kind))

@@ -1,9 +1,9 @@
-"""What can go wrong with a source: it stands until somebody changes something, or it passes by itself.
+"""Errors of sources: permanent until something is changed, or transient.
 
-A `Standing` problem (a missing file, a 404, a wrong checksum, …) is looked at again every few minutes and never retried
-in a hurry. A `Passing` one (a time-out, a 5xx, a connection that broke) is retried with growing pauses. Both say in one
-sentence what happened and in one what to do; neither ever holds a secret, the query of a URL or a traceback. The same
-trouble always gives the same words, so that telling it again changes nothing.
+After a `PermanentError` (a missing file, a 404, a wrong checksum, …) the source is checked again at a fixed, slow
+interval. After a `TransientError` (a time-out, a 5xx, a broken connection) it is retried with exponential backoff. Both
+say in one sentence what happened and in one what to do; neither ever holds a secret, the query of a URL or a traceback.
+The same error always has the same message, so that reporting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Reason(enum.StrEnum):
-    """Why, in one word: for conditions, Events and metrics."""
+    """Reason in one word, for conditions, Events and metrics."""
 
-    # Standing
+    # PermanentError
     INVALID_SOURCE = "InvalidSource"
     NOT_SUPPORTED = "SourceNotSupported"
     NOT_ALLOWED = "SourceNotAllowed"
@@ -39,7 +39,7 @@ class Reason(enum.StrEnum):
     TOO_LARGE = "SourceTooLarge"
     NO_SPACE = "StorageFull"
     STORAGE = "StorageNotWritable"
-    # Passing
+    # TransientError
     TIMED_OUT = "TimedOut"
     CONNECTION = "ConnectionFailed"
     SERVER_ERROR = "ServerError"
@@ -51,7 +51,7 @@ class Reason(enum.StrEnum):
 
 
 class Problem(Exception):
-    """Something is wrong with a source: `what` happened, and what `to_do` about it, each without the final dot."""
+    """An error of a source: `what` happened, and what `to_do` about it, each without the final dot."""
 
     def __init__(self, reason: Reason, what: str, to_do: str = "") -> None:
         super().__init__(". ".join(filter(None, (what, to_do))) + ".")
@@ -60,21 +60,25 @@ class Problem(Exception):
         self.to_do = to_do
 
 
-class Standing(Problem):
-    """It lasts until the spec or the world changes."""
+class PermanentError(Problem):
+    """An error that lasts until the spec or the source changes."""
 
 
-class Passing(Problem):
-    """It may be over at the next try, which should not come before `retry_after` seconds, where the source said so."""
+class TransientError(Problem):
+    """An error that a retry may not meet again. `retry_after`: seconds that the source asked to wait, or 0."""
 
     def __init__(self, reason: Reason, what: str, to_do: str = "", *, retry_after: float = 0.0) -> None:
         super().__init__(reason, what, to_do)
         self.retry_after = retry_after
 
 
-def storage_problem(error: OSError, where: str) -> Standing:
-    """What it means that a file of ours could not be written (or read back) at `where`."""
+def storage_problem(error: OSError, where: str) -> PermanentError:
+    """The problem when a file of ours could not be written, or read back, at `where`."""
     if error.errno in NO_SPACE:
-        return Standing(Reason.NO_SPACE, f"there is no space left for {where}", "Free some, or use a larger volume")
+        return PermanentError(
+            Reason.NO_SPACE, f"there is no space left for {where}", "Free some, or use a larger volume"
+        )
     why = error.strerror or type(error).__name__
-    return Standing(Reason.STORAGE, f"{where} cannot be written: {why}", "Give Pilotage a folder that it may write to")
+    return PermanentError(
+        Reason.STORAGE, f"{where} cannot be written: {why}", "Give Pilotage a folder that it may write to"
+    )

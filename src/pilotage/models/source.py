@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pilotage.models.problems import Reason, Standing
+from pilotage.models.problems import PermanentError, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ Source: TypeAlias = FileSource | HttpSource | HubSource | BucketSource | ImageSo
 
 
 def parse_source(text: str) -> Source:
-    """What a source means. `Standing` (InvalidSource) says what is wrong with it, without repeating secrets in it."""
+    """Parse a source. The `PermanentError` (InvalidSource) for a bad one repeats no secret in it."""
     scheme, mark, _ = text.partition("://")
     if not mark or scheme not in _PARSERS:
         raise _bad(f"it begins with none of {', '.join(f'{each}://' for each in _PARSERS)}")
@@ -136,8 +136,8 @@ def is_read_by_pods(source: Source) -> bool:
     return isinstance(source, ClaimSource) or (isinstance(source, HubSource) and not source.path)
 
 
-def _bad(why: str) -> Standing:
-    return Standing(Reason.INVALID_SOURCE, f"spec.source cannot be used: {why}", "Change spec.source")
+def _bad(why: str) -> PermanentError:
+    return PermanentError(Reason.INVALID_SOURCE, f"spec.source cannot be used: {why}", "Change spec.source")
 
 
 def _file(url: SplitResult) -> FileSource:

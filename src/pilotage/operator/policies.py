@@ -34,7 +34,7 @@ class Validation(NamedTuple):
     message: str
 
 
-class Policy(NamedTuple):
+class AdmissionPolicy(NamedTuple):
     """A policy with its binding, which is called like it."""
 
     name: str
@@ -114,7 +114,7 @@ _RIGHT = (
 _BY_AGENT = {"by-an-agent": f"'{AGENTS_GROUP}' in request.userInfo.groups"}
 
 POLICIES = (
-    Policy(
+    AdmissionPolicy(
         "pilotage-statuses",
         _OURS,
         tuple(
@@ -131,7 +131,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-place-endpoints",
         _OURS,
         ("servingendpoints",),
@@ -146,7 +146,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-place-processes",
         _OURS,
         ("hostprocesses",),
@@ -160,7 +160,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-agent-hosts",
         _OURS,
         ("hosts", "hosts/status"),
@@ -174,7 +174,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-agent-leases",
         "coordination.k8s.io",
         ("leases",),
@@ -182,7 +182,7 @@ POLICIES = (
         _BY_AGENT,
         (Validation(f"request.userInfo.username == '{_AGENT}' + {_NAME}", _NOT_YOURS),),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-agent-processes",
         _OURS,
         ("hostprocesses", "hostprocesses/status"),
@@ -202,7 +202,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-agent-slices",
         "discovery.k8s.io",
         ("endpointslices",),
@@ -215,7 +215,7 @@ POLICIES = (
             ),
         ),
     ),
-    Policy(
+    AdmissionPolicy(
         "pilotage-agent-services",
         "discovery.k8s.io",
         ("endpointslices",),

@@ -14,7 +14,7 @@ from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
 from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
-from pilotage.models import Access, Cache, Keeper
+from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import in_thread
 from pilotage.models.limits import BYTES_MAX, Limits
 from pilotage.operator.heartbeat import heartbeat
@@ -80,7 +80,9 @@ async def add_controllers(
         limits=Limits(bytes_max=settings.model_bytes_max),
     )
     # Two clusters whose operators share a folder must not sweep each other's files.
-    keeper = Keeper(Cache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking)
+    keeper = FileModelStore(
+        ModelCache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking
+    )
     await around.enter_async_context(Models(manager, keeper, by_pods=settings.fetch == "pods"))
 
 

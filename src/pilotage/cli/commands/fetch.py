@@ -12,7 +12,7 @@ import click
 from pilotage.cli.output.text import say
 
 if TYPE_CHECKING:
-    from pilotage.models import Access, Credentials
+    from pilotage.models import Access, SourceCredentials
     from pilotage.models.access import Network
 
 STANDING, PASSING = 1, 75
@@ -86,7 +86,7 @@ def fetch(
     """
     import asyncio
 
-    from pilotage.models import Access, Problem, Standing
+    from pilotage.models import Access, PermanentError, Problem
     from pilotage.models.limits import BYTES_MAX, Limits
 
     limits = Limits(bytes_max=max_bytes or BYTES_MAX)
@@ -95,10 +95,12 @@ def fetch(
         asyncio.run(_fetch(source, target, sha256.lower(), kind or "", _read(credentials), access))
     except Problem as problem:
         say(f"error: {problem}", err=True)
-        sys.exit(STANDING if isinstance(problem, Standing) else PASSING)
+        sys.exit(STANDING if isinstance(problem, PermanentError) else PASSING)
 
 
-async def _fetch(text: str, target: Path, sha256: str, kind: str, credentials: Credentials, access: Access) -> None:
+async def _fetch(
+    text: str, target: Path, sha256: str, kind: str, credentials: SourceCredentials, access: Access
+) -> None:
     import time
 
     from pilotage.models.place import bring
@@ -122,14 +124,14 @@ async def _fetch(text: str, target: Path, sha256: str, kind: str, credentials: C
     say(f"{target}: {how}, {_size(brought.size)}, {about}, sha256 {brought.sha256}")
 
 
-def _read(folder: Path | None) -> Credentials:
-    from pilotage.models import Credentials
+def _read(folder: Path | None) -> SourceCredentials:
+    from pilotage.models import SourceCredentials
 
     if folder is None:
-        return Credentials()
+        return SourceCredentials()
     files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
     try:
-        return Credentials({path.name: path.read_text() for path in files})
+        return SourceCredentials({path.name: path.read_text() for path in files})
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(
             f"an entry of it cannot be read as text ({type(error).__name__})", param_hint="--credentials"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @cluster_options
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Settings, as YAML.")
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="OperatorSettings, as YAML.")
 @click.option("--namespace", metavar="NAME", help="The operator's own. [default: pilotage-system]")
 @click.option(
     "--metrics-address",

@@ -15,7 +15,7 @@ from pilotage.api.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.controllers.host import objects
 from pilotage.controllers.host.grants import Grants, needed, service_of
 from pilotage.controllers.host.liveness import AgentState
-from pilotage.controllers.host.scheduling import Candidate, Need, Unplaced, place
+from pilotage.controllers.host.scheduling import CandidateHost, Requirements, Unschedulable, schedule
 from pilotage.kube import Absent, ObjectKey, merge_patch
 from pilotage.runtime import Result
 from pilotage.serving.resources import SLICES
@@ -127,8 +127,8 @@ class ProcessController:
         _log.warning("a process is let go of whose host is not there", process=str(process.key), host=host)
 
     async def _place(self, process: Object) -> Result | None:
-        found = place(need_of(process), self._candidates())
-        if isinstance(found, Unplaced):
+        found = schedule(requirements_of(process), self._candidates())
+        if isinstance(found, Unschedulable):
             await self._explain(process, found.text)
             return Result(requeue_after=UNPLACED_SECONDS)
         self._placed[process.key] = found.host, service_of(process)
@@ -148,11 +148,11 @@ class ProcessController:
             patch = merge_patch({"metadata": {"uid": process.meta.uid}, "status": changes})
             await self._client.patch(PROCESSES, process.key, patch, subresource="status")
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> list[CandidateHost]:
         """All Hosts. What waits for a place is not looked at: each of a thousand would look at all others for it."""
         return [self._candidate(host) for host in self._hosts.list()]
 
-    def _candidate(self, host: Object) -> Candidate:
+    def _candidate(self, host: Object) -> CandidateHost:
         name = host.meta.name
         placed = self._store.indexed(BY_HOST, name)
         promised = sum(
@@ -162,7 +162,7 @@ class ProcessController:
         )
         phase = host.get("status", "phase", default="") or ""
         alive = self._liveness.of(name).agent is AgentState.ALIVE
-        return Candidate(
+        return CandidateHost(
             name,
             host.meta.labels,
             alive,
@@ -177,8 +177,8 @@ class ProcessController:
         )
 
 
-def need_of(process: Object) -> Need:
+def requirements_of(process: Object) -> Requirements:
     """What a process asks for."""
     spec: Json = process.get("spec", default={})
     labels = (spec.get("hostSelector") or {}).get("matchLabels") or {}
-    return Need(spec.get("hostName") or "", labels, spec.get("memoryBytes"), process.meta.namespace)
+    return Requirements(spec.get("hostName") or "", labels, spec.get("memoryBytes"), process.meta.namespace)

@@ -17,7 +17,7 @@ NAMED_MAX = 5
 """So many Hosts are named in a message."""
 
 
-class Candidate(NamedTuple):
+class CandidateHost(NamedTuple):
     """A Host, as far as it matters for this."""
 
     name: str
@@ -43,7 +43,7 @@ class Candidate(NamedTuple):
         return None if self.free_bytes is None else self.free_bytes - self.promised_bytes
 
 
-class Need(NamedTuple):
+class Requirements(NamedTuple):
     """What a process asks for."""
 
     host: str = ""
@@ -54,44 +54,44 @@ class Need(NamedTuple):
     """Its own."""
 
 
-class Placed(NamedTuple):
+class Scheduled(NamedTuple):
     """Where it goes."""
 
     host: str
 
 
-class Unplaced(NamedTuple):
+class Unschedulable(NamedTuple):
     """Why it goes nowhere now, for people."""
 
     text: str
 
 
-def place(need: Need, hosts: Sequence[Candidate]) -> Placed | Unplaced:
+def schedule(need: Requirements, hosts: Sequence[CandidateHost]) -> Scheduled | Unschedulable:
     """The Host for a process."""
     if need.host:
         named = next((each for each in hosts if each.name == need.host), None)
         if named is None:
-            return Unplaced(f"there is no host/{need.host}; is its agent installed?")
+            return Unschedulable(f"there is no host/{need.host}; is its agent installed?")
         lacks = _unable(named, need)
-        return Unplaced(f"host/{named.name} {lacks}") if lacks else Placed(named.name)
+        return Unschedulable(f"host/{named.name} {lacks}") if lacks else Scheduled(named.name)
     matching = [each for each in hosts if need.labels.items() <= dict(each.labels).items()]
     if not matching:
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(need.labels.items())) or "any"
-        return Unplaced(f"none of {len(hosts)} Hosts has the labels {wanted}" if hosts else "there are no Hosts")
+        return Unschedulable(f"none of {len(hosts)} Hosts has the labels {wanted}" if hosts else "there are no Hosts")
     lacking = {each.name: _unable(each, need) or _too_small(each, need) for each in matching}
     fitting = [each for each in matching if not lacking[each.name]]
     if not fitting:
-        return Unplaced(_listed(f"host/{name} {lacks}" for name, lacks in sorted(lacking.items())))
-    return Placed(min(fitting, key=_rank).name)
+        return Unschedulable(_listed(f"host/{name} {lacks}" for name, lacks in sorted(lacking.items())))
+    return Scheduled(min(fitting, key=_rank).name)
 
 
-def _rank(host: Candidate) -> tuple[bool, int, int, str]:
+def _rank(host: CandidateHost) -> tuple[bool, int, int, str]:
     """The most free memory first, then the fewest processes; those that do not say how much they have come last."""
     left = host.left_bytes
     return left is None, -(left or 0), host.processes, host.name
 
 
-def _unable(host: Candidate, need: Need) -> str:
+def _unable(host: CandidateHost, need: Requirements) -> str:
     """Why nothing new of this namespace can run there, or nothing."""
     if len(host.name) > LABEL_MAX:
         return f"has a name of more than {LABEL_MAX} characters"
@@ -112,7 +112,7 @@ def _unable(host: Candidate, need: Need) -> str:
     return ""
 
 
-def _too_small(host: Candidate, need: Need) -> str:
+def _too_small(host: CandidateHost, need: Requirements) -> str:
     left = host.left_bytes
     if need.memory_bytes is None or left is None or left >= need.memory_bytes:
         return ""

@@ -22,9 +22,9 @@ from pilotage.controllers.model.status import (
     FETCHING,
     READY,
     Asking,
-    Said,
-    State,
-    Status,
+    DesiredModelStatus,
+    FetchState,
+    ModelCondition,
     changes,
     deletion_changes,
     in_use,
@@ -36,7 +36,7 @@ from pilotage.controllers.model.status import (
 )
 from pilotage.controllers.model.users import models_of, users_of
 from pilotage.kube import Absent, ObjectKey, merge_patch, without_finalizer
-from pilotage.models import Kept, Passing, Problem, Standing
+from pilotage.models import Kept, PermanentError, Problem, TransientError
 from pilotage.models.attempts import RECHECK_SECONDS, Attempt, Attempts, Fetching
 from pilotage.models.credentials import read_credentials
 from pilotage.runtime import Result, monotonic, utc_now
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json, Object
     from pilotage.models import FetchRequest
     from pilotage.models.fetch import Progress
-    from pilotage.models.keeper import Keeping
+    from pilotage.models.store import ModelStore
     from pilotage.runtime import Context, Informer, Manager, Reconcile
 
 _log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ class Models:
     """See the module. Made before the manager runs; use it with ``async with`` around `Manager.run`."""
 
     def __init__(
-        self, manager: Manager, keeping: Keeping, *, by_pods: bool = False, protect: bool = True, namespace: str = ""
+        self, manager: Manager, keeping: ModelStore, *, by_pods: bool = False, protect: bool = True, namespace: str = ""
     ) -> None:
         """`by_pods`: nothing is fetched here, pods do it. `protect`: what ServingEndpoints use does not go."""
         self._keeping = keeping
@@ -109,7 +109,7 @@ class Models:
         model = await self._hold(model)
         self._known[key] = model.meta.uid
         request = request_of(model)
-        if isinstance(request, Standing):
+        if isinstance(request, PermanentError):
             await self._attempts.drop(model.meta.uid)
             await self._say(model, request)
             return Result(requeue_after=RECHECK_SECONDS)
@@ -203,7 +203,7 @@ class Models:
             key, (await self._client.list(ENDPOINTS, key.namespace)).items
         )
 
-    async def _say_why_it_stays(self, model: Object, said: Said) -> None:
+    async def _say_why_it_stays(self, model: Object, said: ModelCondition) -> None:
         old = _status(model)
         patch = deletion_changes(old, said, model.meta.generation, utc_now())
         self._count(model.key, "Deleting")
@@ -250,7 +250,7 @@ class Models:
 
     # What is said
 
-    async def _say(self, model: Object, state: State, progress: Fetching | None = None) -> None:
+    async def _say(self, model: Object, state: FetchState, progress: Fetching | None = None) -> None:
         status, old = status_of(state, progress), _status(model)
         self._count(model.key, status.phase)
         patch = changes(old, status, model.meta.generation, utc_now())
@@ -260,9 +260,9 @@ class Models:
         if is_news(old, status):
             self._note(model, status, state)
 
-    def _note(self, model: Object, status: Status, state: State) -> None:
+    def _note(self, model: Object, status: DesiredModelStatus, state: FetchState) -> None:
         said = status.available
-        if status.phase == FAILED or isinstance(state, Passing):
+        if status.phase == FAILED or isinstance(state, TransientError):
             self._events.warning(model, said.reason, said.message)
         elif status.phase in (READY, FETCHING):
             self._events.normal(model, said.reason, said.message)
@@ -296,7 +296,7 @@ class Models:
             self._swept.set()
 
 
-def _underway(model: Object, attempt: Attempt[FetchRequest]) -> State | None:
+def _underway(model: Object, attempt: Attempt[FetchRequest]) -> FetchState | None:
     """What to say about a look that has not ended; None: what is said already is still true."""
     if attempt.last is not None and attempt.shown is not None:
         return attempt.shown

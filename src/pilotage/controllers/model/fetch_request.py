@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 from pilotage.api.base import InvalidField
 from pilotage.api.model import ModelSpec
 from pilotage.controllers.model.status import ByPods
-from pilotage.models import ClaimSource, FetchRequest, Reason, Standing, parse_source
+from pilotage.models import ClaimSource, FetchRequest, PermanentError, Reason, parse_source
 from pilotage.models.source import is_read_by_pods
 
 if TYPE_CHECKING:
     from pilotage.kube import Object
 
 
-def request_of(model: Object) -> FetchRequest | Standing:
+def request_of(model: Object) -> FetchRequest | PermanentError:
     """The request of a Model, or what is wrong with its spec."""
     try:
         spec = ModelSpec.read(model.get("spec"))
         source = parse_source(spec.source)
     except InvalidField as error:
         where = error.below("spec")
-        return Standing(Reason.INVALID_SOURCE, f"{where} cannot be used: {error.reason}", f"Change {where}")
-    except Standing as problem:
+        return PermanentError(Reason.INVALID_SOURCE, f"{where} cannot be used: {error.reason}", f"Change {where}")
+    except PermanentError as problem:
         return problem
     secret = spec.secret_ref.name if spec.secret_ref is not None else ""
     return FetchRequest(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pilotage.models import Kept, Passing, Problem
+from pilotage.models import Kept, Problem, TransientError
 from pilotage.models.attempts import RECHECK_SECONDS, Fetching
 from pilotage.runtime import set_condition
 
@@ -38,10 +38,10 @@ class Asking(NamedTuple):
     """The source has been asked for the first time, and has not answered yet."""
 
 
-State: TypeAlias = Kept | Problem | Fetching | ByPods | Asking
+FetchState: TypeAlias = Kept | Problem | Fetching | ByPods | Asking
 
 
-class Said(NamedTuple):
+class ModelCondition(NamedTuple):
     """A condition without its times."""
 
     status: bool
@@ -49,56 +49,66 @@ class Said(NamedTuple):
     message: str
 
 
-class Status(NamedTuple):
+class DesiredModelStatus(NamedTuple):
     """What a reader of the status should see."""
 
     phase: str
-    available: Said
-    degraded: Said
+    available: ModelCondition
+    degraded: ModelCondition
     format: Json | None = None
     bytes: Json | None = None
     path: str | None = None
 
 
-def status_of(state: State, progress: Fetching | None = None) -> Status:
+def status_of(state: FetchState, progress: Fetching | None = None) -> DesiredModelStatus:
     """What is to be said about a state; `progress` is how far an interrupted fetch had come."""
-    fine = Said(False, "AsExpected", "")
+    fine = ModelCondition(False, "AsExpected", "")
     match state:
         case Kept():
             where = "It is used where it lies." if state.in_place else "It is fetched and checked."
             words = " ".join(filter(None, (where, state.format.remark)))
-            said = Said(True, "InPlace" if state.in_place else "Fetched", words)
+            said = ModelCondition(True, "InPlace" if state.in_place else "Fetched", words)
             done: Json = {"done": state.size, "total": state.size}
-            return Status(READY, said, fine, _format(state), done, state.path)
+            return DesiredModelStatus(READY, said, fine, _format(state), done, state.path)
         case ByPods(reason, why):
-            return Status(READY, Said(True, reason, why), fine)
+            return DesiredModelStatus(READY, ModelCondition(True, reason, why), fine)
         case Asking():
-            return Status(PENDING, Said(False, "Asking", "The source has been asked, and has not answered yet."), fine)
+            return DesiredModelStatus(
+                PENDING, ModelCondition(False, "Asking", "The source has been asked, and has not answered yet."), fine
+            )
         case Fetching():
-            return Status(FETCHING, Said(False, "Fetching", "It is being fetched."), fine, bytes=_bytes(state))
-        case Passing():
+            return DesiredModelStatus(
+                FETCHING, ModelCondition(False, "Fetching", "It is being fetched."), fine, bytes=_bytes(state)
+            )
+        case TransientError():
             words = f"{state.what}. It is tried again with growing pauses."
-            retrying = Said(False, "Retrying", "")
-            return Status(FETCHING, Said(False, state.reason, words), retrying, bytes=_bytes(progress))
+            retrying = ModelCondition(False, "Retrying", "")
+            return DesiredModelStatus(
+                FETCHING, ModelCondition(False, state.reason, words), retrying, bytes=_bytes(progress)
+            )
         case Problem():
             words = f"{state.what}. {state.to_do}; {_RECHECK_WORDS}."
-            return Status(FAILED, Said(False, state.reason, words), Said(True, state.reason, words))
+            return DesiredModelStatus(
+                FAILED, ModelCondition(False, state.reason, words), ModelCondition(True, state.reason, words)
+            )
 
 
-def in_use(users: Sequence[str]) -> Said:
+def in_use(users: Sequence[str]) -> ModelCondition:
     """Why a Model that is deleted is still here: somebody uses it. `users` are named as kubectl names them."""
     shown = ", ".join(users[:_SHOWN_MAX]) + (f" and {len(users) - _SHOWN_MAX} more" if len(users) > _SHOWN_MAX else "")
-    return Said(True, "InUse", f"It is used by {shown}. Delete them, or let them use another model; then it goes.")
+    return ModelCondition(
+        True, "InUse", f"It is used by {shown}. Delete them, or let them use another model; then it goes."
+    )
 
 
-def not_removed(why: str) -> Said:
+def not_removed(why: str) -> ModelCondition:
     """Why a Model that is deleted is still here: its files cannot be removed."""
-    return Said(
+    return ModelCondition(
         True, "CacheNotRemoved", f"{why}. Let Pilotage remove it; the removal is retried every {_RECHECK_MINUTES}."
     )
 
 
-def changes(old: Json, status: Status, generation: int, now: dt.datetime) -> Json | None:
+def changes(old: Json, status: DesiredModelStatus, generation: int, now: dt.datetime) -> Json | None:
     """The patch of a status that makes it say this; None where it does already."""
     conditions = _conditions(old)
     for type_, said in ((AVAILABLE, status.available), (DEGRADED, status.degraded)):
@@ -114,13 +124,13 @@ def changes(old: Json, status: Status, generation: int, now: dt.datetime) -> Jso
     return _differing(old, wanted)
 
 
-def deletion_changes(old: Json, said: Said, generation: int, now: dt.datetime) -> Json | None:
+def deletion_changes(old: Json, said: ModelCondition, generation: int, now: dt.datetime) -> Json | None:
     """The patch that says what a deletion waits for; None where the status says it already."""
     conditions = _set(_conditions(old), GOING, said, generation, now)
     return _differing(old, {"phase": DELETING, "observedGeneration": generation, "conditions": conditions})
 
 
-def is_news(old: Json, status: Status) -> bool:
+def is_news(old: Json, status: DesiredModelStatus) -> bool:
     """Whether the phase, or the reason for it, is another one: then an Event is due."""
     said = next((each for each in _conditions(old) if each.get("type") == AVAILABLE), {})
     return (old.get("phase"), said.get("reason"), said.get("message")) != (
@@ -149,7 +159,7 @@ def _conditions(status: Json) -> list[Json]:
     return list(status.get("conditions") or ())
 
 
-def _set(conditions: list[Json], type_: str, said: Said, generation: int, now: dt.datetime) -> list[Json]:
+def _set(conditions: list[Json], type_: str, said: ModelCondition, generation: int, now: dt.datetime) -> list[Json]:
     found = set_condition(
         conditions,
         type_,

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.models import source as kinds
-from pilotage.models.access import Access, Credentials
+from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     """
 
     access: Access
-    credentials: Credentials = Credentials()
+    credentials: SourceCredentials = SourceCredentials()
     start: int = 0
     validator: str = ""
     blocking: Blocking = in_thread

@@ -16,14 +16,14 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pilotage.models.problems import Passing, Problem, Reason, Standing
+from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.sources import Opened, Wanted
 from pilotage.models.sources.files import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from pilotage.models.access import Credentials
+    from pilotage.models.access import SourceCredentials
     from pilotage.models.source import BucketSource
 
 _CLIENT: dict[str, Any] = {
@@ -81,7 +81,7 @@ def _store(source: BucketSource, wanted: Wanted) -> Any:  # noqa: ANN401
     try:
         stores = _obstore().store
     except ImportError:
-        raise Standing(
+        raise PermanentError(
             Reason.NOT_SUPPORTED,
             f"{source} cannot be fetched: support for buckets is not installed here",
             "Let the administrator install it (pip install 'pilotage[buckets]'), or use https://",
@@ -90,7 +90,7 @@ def _store(source: BucketSource, wanted: Wanted) -> Any:  # noqa: ANN401
     own = {} if wanted.access.ambient else {"skip_signature": True}
     given = wanted.credentials
     if given.get("endpoint", "aws_endpoint", "aws_endpoint_url", "azure_storage_endpoint", "google_service_path"):
-        raise Standing(
+        raise PermanentError(
             Reason.SECRET_UNUSABLE,
             f"the Secret for {source} names an endpoint, which Pilotage does not take from Secrets",
             "Remove it, and let the administrator set it for Pilotage (AWS_ENDPOINT_URL)",
@@ -112,21 +112,21 @@ def _store(source: BucketSource, wanted: Wanted) -> Any:  # noqa: ANN401
                     **(_az(given) or own),
                 )
     except Exception as error:
-        raise Standing(
+        raise PermanentError(
             Reason.SECRET_UNUSABLE,
             f"the credentials for {source} cannot be used",
             "Put the entries that the documentation names for this kind of source into the Secret",
         ) from error
 
 
-def _region(given: Credentials) -> dict[str, Any]:
+def _region(given: SourceCredentials) -> dict[str, Any]:
     region = given.get("region", "aws_region", "aws_default_region")
     if region and not _REGION.fullmatch(region):  # it becomes part of a host's name
         raise ValueError("no region")
     return {"region": region} if region else {}
 
 
-def _s3(given: Credentials) -> dict[str, Any]:
+def _s3(given: SourceCredentials) -> dict[str, Any]:
     key, secret = given.get("aws_access_key_id"), given.get("aws_secret_access_key")
     if not key or not secret:
         return {}
@@ -134,7 +134,7 @@ def _s3(given: Credentials) -> dict[str, Any]:
     return _provided(access_key_id=key, secret_access_key=secret, token=token)
 
 
-def _gs(given: Credentials) -> dict[str, Any]:
+def _gs(given: SourceCredentials) -> dict[str, Any]:
     text = given.get("google_service_account_key", "service_account_key", "key.json")
     if not text:
         return {}
@@ -145,7 +145,7 @@ def _gs(given: Credentials) -> dict[str, Any]:
     return {"service_account_key": json.dumps(members)}
 
 
-def _az(given: Credentials) -> dict[str, Any]:
+def _az(given: SourceCredentials) -> dict[str, Any]:
     if key := given.get("azure_storage_account_key", "account_key"):
         return _provided(access_key=key)
     if sas := given.get("azure_storage_sas_key", "sas_key", "sas_token"):
@@ -164,25 +164,25 @@ def _failure(error: Exception, source: BucketSource) -> Problem:
     exceptions = _obstore().exceptions
     match error:
         case FileNotFoundError() | exceptions.NotFoundError():
-            return Standing(Reason.NOT_FOUND, f"{source} does not exist", "Put it there, or change spec.source")
+            return PermanentError(Reason.NOT_FOUND, f"{source} does not exist", "Put it there, or change spec.source")
         case exceptions.UnauthenticatedError():
             reason = Reason.UNAUTHORIZED
         case exceptions.PermissionDeniedError():
             reason = Reason.FORBIDDEN
         case exceptions.InvalidPathError():
-            return Standing(Reason.INVALID_SOURCE, f"{source} is no name of an object", "Change spec.source")
+            return PermanentError(Reason.INVALID_SOURCE, f"{source} is no name of an object", "Change spec.source")
         case TimeoutError():
-            return Passing(Reason.TIMED_OUT, f"{source} was not answered in time")
+            return TransientError(Reason.TIMED_OUT, f"{source} was not answered in time")
         case _:
             found = _STATUS.search(str(error))
             status = int(found[1] or found[2]) if found else 0
             if status == 429:
-                return Passing(Reason.THROTTLED, f"{source} was answered with {status}")
+                return TransientError(Reason.THROTTLED, f"{source} was answered with {status}")
             if status not in (400, 401, 403):
                 answered = f"{source} was answered with {status}" if status else f"the connection for {source} failed"
-                return Passing(Reason.SERVER_ERROR if status else Reason.CONNECTION, answered)
+                return TransientError(Reason.SERVER_ERROR if status else Reason.CONNECTION, answered)
             reason = Reason.UNAUTHORIZED if status == 401 else Reason.FORBIDDEN if status == 403 else Reason.REFUSED
-    return Standing(
+    return PermanentError(
         reason,
         f"{source} may not be read with the credentials that were given",
         "Name a Secret with the right entries in spec.secretRef, or change spec.source",

@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pilotage.models.problems import Passing, Reason, Standing
+from pilotage.models.problems import PermanentError, Reason, TransientError
 from pilotage.models.sources import Opened, Wanted
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ async def _chunks(descriptor: int, source: FileSource, blocking: Blocking) -> As
         try:
             chunk = await blocking(os.read, descriptor, CHUNK_BYTES)
         except OSError as error:
-            raise Passing(Reason.CONNECTION, f"the file {source.path} cannot be read: {error.strerror}") from error
+            raise TransientError(
+                Reason.CONNECTION, f"the file {source.path} cannot be read: {error.strerror}"
+            ) from error
         if not chunk:
             return
         yield chunk
@@ -59,7 +61,7 @@ def validator_of(about: os.stat_result) -> str:
 
 
 def open_allowed(path: Path, access: Access) -> int:
-    """A descriptor of a regular file below an allowed root; `Standing` for anything else. Blocks."""
+    """A descriptor of a regular file below an allowed root; `PermanentError` for anything else. Blocks."""
     roots = [Path(os.path.realpath(root)) for root in access.roots]
     asked = Path(os.path.normpath(path))
     if not any(asked.is_relative_to(root) for root in (*access.roots, *roots)):
@@ -73,7 +75,7 @@ def open_allowed(path: Path, access: Access) -> int:
         raise _unreadable(error, path, access) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Standing(
+            raise PermanentError(
                 Reason.NOT_A_FILE,
                 f"{path} on host {access.host} is not a regular file",
                 "Name one file in spec.source",
@@ -97,34 +99,34 @@ def opened_path(descriptor: int, believed: Path) -> Path:
         return believed
 
 
-def _not_allowed(path: Path, access: Access, how: str) -> Standing:
+def _not_allowed(path: Path, access: Access, how: str) -> PermanentError:
     roots = ", ".join(map(str, access.roots)) or "none"
-    return Standing(
+    return PermanentError(
         Reason.NOT_ALLOWED,
         f"the file {path} {how} the folders that may be read on host {access.host} ({roots})",
         "Put it into one of them and change spec.source, or let the administrator allow its folder",
     )
 
 
-def _unreadable(error: OSError, path: Path, access: Access) -> Standing | Passing:
+def _unreadable(error: OSError, path: Path, access: Access) -> PermanentError | TransientError:
     where = f"the file {path}"
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR | errno.ENAMETOOLONG:
-            return Standing(
+            return PermanentError(
                 Reason.FILE_MISSING,
                 f"{where} does not exist on host {access.host}",
                 "Put it there, or change spec.source",
             )
         case errno.EACCES | errno.EPERM:
-            return Standing(
+            return PermanentError(
                 Reason.NOT_READABLE,
                 f"{where} on host {access.host} may not be read by Pilotage",
                 "Give the user that Pilotage runs as the right to read it and to pass through its folders",
             )
         case errno.ELOOP | errno.ENXIO:
-            return Standing(
+            return PermanentError(
                 Reason.NOT_A_FILE,
                 f"{where} on host {access.host} is not a regular file",
                 "Name one file in spec.source",
             )
-    return Passing(Reason.CONNECTION, f"{where} on host {access.host} cannot be opened: {error.strerror}")
+    return TransientError(Reason.CONNECTION, f"{where} on host {access.host} cannot be opened: {error.strerror}")

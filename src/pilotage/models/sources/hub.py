@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pilotage.models.problems import Reason, Standing
+from pilotage.models.problems import PermanentError, Reason
 from pilotage.models.sources.web import open_url
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ async def open_source(source: HubSource, wanted: Wanted) -> AsyncIterator[Opened
     """See `pilotage.models.sources`."""
     if not source.path:
         what = f"{source} is a whole repository, which is read by the server program itself"
-        raise Standing(Reason.NOT_SUPPORTED, what, "Name a file of it in spec.source to have it fetched")
+        raise PermanentError(Reason.NOT_SUPPORTED, what, "Name a file of it in spec.source to have it fetched")
     where = f"{source.repository}/resolve/{quote(source.revision, safe='')}/{quote(source.path)}"
     url = f"{wanted.access.hub.rstrip('/')}/{where}"
     token = wanted.credentials.get(*TOKENS)

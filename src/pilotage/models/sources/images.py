@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pilotage.models.problems import Reason, Standing
+from pilotage.models.problems import PermanentError, Reason
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @contextlib.asynccontextmanager
 async def open_source(source: ImageSource, _wanted: Wanted) -> AsyncIterator[Opened]:
     """See `pilotage.models.sources`."""
-    raise Standing(
+    raise PermanentError(
         Reason.NOT_SUPPORTED,
         f"{source} cannot be fetched: Pilotage does not pull artifacts from container registries",
         "Use https://, hf:// or s3://, or mount it from a claim with pvc://",

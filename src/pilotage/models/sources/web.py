@@ -21,7 +21,7 @@ import aiohttp
 from yarl import URL
 
 from pilotage import __version__
-from pilotage.models.problems import Passing, Problem, Reason, Standing
+from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.sources import Opened, Wanted
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _identity(source: HttpSource, wanted: Wanted) -> str:
     host = _host(source.url)
     if host in re.split(r"[\s,]+", given.get("hosts").lower()):
         return header
-    raise Standing(
+    raise PermanentError(
         Reason.SECRET_UNUSABLE,
         f"the Secret for {source} does not say that it may be sent to {host}",
         f"Let whoever owns the Secret add the entry `hosts` with {host} to it, or change spec.source",
@@ -156,14 +156,14 @@ class _Trip:
             if response.status not in (200, 206):
                 raise self._refusal(response)
             return response
-        raise Standing(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
+        raise PermanentError(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
 
     def opened(self, response: aiohttp.ClientResponse, wanted: Wanted) -> Opened:
         """What the headers of the answer say."""
         encoding = response.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
             response.close()
-            raise Standing(
+            raise PermanentError(
                 Reason.REFUSED,
                 f"{self._shown} is sent compressed ({encoding}), though it was asked for as it is",
                 "Change spec.source to a server that sends files unchanged",
@@ -174,7 +174,7 @@ class _Trip:
             if found is None or int(found[1]) != wanted.start:
                 response.close()
                 what = f"{self._shown} answered with another part than the one asked for"
-                raise Passing(Reason.CHANGED, what)
+                raise TransientError(Reason.CHANGED, what)
             start, size = wanted.start, None if found[3] == "*" else int(found[3])
         return Opened(start, size, _validator(response.headers), self._chunks(response))
 
@@ -202,7 +202,7 @@ class _Trip:
         scheme = urlsplit(url).scheme
         if scheme == "https" or (scheme == "http" and self._gate.access.plain_http):
             return
-        raise Standing(
+        raise PermanentError(
             Reason.NOT_ALLOWED,
             f"{self._shown} is not read over https" if scheme == "http" else f"{self._shown} leads to no web server",
             "Use https, or let the administrator allow plain http",
@@ -219,7 +219,7 @@ class _Trip:
             return target._replace(netloc=host, fragment="").geturl()
         except ValueError:
             what = f"{self._shown} redirects to something that is no address"
-            raise Standing(Reason.BAD_REDIRECT, what, "Change spec.source") from None
+            raise PermanentError(Reason.BAD_REDIRECT, what, "Change spec.source") from None
 
     def _refusal(self, response: aiohttp.ClientResponse) -> Problem:
         status = response.status
@@ -227,41 +227,41 @@ class _Trip:
         what = f"{self._shown} was answered with {status}"
         if status in (404, 410):
             what = f"{self._shown} does not exist: the server answered with {status}"
-            return Standing(Reason.NOT_FOUND, what, "Put it there, or change spec.source")
+            return PermanentError(Reason.NOT_FOUND, what, "Put it there, or change spec.source")
         if status in (401, 403):
             reason = Reason.UNAUTHORIZED if status == 401 else Reason.FORBIDDEN
             to_do = "Name a Secret with the right token (entry `token`) in spec.secretRef, or change spec.source"
-            return Standing(reason, what, self._unauthorized or to_do)
+            return PermanentError(reason, what, self._unauthorized or to_do)
         if status == 429:
-            return Passing(Reason.THROTTLED, what, retry_after=_retry_after(response.headers))
+            return TransientError(Reason.THROTTLED, what, retry_after=_retry_after(response.headers))
         if status in (408, 425) or status >= 500:
-            return Passing(Reason.SERVER_ERROR, what, retry_after=_retry_after(response.headers))
-        return Standing(Reason.REFUSED, what, "Change spec.source")
+            return TransientError(Reason.SERVER_ERROR, what, retry_after=_retry_after(response.headers))
+        return PermanentError(Reason.REFUSED, what, "Change spec.source")
 
     def _failure(self, error: Exception, url: str = "") -> Problem:
         """What it means that there was no answer, or that it broke off. `url` while there was none."""
         host = urlsplit(url).hostname or ""
         if self._gate.refused and isinstance(error, aiohttp.ClientConnectorError):
-            return Standing(
+            return PermanentError(
                 Reason.ADDRESS_NOT_ALLOWED,
                 f"{self._shown} leads to {host}, whose address is not public",
                 "Change spec.source, or let the administrator allow its network",
             )
         match error:
             case TimeoutError():
-                return Passing(Reason.TIMED_OUT, f"{self._shown} was not answered in time")
+                return TransientError(Reason.TIMED_OUT, f"{self._shown} was not answered in time")
             case aiohttp.ClientConnectorDNSError() if _is_unknown(error):
                 what = f"the host {host} of {self._shown} is not known"
-                return Standing(Reason.HOST_UNKNOWN, what, "Change spec.source")
+                return PermanentError(Reason.HOST_UNKNOWN, what, "Change spec.source")
             case aiohttp.ClientConnectorCertificateError():
                 what = f"the certificate of {host} is not trusted"
                 to_do = "Change spec.source, or let the administrator trust its authority (SSL_CERT_FILE)"
-                return Standing(Reason.CERTIFICATE, what, to_do)
+                return PermanentError(Reason.CERTIFICATE, what, to_do)
             case aiohttp.ClientPayloadError():
-                return Passing(Reason.INCOMPLETE, f"the answer to {self._shown} broke off")
+                return TransientError(Reason.INCOMPLETE, f"the answer to {self._shown} broke off")
             case ValueError():  # after those of TLS, which are of this type, too
-                return Standing(Reason.INVALID_SOURCE, f"{self._shown} is no valid URL", "Change spec.source")
-        return Passing(Reason.CONNECTION, f"the connection for {self._shown} failed")
+                return PermanentError(Reason.INVALID_SOURCE, f"{self._shown} is no valid URL", "Change spec.source")
+        return TransientError(Reason.CONNECTION, f"the connection for {self._shown} failed")
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

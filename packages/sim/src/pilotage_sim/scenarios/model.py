@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
-from pilotage.models import Format, Kept, Passing, Reason, Removed, Standing
+from pilotage.models import Kept, PermanentError, Reason, Removed, TransientError, WeightsFormat
 from pilotage.runtime import Manager
 from pilotage_sim.scenario import Scenario
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pilotage.kube import Client, Json
-    from pilotage.models import Credentials, FetchRequest
+    from pilotage.models import FetchRequest, SourceCredentials
     from pilotage.models.fetch import Progress
     from pilotage_sim.process import Main
 
@@ -49,31 +49,31 @@ class Outside:
 
 
 class PlayedKeeping:
-    """See `pilotage.models.keeper.Keeping`: it takes as long as a real one, and fails as one."""
+    """See `pilotage.models.store.ModelStore`: it takes as long as a real one, and fails as one."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
         self._flaky: set[str] = set()
 
-    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: SourceCredentials, progress: Progress) -> Kept:
         """Every source fails once in passing, then takes some seconds."""
         outside, name = self._outside, str(request.source)
         outside.looks += 1
         outside.users.setdefault(name, set()).add(request.user)
         await asyncio.sleep(0.1)
         if name not in outside.there:
-            raise Standing(Reason.NOT_FOUND, f"{name} does not exist", "Put it there, or change spec.source")
+            raise PermanentError(Reason.NOT_FOUND, f"{name} does not exist", "Put it there, or change spec.source")
         if request.audience and credentials.get("token") != "right":
-            raise Standing(Reason.UNAUTHORIZED, f"{name} was answered with 401", "Give the right token")
+            raise PermanentError(Reason.UNAUTHORIZED, f"{name} was answered with 401", "Give the right token")
         if name not in self._flaky:
             self._flaky.add(name)
-            raise Passing(Reason.TIMED_OUT, f"{name} was not answered in time")
+            raise TransientError(Reason.TIMED_OUT, f"{name} was not answered in time")
         if name not in outside.files:
             for step in range(round(FETCH_SECONDS / PROGRESS_SECONDS)):
                 progress(step * 1_000_000, SIZE)
                 await asyncio.sleep(PROGRESS_SECONDS)
             outside.files.add(name)
-        return Kept(f"/cache/{name}", SIZE, "", Format("GGUF", "llama"), in_place=False)
+        return Kept(f"/cache/{name}", SIZE, "", WeightsFormat("GGUF", "llama"), in_place=False)
 
     async def confirm(self, kept: Kept) -> None:
         """Nobody else writes here."""

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.models import Cache, Credentials, FetchRequest, Keeper, Passing, Problem, Reason, Standing, parse_source
+from pilotage.models import (
+    FetchRequest,
+    FileModelStore,
+    ModelCache,
+    PermanentError,
+    Problem,
+    Reason,
+    SourceCredentials,
+    TransientError,
+    parse_source,
+)
 from tests.models.web import Cuts, Stalls, open_access, web
 from tests.models.weights import gguf
 
@@ -16,12 +26,12 @@ SUM = hashlib.sha256(WEIGHTS).hexdigest()
 
 
 def keeper_of(tmp_path, owner=""):
-    return Keeper(Cache(tmp_path / "cache", owner), open_access(tmp_path))
+    return FileModelStore(ModelCache(tmp_path / "cache", owner), open_access(tmp_path))
 
 
 async def keep(keeper, url, user="u1", credentials=None, progress=lambda *_: None, **request):
     request = FetchRequest(parse_source(url), user=user, **request)
-    return await keeper.keep(request, credentials or Credentials(), progress)
+    return await keeper.keep(request, credentials or SourceCredentials(), progress)
 
 
 def files(tmp_path):
@@ -113,7 +123,7 @@ async def test_nothing_outside_of_the_root_is_removed(tmp_path):
 async def test_what_one_reads_with_a_secret_is_not_given_to_another(tmp_path):
     async with web(**{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)
-        token = Credentials({"token": "t", "hosts": site.host})
+        token = SourceCredentials({"token": "t", "hosts": site.host})
         mine = await keep(keeper, site.url("/a.gguf"), namespace="chat", secret="token", credentials=token)
         other = await keep(keeper, site.url("/a.gguf"), "u2")
     assert mine.path != other.path
@@ -139,16 +149,16 @@ async def test_a_content_that_is_no_good_is_read_once_and_again_when_it_changes(
         keeper = keeper_of(tmp_path)
         said, sent = set(), []
         for _ in range(3):
-            with pytest.raises(Standing) as refused:
+            with pytest.raises(PermanentError) as refused:
                 await keep(keeper, site.url("/a.gguf"), progress=lambda done, _: sent.append(done), **wrong)
             said.add((refused.value.reason, str(refused.value)))
-        with pytest.raises(Standing):
+        with pytest.raises(PermanentError):
             await keep(keeper_of(tmp_path), site.url("/a.gguf"), **wrong)
         assert len(said) == 1
         assert sent.count(0) == 1  # it was asked each time, and read once
         assert len(site.asked) == 4
         site.etags["/a.gguf"] = '"another"'
-        with pytest.raises(Standing):
+        with pytest.raises(PermanentError):
             await keep(keeper, site.url("/a.gguf"), progress=lambda done, _: sent.append(done), **wrong)
         assert sent.count(0) == 2
     assert files(tmp_path) == []
@@ -161,7 +171,7 @@ async def test_a_source_without_a_validator_is_read_again_after_an_hour(tmp_path
         sent = []
         for hours in (0, 0.5, 1.5):
             monkeypatch.setattr("time.time", lambda hours=hours: 1e9 + hours * 3600)
-            with pytest.raises(Standing):
+            with pytest.raises(PermanentError):
                 await keep(keeper, site.url("/a.gguf"), progress=lambda done, _: sent.append(done))
     assert sent.count(0) == 2
 
@@ -170,12 +180,12 @@ async def test_what_broke_off_is_continued_and_belongs_to_its_user(tmp_path):
     async with web(**{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)
         site.plans = [Cuts(1_200_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await keep(keeper, site.url("/a.gguf"), sha256=SUM)
         await keep(keeper, site.url("/a.gguf"), sha256=SUM)
         assert "range" in site.asked[1].headers
         site.plans = [Cuts(1_200_000)]
-        with pytest.raises(Passing):
+        with pytest.raises(TransientError):
             await keep(keeper, site.url("/a.gguf"), "u2")
     (part,) = await keeper.release("u2")
     assert part.path.endswith(".partial")
@@ -202,13 +212,13 @@ async def test_a_local_file_that_changes_is_looked_at_again(tmp_path):
     await keep(keeper, f"file://{path}", sha256=SUM)
     path.write_bytes(WEIGHTS[::-1])
     for _ in range(2):
-        with pytest.raises(Standing) as refused:
+        with pytest.raises(PermanentError) as refused:
             await keep(keeper, f"file://{path}", sha256=SUM)
         assert refused.value.reason is Reason.CHECKSUM
     path.write_bytes(WEIGHTS)
     assert (await keep(keeper, f"file://{path}", sha256=SUM)).sha256 == SUM
     path.unlink()
-    with pytest.raises(Standing) as missing:
+    with pytest.raises(PermanentError) as missing:
         await keep(keeper, f"file://{path}", sha256=SUM)
     assert missing.value.reason is Reason.FILE_MISSING
 
@@ -216,7 +226,7 @@ async def test_a_local_file_that_changes_is_looked_at_again(tmp_path):
 async def test_a_cache_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "cache").write_text("no folder")
     async with web(**{"a.gguf": WEIGHTS}) as site:
-        with pytest.raises(Standing) as refused:
+        with pytest.raises(PermanentError) as refused:
             await keep(keeper_of(tmp_path), site.url("/a.gguf"))
     assert refused.value.reason is Reason.STORAGE
     assert site.asked == []
@@ -234,7 +244,7 @@ async def test_a_file_whose_time_stamp_was_set_back_is_read_again(tmp_path):
         file.seek(-4, os.SEEK_END)
         file.write(b"evil")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(Standing) as refused:
+    with pytest.raises(PermanentError) as refused:
         await keep(keeper_of(tmp_path), f"file://{path}", sha256=SUM)
     assert refused.value.reason is Reason.CHECKSUM
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.fetch import Fetched, Progress, Terms, Unfit, fetch, wrong_checksum
-from pilotage.models.format import Format, format_from, read_format
+from pilotage.models.format import WeightsFormat, format_from, read_format
 from pilotage.models.place import stamp
-from pilotage.models.problems import Passing, Problem, Reason, Standing, storage_problem
+from pilotage.models.problems import PermanentError, Problem, Reason, TransientError, storage_problem
 from pilotage.models.shares import Shares
 from pilotage.models.source import FileSource, Source, file_name
 from pilotage.models.sources.files import open_allowed, opened_path, validator_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractAsyncContextManager
 
-    from pilotage.models.access import Access, Credentials
-    from pilotage.models.cache import Cache, Entry, Removed
+    from pilotage.models.access import Access, SourceCredentials
+    from pilotage.models.cache import CacheEntry, ModelCache, Removed
 
 AT_ONCE_MAX = 8
 """So many sources are fetched at a time, in fair shares for the namespaces that ask."""
@@ -67,33 +67,33 @@ class Kept(NamedTuple):
     size: int
     sha256: str
     """Empty for a file that is used where it lies and for which no checksum was given."""
-    format: Format
+    format: WeightsFormat
     in_place: bool
     identity: str = ""
     """Identity of a file that was checked, compared when it is opened by name."""
 
 
-class Keeping(Protocol):
-    """Interface of `Keeper`, for the controllers that use it."""
+class ModelStore(Protocol):
+    """Interface of `FileModelStore`, for the controllers that use it."""
 
-    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
-        """See `Keeper`."""
+    async def keep(self, request: FetchRequest, credentials: SourceCredentials, progress: Progress) -> Kept:
+        """See `FileModelStore`."""
 
     async def confirm(self, kept: Kept) -> None:
-        """See `Keeper`."""
+        """See `FileModelStore`."""
 
     async def release(self, user: str, *, retain: bool | None = None, but: FetchRequest | None = None) -> list[Removed]:
-        """See `Keeper`."""
+        """See `FileModelStore`."""
 
     async def sweep(self, users: Collection[str]) -> list[Removed]:
-        """See `Keeper`."""
+        """See `FileModelStore`."""
 
 
-class Keeper:
+class FileModelStore:
     """See the module."""
 
     def __init__(
-        self, cache: Cache, access: Access, *, blocking: Blocking = in_thread, shares: Shares | None = None
+        self, cache: ModelCache, access: Access, *, blocking: Blocking = in_thread, shares: Shares | None = None
     ) -> None:
         self._cache = cache
         self._access = access
@@ -101,7 +101,7 @@ class Keeper:
         self._shares = shares or Shares(AT_ONCE_MAX)
         self._locks: weakref.WeakValueDictionary[Path, asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def keep(self, request: FetchRequest, credentials: Credentials, progress: Progress) -> Kept:
+    async def keep(self, request: FetchRequest, credentials: SourceCredentials, progress: Progress) -> Kept:
         """Fetch the source unless its file is here; a `Problem` says why that failed.
 
         Called again, it costs a stat of the file. A cancelled call is continued by the next one.
@@ -121,7 +121,7 @@ class Keeper:
         For whoever hands the path to another program, right before it does.
         """
         if await self._blocking(self._identity, kept) != kept.identity:
-            raise Passing(Reason.CHANGED, f"{kept.path} is another file than the one that was checked")
+            raise TransientError(Reason.CHANGED, f"{kept.path} is another file than the one that was checked")
 
     def _identity(self, kept: Kept) -> str:
         if not kept.in_place:
@@ -145,10 +145,10 @@ class Keeper:
         """Remove what was kept for users that are none any more. Only while nothing is being fetched."""
         return await self._blocking(self._cache.sweep, users)
 
-    def _entry(self, request: FetchRequest) -> Entry:
+    def _entry(self, request: FetchRequest) -> CacheEntry:
         return self._cache.entry(repr(request.source), request.sha256, request.format, request.audience)
 
-    def _lock(self, entry: Entry) -> AbstractAsyncContextManager[None]:
+    def _lock(self, entry: CacheEntry) -> AbstractAsyncContextManager[None]:
         lock = self._locks.get(entry.folder)
         if lock is None:
             lock = self._locks[entry.folder] = asyncio.Lock()
@@ -156,7 +156,7 @@ class Keeper:
 
     # In the cache
 
-    def _here(self, request: FetchRequest, entry: Entry) -> Kept | None:
+    def _here(self, request: FetchRequest, entry: CacheEntry) -> Kept | None:
         """What was fetched before, if it is still the same file."""
         try:
             entry.use(request.user, retain=request.retain)
@@ -172,10 +172,12 @@ class Keeper:
         seen = format_from(note["format"])
         return Kept(str(path), about.st_size, note["sha256"], seen, in_place=False, identity=validator_of(about))
 
-    async def _fetch(self, request: FetchRequest, entry: Entry, credentials: Credentials, progress: Progress) -> Kept:
+    async def _fetch(
+        self, request: FetchRequest, entry: CacheEntry, credentials: SourceCredentials, progress: Progress
+    ) -> Kept:
         note = await self._blocking(entry.note)
         shown = str(request.source)
-        formats: list[Format] = []
+        formats: list[WeightsFormat] = []
 
         def check(path: Path, fetched: Fetched) -> None:
             formats.append(read_format(path, shown, request.format))
@@ -200,12 +202,12 @@ class Keeper:
         identity = validator_of(await self._blocking(target.stat))
         return Kept(str(target), fetched.size, fetched.sha256, formats[0], in_place=False, identity=identity)
 
-    def _target(self, request: FetchRequest, entry: Entry) -> Path:
+    def _target(self, request: FetchRequest, entry: CacheEntry) -> Path:
         return entry.folder / file_name(request.source)
 
     # Where it lies
 
-    async def _in_place(self, request: FetchRequest, source: FileSource, entry: Entry, progress: Progress) -> Kept:
+    async def _in_place(self, request: FetchRequest, source: FileSource, entry: CacheEntry, progress: Progress) -> Kept:
         descriptor = await self._blocking(open_allowed, Path(source.path), self._access)
         try:
             about = os.fstat(descriptor)
@@ -225,7 +227,7 @@ class Keeper:
             try:
                 found, seen = await self._look(request, descriptor, entry, progress)
                 return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
-            except Standing as problem:
+            except PermanentError as problem:
                 await self._remember(entry, problem, validator)
                 raise
             except OSError as error:
@@ -234,8 +236,8 @@ class Keeper:
             os.close(descriptor)
 
     async def _look(
-        self, request: FetchRequest, descriptor: int, entry: Entry, progress: Progress
-    ) -> tuple[str, Format]:
+        self, request: FetchRequest, descriptor: int, entry: CacheEntry, progress: Progress
+    ) -> tuple[str, WeightsFormat]:
         """Hash and read a file that nobody has looked at yet."""
         about, shown = os.fstat(descriptor), str(request.source)
         found = ""
@@ -249,7 +251,7 @@ class Keeper:
         seen = await self._blocking(read_format, path, shown, request.format)
         fetched = Fetched(about.st_size, found, validator_of(about))
         if validator_of(os.fstat(descriptor)) != fetched.validator:
-            raise Passing(Reason.CHANGED, f"{shown} was written to while it was read")
+            raise TransientError(Reason.CHANGED, f"{shown} was written to while it was read")
         await self._blocking(entry.write_note, _about_content(fetched, seen, about))
         return found, seen
 
@@ -260,14 +262,14 @@ class Keeper:
             try:
                 block = await self._blocking(os.pread, descriptor, HASH_BYTES, done)
             except OSError as error:
-                raise Passing(Reason.CONNECTION, f"{shown} cannot be read: {error.strerror}") from error
+                raise TransientError(Reason.CONNECTION, f"{shown} cannot be read: {error.strerror}") from error
             if not block:
                 return digest.hexdigest()
             await self._blocking(digest.update, block)
             done += len(block)
             progress(done, size)
 
-    async def _remember(self, entry: Entry, problem: Standing, validator: str) -> None:
+    async def _remember(self, entry: CacheEntry, problem: PermanentError, validator: str) -> None:
         """That this content is no good."""
         if problem.reason not in (Reason.CHECKSUM, Reason.BAD_FORMAT):
             return
@@ -278,7 +280,7 @@ class Keeper:
             raise storage_problem(error, str(entry.folder)) from error
 
 
-def _about_content(fetched: Fetched, seen: Format, about: os.stat_result) -> dict[str, Any]:
+def _about_content(fetched: Fetched, seen: WeightsFormat, about: os.stat_result) -> dict[str, Any]:
     return {
         "validator": fetched.validator,
         "sha256": fetched.sha256,
@@ -294,4 +296,4 @@ def _known_problem(note: dict[str, Any], validator: str) -> Problem | None:
         return None
     if not validator and time.time() - note.get("at", 0.0) > DISTRUST_SECONDS:
         return None
-    return Standing(Reason(told["reason"]), told["what"], told["to_do"])
+    return PermanentError(Reason(told["reason"]), told["what"], told["to_do"])
