@@ -33,7 +33,7 @@ from pilotage_harbor.schema.builtin import builtin
 from pilotage_harbor.server.http1 import BadRequest, TooLarge
 from pilotage_harbor.server.requests import Requests
 from pilotage_harbor.verbs.bodies import from_json_untrusted, from_yaml_untrusted
-from pilotage_harbor.verbs.selector_words import field_selector_problem, label_selector_problem
+from pilotage_harbor.verbs.selector_errors import field_selector_problem, label_selector_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

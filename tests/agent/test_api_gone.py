@@ -14,7 +14,7 @@ from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
 from pilotage.processes.identity import is_running
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage_sim.faults import Disturbance, FaultyTransport
+from pilotage_sim.faults import FaultInjection, FaultyTransport
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.agent.town import KINDS, NAMESPACE, ask, end_all, process_body, service_body
@@ -26,7 +26,7 @@ class Line:
 
     def __init__(self, world):
         self._world = world
-        self._disturbance = Disturbance(world)
+        self._disturbance = FaultInjection(world)
         self.client = Client(FaultyTransport(world.transport("agent"), self._disturbance), name="agent")
         self.lists = 0
         """How often the agent has read all HostProcesses."""

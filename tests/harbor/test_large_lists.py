@@ -8,7 +8,7 @@ import yaml
 
 from pilotage_harbor.apimachinery.calls import Answer, Call, whole
 from pilotage_harbor.apimachinery.users import LOOPBACK
-from pilotage_harbor.verbs.listing import PIECE_ENTRIES
+from pilotage_harbor.verbs.lists import PIECE_ENTRIES
 from tests.harbor.test_by_passes import ask, harbor
 
 __all__ = ["harbor"]

@@ -92,8 +92,8 @@ def test_an_upward_import_for_a_type_is_found(tmp_path):
 
 
 def test_a_circle_within_a_package_is_found(tmp_path):
-    write(tmp_path, "verbs/writing", "def patch():\n    from pilotage_harbor.verbs.applying import apply\n")
-    write(tmp_path, "verbs/applying", "from pilotage_harbor.verbs import writing\n")
+    write(tmp_path, "verbs/writes", "def patch():\n    from pilotage_harbor.verbs.patches import patch\n")
+    write(tmp_path, "verbs/patches", "from pilotage_harbor.verbs import writes\n")
     with pytest.raises(CycleError):
         TopologicalSorter(imports(tmp_path)).prepare()
 

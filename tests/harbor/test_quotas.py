@@ -9,7 +9,7 @@ import pytest
 
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.builtin.quantity import Amount
-from pilotage_harbor.core.admission import Attributes, NoAdmission
+from pilotage_harbor.core.admission import AdmissionAttributes, NoAdmission
 from pilotage_harbor.core.quotas import Quotas
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, PODS, World, definition
@@ -36,7 +36,7 @@ async def used(world: World) -> Json:
 class Slow(NoAdmission):
     """Takes a second for every answer."""
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         await asyncio.sleep(1)
         return []
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage_harbor.access import reviews
-from pilotage_harbor.access.attributes import Attributes, attributes_of, refusal
+from pilotage_harbor.access.attributes import AccessAttributes, attributes_of, refusal
 from pilotage_harbor.access.bootstrap import bootstrap_objects
 from pilotage_harbor.access.escalation import _missing, check_escalation
 from pilotage_harbor.access.rbac import Authorizer
@@ -40,7 +40,9 @@ class World:
         self.version += 1
 
     def may(self, user, verb, resource, namespace="", name="", group="", subresource=""):
-        return self.authorizer.decide(user, Attributes(verb, group, resource, subresource, namespace, name)).allowed
+        return self.authorizer.decide(
+            user, AccessAttributes(verb, group, resource, subresource, namespace, name)
+        ).allowed
 
 
 def rule(verbs, resources="", groups="", names="", urls=""):
@@ -120,8 +122,8 @@ def test_names_are_asked_for_in_every_rule_that_could_allow():
 )
 def test_paths(urls, path, allowed):
     world = World(role("r", rule("get", urls=urls)), binding("b", "r", "Group|devs"))
-    assert world.authorizer.decide(JANE, Attributes("get", path=path)).allowed is allowed
-    assert not world.authorizer.decide(JANE, Attributes("post", path=path)).allowed
+    assert world.authorizer.decide(JANE, AccessAttributes("get", path=path)).allowed is allowed
+    assert not world.authorizer.decide(JANE, AccessAttributes("post", path=path)).allowed
 
 
 def test_a_role_is_for_its_namespace_and_a_cluster_role_for_where_it_is_bound():
@@ -140,7 +142,7 @@ def test_a_role_is_for_its_namespace_and_a_cluster_role_for_where_it_is_bound():
 
 
 def test_who_may_everything_needs_no_rule():
-    assert World().authorizer.decide(LOOPBACK, Attributes("any", "thing", "at", "all")) == (True, "")
+    assert World().authorizer.decide(LOOPBACK, AccessAttributes("any", "thing", "at", "all")) == (True, "")
 
 
 def test_the_reason_names_the_binding_or_the_role_that_is_missing():
@@ -152,7 +154,7 @@ def test_the_reason_names_the_binding_or_the_role_that_is_missing():
         binding("four", "gone", "User|jane", namespace="ns", kind="Role"),
     )
     decide = world.authorizer.decide
-    wanted = Attributes("get", "", "pods", namespace="ns")
+    wanted = AccessAttributes("get", "", "pods", namespace="ns")
     assert (
         decide(BOT, wanted).reason
         == 'RBAC: allowed by RoleBinding "one/ns" of ClusterRole "r" to ServiceAccount "bot/ns"'
@@ -220,24 +222,25 @@ def test_rules_of_an_aggregated_role_come_by_the_names_of_those_it_gathers():
 @pytest.mark.parametrize(
     ("method", "path", "query", "wanted"),
     [
-        ("GET", "/", {}, Attributes("get", path="/")),
-        ("GET", "/api/v1", {}, Attributes("get", path="/api/v1")),
-        ("GET", "/apis/apps/v1", {}, Attributes("get", path="/apis/apps/v1")),
-        ("POST", "/healthz/a/b/c", {}, Attributes("post", path="/healthz/a/b/c")),
-        ("GET", "/api/v1/pods", {}, Attributes("list", "", "pods")),
-        ("GET", "/api/v1/pods", {"watch": ["true"]}, Attributes("watch", "", "pods")),
-        ("GET", "/api/v1/pods", {"watch": ["0"]}, Attributes("list", "", "pods")),
-        ("GET", "/api/v1/pods", {"fieldSelector": ["metadata.name=x"]}, Attributes("list", "", "pods", name="x")),
-        ("GET", "/api/v1/pods", {"fieldSelector": ["a=b,metadata.name==.."]}, Attributes("list", "", "pods")),
-        ("GET", "/api/v1/watch/pods", {}, Attributes("watch", "", "pods")),
-        ("GET", "/api/v1/namespaces", {}, Attributes("list", "", "namespaces")),
-        ("GET", "/api/v1/namespaces/a", {}, Attributes("get", "", "namespaces", namespace="a", name="a")),
-        ("PUT", "/api/v1/namespaces/a/finalize", {}, Attributes("update", "", "namespaces", "finalize", "a", "a")),
-        ("POST", "/api/v1/namespaces/a/pods", {}, Attributes("create", "", "pods", namespace="a")),
-        ("DELETE", "/api/v1/namespaces/a/pods", {}, Attributes("deletecollection", "", "pods", namespace="a")),
+        ("GET", "/", {}, AccessAttributes("get", path="/")),
+        ("GET", "/api/v1", {}, AccessAttributes("get", path="/api/v1")),
+        ("GET", "/apis/apps/v1", {}, AccessAttributes("get", path="/apis/apps/v1")),
+        ("POST", "/healthz/a/b/c", {}, AccessAttributes("post", path="/healthz/a/b/c")),
+        ("GET", "/api/v1/pods", {}, AccessAttributes("list", "", "pods")),
+        ("GET", "/api/v1/pods", {"watch": ["true"]}, AccessAttributes("watch", "", "pods")),
+        ("GET", "/api/v1/pods", {"watch": ["0"]}, AccessAttributes("list", "", "pods")),
+        ("GET", "/api/v1/pods", {"fieldSelector": ["metadata.name=x"]}, AccessAttributes("list", "", "pods", name="x")),
+        ("GET", "/api/v1/pods", {"fieldSelector": ["a=b,metadata.name==.."]}, AccessAttributes("list", "", "pods")),
+        ("GET", "/api/v1/watch/pods", {}, AccessAttributes("watch", "", "pods")),
+        ("GET", "/api/v1/namespaces", {}, AccessAttributes("list", "", "namespaces")),
+        ("GET", "/api/v1/namespaces/a", {}, AccessAttributes("get", "", "namespaces", namespace="a", name="a")),
+        ("PUT", "/api/v1/namespaces/a/finalize", {},
+         AccessAttributes("update", "", "namespaces", "finalize", "a", "a")),
+        ("POST", "/api/v1/namespaces/a/pods", {}, AccessAttributes("create", "", "pods", namespace="a")),
+        ("DELETE", "/api/v1/namespaces/a/pods", {}, AccessAttributes("deletecollection", "", "pods", namespace="a")),
         ("PATCH", "/apis/apps/v1/namespaces/a/deployments/d/scale", {},
-         Attributes("patch", "apps", "deployments", "scale", "a", "d")),
-        ("DELETE", "/apis/x.io/v1/things/t", {}, Attributes("delete", "x.io", "things", name="t")),
+         AccessAttributes("patch", "apps", "deployments", "scale", "a", "d")),
+        ("DELETE", "/apis/x.io/v1/things/t", {}, AccessAttributes("delete", "x.io", "things", name="t")),
     ],
 )  # fmt: skip
 def test_what_a_request_wants(method, path, query, wanted):
@@ -245,16 +248,16 @@ def test_what_a_request_wants(method, path, query, wanted):
 
 
 def test_a_refusal_says_who_may_not_do_what_where():
-    error = refusal(JANE, Attributes("get", "apps", "deployments", "scale", "ns", "d"))
+    error = refusal(JANE, AccessAttributes("get", "apps", "deployments", "scale", "ns", "d"))
     assert error.status["message"] == (
         'deployments.apps "d" is forbidden: User "jane" cannot get resource "deployments/scale" in API group "apps" '
         'in the namespace "ns"'
     )
     assert error.status["details"] == {"name": "d", "group": "apps", "kind": "deployments"}
-    path = refusal(NOBODY, Attributes("get", path="/secret/<b>"))
+    path = refusal(NOBODY, AccessAttributes("get", path="/secret/<b>"))
     assert path.status["message"] == ('forbidden: User "system:anonymous" cannot get path "/secret/&lt;b&gt;"')
     assert (path.code, path.status["reason"], path.status["details"]) == (403, "Forbidden", {})
-    cluster = refusal(JANE, Attributes("list", "", "nodes"), "because")
+    cluster = refusal(JANE, AccessAttributes("list", "", "nodes"), "because")
     assert cluster.message == (
         'nodes is forbidden: User "jane" cannot list resource "nodes" in API group "" at the cluster scope: because'
     )
@@ -270,9 +273,9 @@ BOOTSTRAP = bootstrap_objects()
 def test_the_first_roles_let_everybody_see_what_there_is_and_nobody_more():
     world = World(*BOOTSTRAP)
     decide = world.authorizer.decide
-    assert decide(NOBODY, Attributes("get", path="/version")).allowed
-    assert not decide(NOBODY, Attributes("get", path="/api")).allowed
-    assert decide(JANE, Attributes("get", path="/apis/apps/v1")).allowed
+    assert decide(NOBODY, AccessAttributes("get", path="/version")).allowed
+    assert not decide(NOBODY, AccessAttributes("get", path="/api")).allowed
+    assert decide(JANE, AccessAttributes("get", path="/apis/apps/v1")).allowed
     assert world.may(JANE, "create", "selfsubjectaccessreviews", group="authorization.k8s.io")
     assert not world.may(JANE, "get", "pods", "ns")
 
@@ -447,7 +450,7 @@ PODS = {"verb": "get", "resource": "pods", "namespace": "ns"}
 
 
 def ask(resource, body, user=JANE, namespace=""):
-    wanted = Attributes("create", reviews.RESOURCES[resource], resource, namespace=namespace)
+    wanted = AccessAttributes("create", reviews.RESOURCES[resource], resource, namespace=namespace)
     return reviews.answer_to(wanted, body, user, WORLD.authorizer, "2026-01-01T00:00:00Z", Tokens())
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from pilotage_harbor.apimachinery.calls import Call
 from pilotage_harbor.apimachinery.users import MASTERS, User
-from pilotage_harbor.verbs import watching
-from pilotage_harbor.verbs.watching import Watching
+from pilotage_harbor.verbs import watches
+from pilotage_harbor.verbs.watches import WatchStream
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World, path
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json
 
 
-async def watch(world: World, **query: str) -> Watching:
+async def watch(world: World, **query: str) -> WatchStream:
     asked = {"watch": ["1"], **{name: [value] for name, value in query.items()}}
     stream = await world.handle(Call("GET", path(CONFIG_MAPS), asked, {}, b"", User("w", groups=(MASTERS,))))
-    assert isinstance(stream, Watching)
+    assert isinstance(stream, WatchStream)
     return stream
 
 
@@ -31,7 +31,7 @@ async def version(world: World) -> str:
     return text
 
 
-async def rest(stream: Watching) -> list[bytes]:
+async def rest(stream: WatchStream) -> list[bytes]:
     """All that it says until its end."""
     lines: list[bytes] = []
     while pieces := await stream.chunks():
@@ -67,7 +67,7 @@ async def test_a_watch_ends_though_there_is_always_something_to_say() -> None:
 @virtual
 @pytest.mark.parametrize("bound", ["BACKLOG_EVENTS_MAX", "BACKLOG_BYTES_MAX"])
 async def test_who_is_too_far_behind_is_cut_off(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, bound, 4 if bound == "BACKLOG_EVENTS_MAX" else 4000)
+    monkeypatch.setattr(watches, bound, 4 if bound == "BACKLOG_EVENTS_MAX" else 4000)
     async with World() as world:
         stream = await watch(world, resourceVersion=await version(world))
         for _ in range(3):  # who keeps up stays
@@ -83,8 +83,8 @@ async def test_who_is_too_far_behind_is_cut_off(bound: str, monkeypatch: pytest.
 @pytest.mark.parametrize("replay", [True, False])
 async def test_what_a_watch_begins_with_does_not_count(replay: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its client would come back, and be cut off again, for ever."""
-    monkeypatch.setattr(watching, "BACKLOG_EVENTS_MAX", 4)
-    monkeypatch.setattr(watching, "BACKLOG_BYTES_MAX", 4000)
+    monkeypatch.setattr(watches, "BACKLOG_EVENTS_MAX", 4)
+    monkeypatch.setattr(watches, "BACKLOG_BYTES_MAX", 4000)
     async with World() as world:
         before = await version(world)
         for _ in range(20):

@@ -26,9 +26,9 @@ from pilotage.kube import (
     Uncertain,
     merge_patch,
 )
-from pilotage_sim.faults import Disturbance, FaultyTransport
+from pilotage_sim.faults import FaultInjection, FaultyTransport
 from pilotage_sim.loop import virtual
-from pilotage_sim.plan import Failure, Fault, Kind, format_plan, parse_plan
+from pilotage_sim.plan import Failure, Fault, FaultKind, format_plan, parse_plan
 from pilotage_sim.process import Process
 from pilotage_sim.world import World
 
@@ -46,7 +46,7 @@ async def disturbed(plan):
     async with World() as world:
         honest = world.client("honest")
         await honest.create(CONFIG_MAPS, config_map(n="1"))
-        disturbance = Disturbance(world, parse_plan(plan))
+        disturbance = FaultInjection(world, parse_plan(plan))
         yield honest, Client(FaultyTransport(world.transport("subject"), disturbance), name="subject"), disturbance
 
 
@@ -214,13 +214,13 @@ def test_a_crash_ends_a_process_at_that_write_and_it_starts_anew(plan, made):
 
 faults = st.builds(
     Fault,
-    kind=st.sampled_from([kind for kind in Kind if kind is not Kind.FAIL_CALL]),
+    kind=st.sampled_from([kind for kind in FaultKind if kind is not FaultKind.FAIL_CALL]),
     number=st.integers(1, 99),
     detail=st.sampled_from(["", "1", "10"]),
     process=st.sampled_from(["subject", "b"]),
 ) | st.builds(
     Fault,
-    kind=st.just(Kind.FAIL_CALL),
+    kind=st.just(FaultKind.FAIL_CALL),
     number=st.integers(1, 99),
     detail=st.sampled_from(list(Failure)),
     process=st.just("b"),

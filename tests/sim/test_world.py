@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pilotage.kube import Absent, AlreadyExists, Forbidden, ObjectKey, Propagation, Resource, merge_patch
-from pilotage_harbor.housekeeping.beginnings import Beginnings
+from pilotage_harbor.housekeeping.bootstrap_objects import Beginnings
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import NotSettled, World
 

@@ -10,8 +10,8 @@ from pilotage_harbor.api import Harbor
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import MASTERS, User
 from pilotage_harbor.core import Core
-from pilotage_harbor.housekeeping.all import Housekeeping
-from pilotage_harbor.housekeeping.asking import Asker
+from pilotage_harbor.housekeeping.client import Asker
+from pilotage_harbor.housekeeping.manager import Housekeeping
 from pilotage_sim.loop import VirtualTimeLoop
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.core.admission import Attributes, NoAdmission
+from pilotage_harbor.core.admission import AdmissionAttributes, NoAdmission
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import World
 
@@ -97,7 +97,7 @@ async def test_a_namespace_goes_with_its_claims():
 class Refusing(NoAdmission):
     """Refuses every change."""
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         if attributes.operation == "UPDATE":
             raise StatusError(403, "Forbidden", "not now")
         return []

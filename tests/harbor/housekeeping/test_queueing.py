@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.housekeeping.queueing import Queue
+from pilotage_harbor.housekeeping.workqueue import Queue
 from pilotage_sim.loop import virtual
 
 

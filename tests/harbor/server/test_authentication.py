@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.access.rbac import Decision
 from pilotage_harbor.access.tokens import digest_of
 from pilotage_harbor.apimachinery.errors import StatusError
@@ -88,7 +88,7 @@ def test_the_administrator_asks_as_anybody(lines, user):
 
 
 def test_whoever_is_allowed_to_impersonate_may_and_only_whom():
-    allowing = Allowing(Attributes("impersonate", "", "users", name="joe"))
+    allowing = Allowing(AccessAttributes("impersonate", "", "users", name="joe"))
     assert who("Impersonate-User: joe", authorizer=allowing, peer=JANE).name == "joe"
     for lines in (["Impersonate-User: jim"], ["Impersonate-User: joe", "Impersonate-Group: system:masters"]):
         with pytest.raises(StatusError) as caught:
@@ -97,13 +97,13 @@ def test_whoever_is_allowed_to_impersonate_may_and_only_whom():
 
 
 def test_the_narrow_way_needs_both_rights():
-    on = Attributes("impersonate-on:user-info:get", "", "pods", namespace="ns", name="p")
-    such = Attributes("impersonate:user-info", "authentication.k8s.io", "users", name="joe")
+    on = AccessAttributes("impersonate-on:user-info:get", "", "pods", namespace="ns", name="p")
+    such = AccessAttributes("impersonate:user-info", "authentication.k8s.io", "users", name="joe")
     assert who("Impersonate-User: joe", authorizer=Allowing(on, such), peer=JANE).name == "joe"
     for allowed in ([on], [such]):
         with pytest.raises(StatusError):
             who("Impersonate-User: joe", authorizer=Allowing(*allowed), peer=JANE)
-    group = Attributes("impersonate:user-info", "authentication.k8s.io", "groups", name="system:masters")
+    group = AccessAttributes("impersonate:user-info", "authentication.k8s.io", "groups", name="system:masters")
     with pytest.raises(StatusError) as caught:
         who(
             "Impersonate-User: joe",
@@ -124,7 +124,7 @@ def test_a_refusal_names_the_right_that_is_missing():
 
 
 def test_the_way_that_last_led_somewhere_is_tried_first():
-    asking = Authentication(tokens(), Allowing(Attributes("impersonate", "", "users", name="joe")))
+    asking = Authentication(tokens(), Allowing(AccessAttributes("impersonate", "", "users", name="joe")))
     asking.user(head("Impersonate-User: joe"), JANE)
     with pytest.raises(StatusError, match='User "jane" cannot impersonate resource "users"'):
         asking.user(head("Impersonate-User: jim"), JANE)

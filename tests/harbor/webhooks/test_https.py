@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 
-from pilotage_harbor.admission.posting import Failed, Https
+from pilotage_harbor.admission.webhook_client import Failed, Https
 from pilotage_harbor.server.pki import make_authority, make_server_certificate
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from pilotage_harbor.admission.posting import Failed
+from pilotage_harbor.admission.webhook_client import Failed
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import LOOPBACK

@@ -19,18 +19,18 @@ from pilotage_harbor.core import NAMESPACES
 from pilotage_harbor.core.scope import Scope
 from pilotage_harbor.discovery import resources as discovery
 from pilotage_harbor.discovery.resources import REVIEWS
-from pilotage_harbor.housekeeping.all import Housekeeping
+from pilotage_harbor.housekeeping.manager import Housekeeping
 from pilotage_harbor.storage.store import NotKept
-from pilotage_harbor.verbs import bodies, listing, patches, reading, removing, subresources, writing
-from pilotage_harbor.verbs.accept import negotiate
+from pilotage_harbor.verbs import bodies, deletions, lists, patches, reads, subresources, writes
 from pilotage_harbor.verbs.account_tokens import bearer_of
-from pilotage_harbor.verbs.choosing import Choice
-from pilotage_harbor.verbs.listing import Listing
+from pilotage_harbor.verbs.lists import ListStream
+from pilotage_harbor.verbs.negotiation import negotiate
+from pilotage_harbor.verbs.selection import Choice
 from pilotage_harbor.verbs.watchers import Watchers
-from pilotage_harbor.verbs.watching import Watching
+from pilotage_harbor.verbs.watches import WatchStream
 
 if TYPE_CHECKING:
-    from pilotage_harbor.access.attributes import Attributes
+    from pilotage_harbor.access.attributes import AccessAttributes
     from pilotage_harbor.access.tokens import Tokens
     from pilotage_harbor.apimachinery.calls import Call, Stream
     from pilotage_harbor.core import Core
@@ -57,7 +57,7 @@ _RETURNS_DELETED = frozenset(
 
 
 class Harbor:
-    """See the module. `start` begins its housekeeping, and needs a running loop; `stop` ends that and all watches."""
+    """The API without I/O. `start` begins its housekeeping and needs a running loop; `stop` ends it and all watches."""
 
     def __init__(self, core: Core, tokens: Tokens | None = None) -> None:
         self.core = core
@@ -124,7 +124,7 @@ class Harbor:
                 await missing.ask(self.core)
         raise errors.internal("what there is to convert keeps changing")
 
-    def _scope(self, call: Call, wanted: Attributes) -> Scope | None:
+    def _scope(self, call: Call, wanted: AccessAttributes) -> Scope | None:
         """What the path names; None for reviews, which are no objects; 404 for what is not served."""
         parts = call.path.split("/")
         version = parts[2] if parts[1] == "api" else parts[3]
@@ -163,16 +163,16 @@ class Harbor:
             raise errors.method_not_allowed()
         form = negotiate(call.headers.get("accept", ""))
         if verb == "get":
-            return await reading.get(core, kind, call, scope.namespace, scope.name, form)
+            return await reads.get(core, kind, call, scope.namespace, scope.name, form)
         if verb == "list":
-            return await listing.list_(core, kind, call, scope.namespace, form)
+            return await lists.list_(core, kind, call, scope.namespace, form)
         if verb == "watch":
             return self._watch(scope)
         if verb == "delete":
             return await self._delete(scope)
         if verb == "deletecollection":
             return await self._delete_collection(scope)
-        write = {"create": writing.create, "update": writing.update, "patch": patches.patch}[verb]
+        write = {"create": writes.create, "update": writes.update, "patch": patches.patch}[verb]
         return await self._written(scope, await write(core, scope))
 
     async def _subresource(self, scope: Scope) -> Answer | Stream:
@@ -183,24 +183,24 @@ class Harbor:
         core, call = self.core, scope.call
         form = negotiate(call.headers.get("accept", ""))
         if scope.verb == "get":
-            return await reading.get(core, scope.kind, call, scope.namespace, scope.name, form)
+            return await reads.get(core, scope.kind, call, scope.namespace, scope.name, form)
         if scope.verb in ("update", "patch"):
-            write = writing.update if scope.verb == "update" else patches.patch
+            write = writes.update if scope.verb == "update" else patches.patch
             return await self._written(scope, await write(core, scope))
         raise errors.method_not_allowed()
 
-    async def _written(self, scope: Scope, written: writing.Written) -> Answer:
+    async def _written(self, scope: Scope, written: writes.Written) -> Answer:
         form = negotiate(scope.call.headers.get("accept", ""))
         status = 201 if written.created else 200
-        shown = await reading.shown(self.core, scope.kind, written.entry, scope.call, form, status)
+        shown = await reads.shown(self.core, scope.kind, written.entry, scope.call, form, status)
         return shown._replace(headers={**shown.headers, **warning_headers(written.warnings)})
 
     async def _delete(self, scope: Scope) -> Answer:
         kind = scope.kind
-        entry, gone, warnings = await removing.delete(self.core, scope)
+        entry, gone, warnings = await deletions.delete(self.core, scope)
         form = negotiate(scope.call.headers.get("accept", ""))
         if not gone or kind.qualified in _RETURNS_DELETED:
-            shown = await reading.shown(self.core, kind, entry, scope.call, form)
+            shown = await reads.shown(self.core, kind, entry, scope.call, form)
             return shown._replace(headers={**shown.headers, **warning_headers(warnings)})
         details = {"name": entry.name, "kind": kind.plural, "uid": entry.uid}
         if kind.group:
@@ -214,10 +214,10 @@ class Harbor:
     async def _delete_collection(self, scope: Scope) -> Answer | Stream:
         """Delete what a list finds, one by one, and answer with that list."""
         call, kind, core = scope.call, scope.kind, self.core
-        options = await removing.options_of(core, call)
+        options = await deletions.options_of(core, call)
         form = negotiate(call.headers.get("accept", ""))
-        page = await listing.choose(core.store, kind, call, scope.namespace)
-        listed = await listing.listed(core, kind, page, call, form)
+        page = await lists.choose(core.store, kind, call, scope.namespace)
+        listed = await lists.listed(core, kind, page, call, form)
         warnings: list[str] = []
         for at, entry in enumerate(page.entries, 1):
             if not at % _DELETED_AT_ONCE:
@@ -227,17 +227,17 @@ class Harbor:
             if current is not None and current.uid == entry.uid:
                 try:
                     with telling(warnings):
-                        await removing.delete_entry(core, one, current, options, warnings)
+                        await deletions.delete_entry(core, one, current, options, warnings)
                 except errors.StatusError as error:
                     if error.code != 404:  # somebody else was quicker: it is gone all the same
                         raise
         return _with_headers(listed, warning_headers(warnings))
 
-    def _watch(self, scope: Scope) -> Watching:
+    def _watch(self, scope: Scope) -> WatchStream:
         call, kind, core = scope.call, scope.kind, self.core
-        reading.check_version_options(call, watch=True)
+        reads.check_version_options(call, watch=True)
         version = int(call.option("resourceVersion") or 0)
-        watch = Watching(
+        watch = WatchStream(
             core.store,
             kind,
             Choice(kind, call, scope.namespace),
@@ -260,7 +260,7 @@ class Harbor:
             raise
         return watch
 
-    async def _review(self, call: Call, wanted: Attributes) -> Answer:
+    async def _review(self, call: Call, wanted: AccessAttributes) -> Answer:
         """A question about access, which is answered and not stored."""
         if call.method != "POST":
             raise errors.method_not_allowed()
@@ -277,17 +277,17 @@ class Harbor:
 def _with_headers(answered: Answer | Stream, more: dict[str, str]) -> Answer | Stream:
     if isinstance(answered, Answer):
         return answered._replace(headers={**answered.headers, **more})
-    if isinstance(answered, Listing):
+    if isinstance(answered, ListStream):
         answered.headers |= more
     return answered
 
 
-def _is_namespace_itself(kind: Kind, wanted: Attributes) -> bool:
+def _is_namespace_itself(kind: Kind, wanted: AccessAttributes) -> bool:
     """A Namespace is the one kind that is in a namespace by its path: in itself."""
     return kind.storage == NAMESPACES and wanted.name == wanted.namespace
 
 
-def _by_the_old_path(call: Call, wanted: Attributes) -> Call:
+def _by_the_old_path(call: Call, wanted: AccessAttributes) -> Call:
     """A watch that its path asks for, as one that its query asks for: of the one object, if the path has a name."""
     if call.method != "GET":
         raise errors.method_not_allowed()

@@ -1,4 +1,4 @@
-"""Those who get in the way: programs and answers that a controller meets in real clusters. None of them is malicious.
+"""Adversaries: programs and answers that get in a controller's way in real clusters. None of them is malicious.
 
 The programs run until cancelled (`World.live`), on a client of their own, in virtual or in real time. The denying
 webhook and the dead API are done to a world; each returns what ends it.
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage_harbor.apimachinery.calls import Answer, Call
-    from pilotage_harbor.core.admission import Admission
-    from pilotage_harbor.core.admission import Attributes as Asked
+    from pilotage_harbor.core.admission import Admission, AdmissionAttributes
     from pilotage_sim.world import World
 
 AUTOSCALER_SECONDS = 15.0
@@ -91,11 +90,11 @@ class DenyingWebhook:
         self._plurals = frozenset(plurals)
         self._why = why
 
-    async def mutate(self, attributes: Asked) -> list[str]:
+    async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         return await self._inner.mutate(attributes)
 
-    async def validate(self, attributes: Asked) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         if attributes.operation in self._operations and attributes.scope.kind.plural in self._plurals:
             self.denied += 1

@@ -1,4 +1,4 @@
-"""How fast plans are played: the figure that says how many faults one can afford to try."""
+"""The rate at which plans are played: how many faults one can afford to try."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The faults of a plan, done to one process: a transport around its own.
 
-A `Disturbance` belongs to a process and outlives its crashes: it counts the calls, reads, writes and events of all its
+A `FaultInjection` belongs to a process and outlives its crashes: it counts the calls, reads, writes and events of all
 incarnations. Each incarnation has a `FaultyTransport`, which dies with it: what a dying process still tries to send in
 its cleanup never leaves it, as with one that was killed.
 """
@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlencode
 import msgspec
 
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, TransportError
-from pilotage_harbor.access.attributes import Attributes, attributes_of
+from pilotage_harbor.access.attributes import AccessAttributes, attributes_of
 from pilotage_harbor.apimachinery import errors
-from pilotage_sim.disturbed_watch import DisturbedWatch
-from pilotage_sim.plan import LIES, SUBJECT, Counts, Failure, Fault, Kind, Plan
+from pilotage_sim.faulty_watch import FaultyWatch
+from pilotage_sim.plan import LIES, SUBJECT, Counts, Failure, Fault, FaultKind, Plan
 from pilotage_sim.transport import Whole
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _REFUSALS = (
 )
 
 
-class Disturbance:
-    """What goes wrong for one process, and what it did so far."""
+class FaultInjection:
+    """The faults of one process, and its calls and writes so far."""
 
     def __init__(self, world: World, plan: Plan = (), process: str = SUBJECT, *, lies: bool = True) -> None:
         self.process = process
@@ -48,8 +48,8 @@ class Disturbance:
         self.done: list[Fault] = []
         """The faults that have happened, in their order."""
         self.crash: Callable[[], None] = lambda: None
-        """What ends the running incarnation."""
-        self.watches: set[DisturbedWatch] = set()
+        """Ends the running incarnation."""
+        self.watches: set[FaultyWatch] = set()
         self.expired: set[str] = set()
         """Paths whose next watch begins at a version that is no longer known."""
         self.replayed: dict[str, str] = {}
@@ -60,7 +60,7 @@ class Disturbance:
         self._world = world
         self._faults = {(fault.kind, fault.number): fault for fault in plan if fault.process == process}
 
-    def due(self, kind: Kind, number: int) -> Fault | None:
+    def due(self, kind: FaultKind, number: int) -> Fault | None:
         """The fault of this kind that happens to this call, write, read or event, if one does."""
         fault = self._faults.get((kind, number))
         if fault is not None:
@@ -73,7 +73,7 @@ class Disturbance:
         """Whether everything that was planned has happened."""
         return len(self.done) == len(self._faults)
 
-    def stale_version(self, wanted: Attributes, versions: int) -> int:
+    def stale_version(self, wanted: AccessAttributes, versions: int) -> int:
         """The version before the last so many changes of what is read."""
         qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
         kind = self._world.core.registry.storage(qualified)
@@ -100,7 +100,7 @@ class Disturbance:
 class FaultyTransport:
     """The way of one incarnation to the API server."""
 
-    def __init__(self, inner: Transport, disturbance: Disturbance) -> None:
+    def __init__(self, inner: Transport, disturbance: FaultInjection) -> None:
         self._inner = inner
         self._disturbance = disturbance
         self._alive = True
@@ -130,12 +130,12 @@ class FaultyTransport:
         cached = reading and "resourceVersion" in options
         counts.called(verb, cached=cached)
         writing = not reading and not watching
-        if writing and disturbance.due(Kind.CRASH_BEFORE_WRITE, counts.writes):
+        if writing and disturbance.due(FaultKind.CRASH_BEFORE_WRITE, counts.writes):
             await self._die()
-        crash_after = disturbance.due(Kind.CRASH_AFTER_WRITE, counts.writes) if writing else None
-        failure = disturbance.due(Kind.FAIL_CALL, len(counts.calls))
-        stale = disturbance.due(Kind.STALE_READ, counts.reads) if reading else None
-        partition = disturbance.due(Kind.PARTITION, len(counts.calls))
+        crash_after = disturbance.due(FaultKind.CRASH_AFTER_WRITE, counts.writes) if writing else None
+        failure = disturbance.due(FaultKind.FAIL_CALL, len(counts.calls))
+        stale = disturbance.due(FaultKind.STALE_READ, counts.reads) if reading else None
+        partition = disturbance.due(FaultKind.PARTITION, len(counts.calls))
         if partition is not None:
             disturbance.part(float(partition.detail))
         if not disturbance.reaches(path):
@@ -161,7 +161,7 @@ class FaultyTransport:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody lives on after a crash")
 
-    async def _fail(self, request: Request, wanted: Attributes, failure: Failure) -> Response:
+    async def _fail(self, request: Request, wanted: AccessAttributes, failure: Failure) -> Response:
         if failure in _REFUSALS:
             return _refusal(wanted, failure)
         if failure is Failure.UNAVAILABLE:
@@ -172,7 +172,7 @@ class FaultyTransport:
             await asyncio.sleep(request.timeout or REQUEST_SECONDS_MAX)
         raise TransportError("the connection broke before the answer came", sent=True)
 
-    async def _stale(self, request: Request, wanted: Attributes, version: int) -> Response:
+    async def _stale(self, request: Request, wanted: AccessAttributes, version: int) -> Response:
         """Read at an earlier version: what a lagging cache would say."""
         path, _, query = request.target.partition("?")
         options = {name: values[0] for name, values in parse_qs(query).items()}
@@ -202,10 +202,10 @@ class FaultyTransport:
         response = await self._inner.send(request)
         if response.status != 200:
             return response
-        return DisturbedWatch(response, disturbance, path, request)
+        return FaultyWatch(response, disturbance, path, request)
 
 
-def _verb(wanted: Attributes) -> str:
+def _verb(wanted: AccessAttributes) -> str:
     return "delete" if wanted.verb == "deletecollection" else wanted.verb
 
 
@@ -213,7 +213,7 @@ def _refused(error: errors.StatusError) -> Whole:
     return Whole(error.code, msgspec.json.encode(error.status), error.headers)
 
 
-def _refusal(wanted: Attributes, failure: Failure) -> Whole:
+def _refusal(wanted: AccessAttributes, failure: Failure) -> Whole:
     """The answer by which a server says so."""
     group, plural, name = wanted.group, wanted.resource, wanted.name
     if failure is Failure.ABSENT:

@@ -24,7 +24,7 @@ Events: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 Select: TypeAlias = Callable[[float | None], Events]
 
 VIRTUAL_EPOCH = 1_750_000_000.0
-"""What `wall_time()` says on a virtual loop whose `time()` is 0."""
+"""The result of `wall_time()` on a virtual loop whose `time()` is 0."""
 
 TURNS_MAX = 200_000
 """So many turns of the loop without any time passing are taken for a program that will never wait."""
@@ -135,7 +135,7 @@ def next_timer(loop: asyncio.BaseEventLoop, default: float) -> float:
 
 
 def describe_deadlock(loop: asyncio.AbstractEventLoop) -> str:
-    """What every task waits for: the calls from its outermost coroutine to the one that waits, with their lines."""
+    """The stack of every task: the calls from its outermost coroutine to the one that waits, with their lines."""
     head = f"deadlock at virtual time {loop.time():g}: nothing is ready, no timer is set, no I/O is registered; "
     return head + _tasks(loop)
 

@@ -1,4 +1,4 @@
-"""What must be true after a run, whatever has gone wrong in it. Each gives sentences about what is not."""
+"""Invariants that hold after every run, whatever has gone wrong in it. Each returns sentences about violations."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUBJECT = "subject"
 
 
-class Kind(enum.StrEnum):
+class FaultKind(enum.StrEnum):
     """What goes wrong."""
 
     CRASH_BEFORE_WRITE = "crash-before-write"
@@ -78,7 +78,7 @@ class Fault(NamedTuple):
     `detail` is how a call fails, by how many versions a read is stale, or for how many seconds nobody is reached.
     """
 
-    kind: Kind
+    kind: FaultKind
     number: int
     detail: str = ""
     process: str = SUBJECT
@@ -94,8 +94,8 @@ class Fault(NamedTuple):
         parts = rest.split(":")
         if len(parts) not in (2, 3) or not parts[1].isdigit():
             raise ValueError(f"{text!r} is no fault; one looks like fail-call:7:conflict")
-        kind, detail = Kind(parts[0]), parts[2] if len(parts) == 3 else ""
-        if kind is Kind.FAIL_CALL:
+        kind, detail = FaultKind(parts[0]), parts[2] if len(parts) == 3 else ""
+        if kind is FaultKind.FAIL_CALL:
             Failure(detail)
         return cls(kind, int(parts[1]), detail, process if slash else SUBJECT)
 
@@ -153,24 +153,24 @@ def single_faults(counts: Mapping[str, Counts], *, lies: bool = True) -> Iterato
     """Every fault that could have hit a run, by what its processes did. `lies`: see `LIES`."""
     for process, count in counts.items():
         for number in range(1, len(count.calls) + 1):
-            yield Fault(Kind.PARTITION, number, str(PARTITION_SECONDS), process)
+            yield Fault(FaultKind.PARTITION, number, str(PARTITION_SECONDS), process)
         for number in range(1, count.writes + 1):
-            yield Fault(Kind.CRASH_BEFORE_WRITE, number, "", process)
-            yield Fault(Kind.CRASH_AFTER_WRITE, number, "", process)
+            yield Fault(FaultKind.CRASH_BEFORE_WRITE, number, "", process)
+            yield Fault(FaultKind.CRASH_AFTER_WRITE, number, "", process)
         for number, verb in enumerate(count.calls, 1):
             for failure in _FAILURES[verb]:
                 if lies or failure not in LIES or verb in ("list", "watch"):
-                    yield Fault(Kind.FAIL_CALL, number, failure.value, process)
+                    yield Fault(FaultKind.FAIL_CALL, number, failure.value, process)
         for number in range(1, count.reads + 1):
             for versions in STALE_VERSIONS if lies or number in count.cached else ():
-                yield Fault(Kind.STALE_READ, number, str(versions), process)
+                yield Fault(FaultKind.STALE_READ, number, str(versions), process)
         for number in range(1, count.events + 1):
             for kind in (
-                Kind.DROP_EVENT,
-                Kind.DELAY_EVENT,
-                Kind.DUPLICATE_EVENT,
-                Kind.COALESCE_EVENT,
-                Kind.CUT_WATCHES,
+                FaultKind.DROP_EVENT,
+                FaultKind.DELAY_EVENT,
+                FaultKind.DUPLICATE_EVENT,
+                FaultKind.COALESCE_EVENT,
+                FaultKind.CUT_WATCHES,
             ):
                 yield Fault(kind, number, "", process)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Client
-from pilotage_sim.faults import Disturbance, FaultyTransport
+from pilotage_sim.faults import FaultInjection, FaultyTransport
 from pilotage_sim.plan import SUBJECT
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RESTART_SECONDS = 2.0
 ENDS_MAX = 50
-"""Who ends so often is not started again: a program that cannot live is reported, not tried for ever."""
+"""A program that ends more often than this by itself is not started again, and is reported."""
 
 Main = Callable[[Client], Awaitable[None]]
 """A program: it is given its client, and runs until it is cancelled. Everything else it remembers dies with it."""
@@ -27,11 +27,11 @@ class Process:
 
     def __init__(self, world: World, main: Main, *, name: str = SUBJECT, plan: Plan = (), lies: bool = True) -> None:
         self.name = name
-        self.disturbance = Disturbance(world, plan, name, lies=lies)
+        self.disturbance = FaultInjection(world, plan, name, lies=lies)
         self.disturbance.crash = self._crash
         self.incarnation = 0
         self.ends: list[BaseException | None] = []
-        """How it ended by itself, each time."""
+        """The reason of each end that was not a crash of the plan."""
         self._world = world
         self._main = main
         self._crashed = False

@@ -1,4 +1,4 @@
-"""What happened in a world, one line for each write: when, who, what, to which object, with which outcome.
+"""The trace of a world, one line for each write: when, who, what, to which object, with which outcome.
 
 The text of a trace is the same for the same seed and the same fault plan, also in another process: it is how runs are
 compared, and what to read when one has failed.

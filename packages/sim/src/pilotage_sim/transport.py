@@ -1,4 +1,4 @@
-"""How a client reaches harbor within one process: requests become calls, and no byte goes over a socket."""
+"""A transport that calls harbor within one process: requests become calls, and no byte goes over a socket."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class DirectTransport:
 
 
 def as_call(request: Request, user: User) -> Call:
-    """What harbor is asked by a request."""
+    """The call that a request means to harbor."""
     path, query = _parsed(request.target)
     headers = {"accept": request.accept, "user-agent": request.user_agent}
     if request.content_type:

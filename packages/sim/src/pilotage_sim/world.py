@@ -18,7 +18,7 @@ from pilotage_harbor.apimachinery.calls import Answer, whole
 from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
 from pilotage_harbor.core import Core
 from pilotage_harbor.core.objects import from_entry
-from pilotage_sim.genesis import Genesis
+from pilotage_sim.initial_state import InitialState
 from pilotage_sim.trace import Trace
 from pilotage_sim.transport import DirectTransport
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call, Stream
 
 LATENCY_SECONDS = (0.0005, 0.005)
-"""How long one way takes: between these, by lot."""
+"""Latency of one way, in seconds: drawn between these."""
 
 WRITES_MAX = 2000
-"""Who has written so often while everybody waits for quiet will not stop."""
+"""Writes after which a world that should become quiet is given up."""
 
 HEARTBEATS = ("leases.coordination.k8s.io", "events", "events.events.k8s.io")
-"""What is written for ever by those who are well: these writes do not count as a change of the world."""
+"""Heartbeats of healthy processes: these writes do not count as a change of the world."""
 
 
 class NotSettled(Exception):
@@ -60,19 +60,19 @@ class _Observed(Harbor):
 
 
 class World:
-    """See the module. Use it with ``async with``, on a virtual loop."""
+    """Harbor, clients and a trace. Use it with ``async with``, on a virtual loop."""
 
     def __init__(self, seed: int = 0, *, latency: tuple[float, float] = LATENCY_SECONDS) -> None:
         self.seed = seed
         self.rng = random.Random(seed)  # noqa: S311 - chance in a game, no secrets
         self.trace = Trace()
-        self.core = Core(Genesis(), now=lambda: utc_now().timestamp(), seed=self.rng.getrandbits(64))
+        self.core = Core(InitialState(), now=lambda: utc_now().timestamp(), seed=self.rng.getrandbits(64))
         self.harbor = _Observed(self.core, self.trace)
         self._latency = latency
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        await self.harbor.start(begun=True)  # `Genesis` has it all
+        await self.harbor.start(begun=True)  # `InitialState` has it all
         return self
 
     async def __aexit__(self, *_: object) -> None:

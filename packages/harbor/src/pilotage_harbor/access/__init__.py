@@ -1,1 +1,1 @@
-"""Who asks, and who may: users, tokens, RBAC, reviews of access. No I/O."""
+"""Authentication tokens and authorization: RBAC, access reviews. No I/O."""

@@ -1,4 +1,4 @@
-"""What a request asks to do, in the terms of authorization: verb, resource, namespace and name, or a plain path.
+"""The attributes of a request that authorization looks at: verb, resource, namespace and name, or a plain path.
 
 This looks at the request line alone, never at what is served: a path that nobody serves is refused to those who may not
 ask for it, before anybody says that it is not there.
@@ -21,7 +21,7 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-class Attributes(NamedTuple):
+class AccessAttributes(NamedTuple):
     """One access. It is one to a resource, unless `path` is set: then it is one to that path."""
 
     verb: str
@@ -33,12 +33,12 @@ class Attributes(NamedTuple):
     path: str = ""
 
 
-def attributes_of(method: str, path: str, query: Mapping[str, list[str]]) -> Attributes:
+def attributes_of(method: str, path: str, query: Mapping[str, list[str]]) -> AccessAttributes:
     """What this request wants. `path` is decoded and without its query."""
     parts = path.strip("/").split("/")
     groupless = parts[0] == "api"
     if len(parts) < 3 or not (groupless or (parts[0] == "apis" and len(parts) > 3)):
-        return Attributes(method.lower(), path=path or "/")
+        return AccessAttributes(method.lower(), path=path or "/")
     group, rest = ("", parts[2:]) if groupless else (parts[1], parts[3:])
     verb = _VERBS.get(method, "")
     if rest[0] == "watch" and len(rest) > 1:  # the old way to ask for a watch
@@ -56,10 +56,10 @@ def attributes_of(method: str, path: str, query: Mapping[str, list[str]]) -> Att
             name = _name_in_selector(query)
         elif verb == "delete":
             verb = "deletecollection"
-    return Attributes(verb, group, rest[0], subresource, namespace, name)
+    return AccessAttributes(verb, group, rest[0], subresource, namespace, name)
 
 
-def refusal(user: User, wanted: Attributes, reason: str = "") -> errors.StatusError:
+def refusal(user: User, wanted: AccessAttributes, reason: str = "") -> errors.StatusError:
     """The 403 of kube-apiserver for an access that no rule allows."""
     words = _sentence(user, wanted).translate(_HTML)
     error = errors.forbidden(wanted.group, wanted.resource, wanted.name, f"{words}: {reason}" if reason else words)
@@ -67,7 +67,7 @@ def refusal(user: User, wanted: Attributes, reason: str = "") -> errors.StatusEr
     return error
 
 
-def _sentence(user: User, wanted: Attributes) -> str:
+def _sentence(user: User, wanted: AccessAttributes) -> str:
     if wanted.path:
         return f"User {quoted(user.name)} cannot {wanted.verb} path {quoted(wanted.path)}"
     resource = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.access.rbac import GROUP
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.users import MASTERS
@@ -44,7 +44,7 @@ def check_escalation(
         return
     namespace = (obj["metadata"].get("namespace") or "") if plural in ("roles", "rolebindings") else ""
     if plural.endswith("roles"):
-        wanted = Attributes("escalate", GROUP, plural, namespace=namespace, name=named)
+        wanted = AccessAttributes("escalate", GROUP, plural, namespace=namespace, name=named)
         if not authorizer.decide(user, wanted).allowed and not _only_housekeeping(obj, old):
             _check_role(authorizer, user, plural, namespace, obj, old)
     elif not _only_housekeeping(obj, old):
@@ -65,7 +65,7 @@ def _check_binding(authorizer: Authorizer, user: User, plural: str, namespace: s
     if kind not in ("Role", "ClusterRole"):
         raise errors.StatusError(500, "", f"unsupported role reference kind: {quoted(kind)}")
     roles = f"{kind.lower()}s"
-    wanted = Attributes("bind", reference.get("apiGroup") or "", roles, namespace=namespace, name=role)
+    wanted = AccessAttributes("bind", reference.get("apiGroup") or "", roles, namespace=namespace, name=role)
     if authorizer.decide(user, wanted).allowed:
         return
     rules = authorizer.role_rules(kind, namespace, role)

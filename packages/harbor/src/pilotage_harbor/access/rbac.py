@@ -1,4 +1,4 @@
-"""Who may do what: Roles and ClusterRoles, as they are bound, compiled into an answer that takes microseconds.
+"""The RBAC authorizer: Roles and ClusterRoles, as they are bound, compiled into an answer that takes microseconds.
 
 What the objects say is read again only when their version has changed. Until then each user has, per namespace, the
 list of the rules that apply to it, and per verb and resource the part of that list that can allow it.
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage_harbor.access.attributes import Attributes, refusal
+from pilotage_harbor.access.attributes import AccessAttributes, refusal
 from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.schema.gotext import quote as quoted
 
@@ -61,7 +61,7 @@ class _Scope:
         words = f"[{', '.join(unique)}]" if len(unique) > 1 else "".join(unique)
         self.problem = Decision(False, f"RBAC: {words}") if words else _REFUSED
 
-    def resource(self, wanted: Attributes) -> Decision:
+    def resource(self, wanted: AccessAttributes) -> Decision:
         combined = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
         key = (wanted.verb, wanted.group, combined)
         candidates = self.found.get(key)
@@ -80,7 +80,7 @@ class _Scope:
                 return _allowed_by(source)
         return self.problem
 
-    def _candidates(self, wanted: Attributes, combined: str) -> Iterator[tuple[frozenset[str] | None, Decision]]:
+    def _candidates(self, wanted: AccessAttributes, combined: str) -> Iterator[tuple[frozenset[str] | None, Decision]]:
         """The rules that allow it for some name, up to the first that allows it for all."""
         for source, rule in self.grants:
             if (
@@ -104,14 +104,14 @@ class Authorizer:
         self._scopes: dict[tuple[str, tuple[str, ...], str], _Scope] = {}
         self._policy = Policy((), (), (), ())
 
-    def decide(self, user: User, wanted: Attributes) -> Decision:
+    def decide(self, user: User, wanted: AccessAttributes) -> Decision:
         """Whether this user may do that."""
         if MASTERS in user.groups:
             return _ALLOWED
         scope = self._scope(user, wanted.namespace)
         return scope.path(wanted.verb, wanted.path) if wanted.path else scope.resource(wanted)
 
-    def check(self, user: User, wanted: Attributes) -> None:
+    def check(self, user: User, wanted: AccessAttributes) -> None:
         """Nothing if this user may do that; else the 403 of kube-apiserver is raised."""
         if MASTERS not in user.groups:
             allowed, reason = self.decide(user, wanted)

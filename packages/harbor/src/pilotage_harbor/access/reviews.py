@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.access.tokens import AUDIENCE
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.errors import Cause
@@ -47,7 +47,9 @@ KINDS = {
 _INVALID = "FieldValueInvalid"
 
 
-def answer_to(wanted: Attributes, body: Json, user: User, authorizer: Authorizer, now: str, tokens: Tokens) -> Json:
+def answer_to(
+    wanted: AccessAttributes, body: Json, user: User, authorizer: Authorizer, now: str, tokens: Tokens
+) -> Json:
     """The answer to whichever of `RESOURCES` was posted. 400 for values of the wrong types."""
     kind = KINDS[wanted.resource]
     problem = decode_problem(builtin(wanted.group, "v1", kind), body, kind)
@@ -166,13 +168,13 @@ def _decided(kind: str, body: Json, user: User, spec: Json, authorizer: Authoriz
     return {**_named(body, AUTHORIZATION, kind), "metadata": body.get("metadata") or {}, "spec": spec, "status": status}
 
 
-def _wanted(spec: Json) -> Attributes:
+def _wanted(spec: Json) -> AccessAttributes:
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec["nonResourceAttributes"]
-        return Attributes(path.get("verb") or "", path=path.get("path") or "")
+        return AccessAttributes(path.get("verb") or "", path=path.get("path") or "")
     values = (asked.get(name) or "" for name in ("verb", "group", "resource", "subresource", "namespace", "name"))
-    return Attributes(*values)
+    return AccessAttributes(*values)
 
 
 def _subject(spec: Json) -> User:

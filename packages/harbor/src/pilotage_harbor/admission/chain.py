@@ -8,7 +8,7 @@ from pilotage_harbor.apimachinery.calls import telling
 
 if TYPE_CHECKING:
     from pilotage_harbor.admission.policies import Policies
-    from pilotage_harbor.core.admission import Admission, Attributes
+    from pilotage_harbor.core.admission import Admission, AdmissionAttributes
 
 
 class InOrder:
@@ -18,11 +18,11 @@ class InOrder:
         self._policies = policies
         self._webhooks = webhooks
 
-    async def mutate(self, attributes: Attributes) -> list[str]:
+    async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         return await self._webhooks.mutate(attributes)
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         warnings = self._policies.check(attributes)
         if not warnings:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pilotage_harbor.admission.posting import Failed, call
+from pilotage_harbor.admission.webhook_client import Failed, call
 from pilotage_harbor.apimachinery.errors import StatusError
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.admission.policies import BINDINGS, POLICIES
-from pilotage_harbor.apimachinery.problems import forbidden
+from pilotage_harbor.apimachinery.field_errors import forbidden
 from pilotage_harbor.apimachinery.users import MASTERS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def access_problems(core: Core, kind: Kind, user: User, obj: Json, old: Json | N
 
 def _kind_problems(core: Core, user: User, param_kind: Json) -> list[Cause]:
     group, resource = _resource(core, param_kind)
-    if core.authorizer.decide(user, Attributes("get", group, resource, namespace="*", name="*")).allowed:
+    if core.authorizer.decide(user, AccessAttributes("get", group, resource, namespace="*", name="*")).allowed:
         return []
     named = f"(kind={param_kind['kind']}, apiVersion={param_kind['apiVersion']})"
     why = f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind {named}'
@@ -47,7 +47,7 @@ def _ref_problems(core: Core, user: User, policy_name: str, ref: Json) -> list[C
     group, resource = _resource(core, param_kind) if param_kind is not None else ("*", "*")
     name, namespace = ref.get("name") or "", ref.get("namespace") or ""
     verb = "get" if name else "list"
-    if core.authorizer.decide(user, Attributes(verb, group, resource, namespace=namespace, name=name)).allowed:
+    if core.authorizer.decide(user, AccessAttributes(verb, group, resource, namespace=namespace, name=name)).allowed:
         return []
     why = f'user {_shown(user)} does not have "{verb}" permission'
     everything = "for all groups, versions and resources"

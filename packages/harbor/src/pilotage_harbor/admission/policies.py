@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.admission.matching import NAMESPACES, name_of, namespace_of
+from pilotage_harbor.admission.match_resources import NAMESPACES, name_of, namespace_of
 from pilotage_harbor.admission.params import Unconfigured, kind_of, params_of
 from pilotage_harbor.admission.policy import Denial, Policy
 from pilotage_harbor.admission.review import request
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pilotage_harbor.admission.policy import Binding
     from pilotage_harbor.core import Core
-    from pilotage_harbor.core.admission import Attributes
+    from pilotage_harbor.core.admission import AdmissionAttributes
     from pilotage_harbor.expressions.programs import Values
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Event
@@ -60,7 +60,7 @@ class Policies:
             stop()
         self._stop_listening.clear()
 
-    def check(self, attributes: Attributes) -> list[str]:
+    def check(self, attributes: AdmissionAttributes) -> list[str]:
         """Raise the refusal of the first policy that refuses a write; returns the warnings of all."""
         if self._policies is None:
             self._compile()
@@ -83,7 +83,7 @@ class Policies:
             if (name := policy["metadata"]["name"]) in bindings
         ]
 
-    def _concerned(self, attributes: Attributes) -> list[Policy]:
+    def _concerned(self, attributes: AdmissionAttributes) -> list[Policy]:
         core, scope = self._core, attributes.scope
         if self._registry_changes != core.registry.changes:
             self._registry_changes = core.registry.changes
@@ -102,7 +102,7 @@ class Policies:
 class _Review:
     """One write before the policies that are about its resource."""
 
-    def __init__(self, core: Core, expressions: Expressions, attributes: Attributes) -> None:
+    def __init__(self, core: Core, expressions: Expressions, attributes: AdmissionAttributes) -> None:
         self._core = core
         self._expressions = expressions
         self._attributes = attributes

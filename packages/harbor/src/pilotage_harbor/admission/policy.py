@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage_harbor.admission.matching import Matching
+from pilotage_harbor.admission.match_resources import MatchResources
 from pilotage_harbor.expressions.conditions import Conditions
 from pilotage_harbor.expressions.programs import OUT_OF_BUDGET, OutOfBudget
 
@@ -39,7 +39,7 @@ class Binding:
         self.actions: list[str] = spec.get("validationActions") or []
         self.param_ref: Json | None = spec.get("paramRef")
         resources = spec.get("matchResources")
-        self.matching = Matching(resources, everything=True) if resources is not None else None
+        self.matching = MatchResources(resources, everything=True) if resources is not None else None
 
 
 class _Validation(NamedTuple):
@@ -58,7 +58,7 @@ class Policy:
         self.bindings = [Binding(binding) for binding in bindings]
         self.param_kind: Json | None = spec.get("paramKind")
         self.ignores_failures = spec.get("failurePolicy") == "Ignore"
-        self.matching = Matching(spec.get("matchConstraints") or {})
+        self.matching = MatchResources(spec.get("matchConstraints") or {})
         variables = {each["name"]: each["expression"] for each in spec.get("variables") or ()}
         self._conditions = Conditions(spec.get("matchConditions") or (), expressions, variables)
         self._validations = [

@@ -1,4 +1,4 @@
-"""What a webhook is sent, and what it may answer: AdmissionReview, in v1 and in v1beta1."""
+"""AdmissionReview, in v1 and in v1beta1: the request to a webhook, and its response."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pilotage_harbor.admission.matching import name_of, namespace_of
+from pilotage_harbor.admission.match_resources import name_of, namespace_of
 from pilotage_harbor.apimachinery.calls import integer
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.go_json import go_words
-from pilotage_harbor.kinds import scaling
+from pilotage_harbor.kinds import scale
 from pilotage_harbor.patching.values import go_type
 
 if TYPE_CHECKING:
-    from pilotage_harbor.core.admission import Attributes
+    from pilotage_harbor.core.admission import AdmissionAttributes
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
 
 VERSIONS = ("v1", "v1beta1")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 _OTHER_KINDS = {
-    "scale": (scaling.GROUP, scaling.VERSION, scaling.KIND),
+    "scale": (scale.GROUP, scale.VERSION, scale.KIND),
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
@@ -45,7 +45,7 @@ class BadPatch(Exception):
     """The answer is one, but its patch cannot be read."""
 
 
-class Verdict(NamedTuple):
+class ReviewResponse(NamedTuple):
     """What a webhook has decided."""
 
     allowed: bool
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     warnings: list[str]
 
 
-def request(attributes: Attributes, kind: Kind, uid: str) -> Json:
+def request(attributes: AdmissionAttributes, kind: Kind, uid: str) -> Json:
     """The request of a review; the webhook sees the objects as `kind`."""
     scope, own = attributes.scope, attributes.scope.kind
     name = name_of(attributes)
@@ -106,10 +106,10 @@ def of_other_kind(scope: Scope, body: Json) -> Json:
     }
 
 
-def shown(attributes: Attributes, obj: Json | None, kind: Kind) -> Json | None:
+def shown(attributes: AdmissionAttributes, obj: Json | None, kind: Kind) -> Json | None:
     """An object of a write as a webhook sees it: as the kind that it asked for, or as its Scale."""
     if obj is not None and attributes.scope.subresource == "scale":
-        return scaling.scale_of(attributes.scope.kind, obj)
+        return scale.scale_of(attributes.scope.kind, obj)
     return converted(obj, attributes.scope.kind, kind)
 
 
@@ -122,7 +122,7 @@ def converted(obj: Json | None, source: Kind, target: Kind) -> Json | None:
     return {**shown, "apiVersion": target.api_version, "kind": target.kind}
 
 
-def _options(attributes: Attributes) -> Json:
+def _options(attributes: AdmissionAttributes) -> Json:
     call = attributes.scope.call
     options: Json = {"kind": _OPTIONS[attributes.operation], "apiVersion": "meta.k8s.io/v1"}
     if attributes.options:
@@ -140,7 +140,7 @@ def _options(attributes: Attributes) -> Json:
     return options
 
 
-def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> Verdict:
+def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> ReviewResponse:
     """Understand an answer; raises NoReview, Invalid or BadPatch."""
     try:
         review = msgspec.json.decode(raw)
@@ -155,7 +155,7 @@ def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> 
     if version == "v1":
         _check_v1(review, response, uid, mutating=mutating)
     status, warnings = response.get("status"), response.get("warnings")
-    return Verdict(
+    return ReviewResponse(
         response.get("allowed") is True,
         status if isinstance(status, dict) else {},
         _patch(response) if mutating else [],

@@ -11,9 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.admission.hooks import hooks_of
-from pilotage_harbor.admission.matching import name_of
-from pilotage_harbor.admission.posting import Failed, Https, call
+from pilotage_harbor.admission.match_resources import name_of
 from pilotage_harbor.admission.review import (
     VERSIONS,
     BadPatch,
@@ -25,19 +23,21 @@ from pilotage_harbor.admission.review import (
     shown,
     verdict_untrusted,
 )
+from pilotage_harbor.admission.webhook import hooks_of
+from pilotage_harbor.admission.webhook_client import Failed, Https, call
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.expressions.programs import Expressions
-from pilotage_harbor.kinds import scaling
+from pilotage_harbor.kinds import scale
 from pilotage_harbor.patching import PatchError, json_patch
 from pilotage_harbor.schema import decode_problem, prune
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from pilotage_harbor.admission.hooks import Hook
-    from pilotage_harbor.admission.review import Verdict
+    from pilotage_harbor.admission.review import ReviewResponse
+    from pilotage_harbor.admission.webhook import Webhook
     from pilotage_harbor.core import Core
-    from pilotage_harbor.core.admission import Attributes, Post
+    from pilotage_harbor.core.admission import AdmissionAttributes, Post
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Event
 
@@ -75,7 +75,7 @@ class Webhooks:
         self._https = Https()
         self._post: Post = post if post is not None else self._https
         core.post = self._post
-        self._hooks: dict[str, list[Hook] | None] = {MUTATING: None, VALIDATING: None}
+        self._hooks: dict[str, list[Webhook] | None] = {MUTATING: None, VALIDATING: None}
         self._stop_listening: list[Callable[[], None]] = [
             core.store.listen(storage, self._changed) for storage in (MUTATING, VALIDATING)
         ]
@@ -88,7 +88,7 @@ class Webhooks:
         self._core.post = None
         await self._https.close()
 
-    async def mutate(self, attributes: Attributes) -> list[str]:
+    async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         if self._closed and attributes.operation == "CREATE" and attributes.scope.kind.storage in self._closed:
             kind = attributes.scope.kind
@@ -106,7 +106,7 @@ class Webhooks:
             if assigned:
                 attributes.obj["metadata"].update(assigned)
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         hooks = self._hooks[VALIDATING]
         if hooks is None:
@@ -135,11 +135,13 @@ class Webhooks:
     def _changed(self, event: Event) -> None:
         self._hooks[event.storage] = None
 
-    def _compile(self, storage: str) -> list[Hook]:
+    def _compile(self, storage: str) -> list[Webhook]:
         hooks = self._hooks[storage] = hooks_of(self._core.objects(storage), self._expressions)
         return hooks
 
-    async def _ask(self, hook: Hook, wanted: Json, attributes: Attributes, *, mutating: bool = True) -> Verdict | None:
+    async def _ask(
+        self, hook: Webhook, wanted: Json, attributes: AdmissionAttributes, *, mutating: bool = True
+    ) -> ReviewResponse | None:
         """Its yes; None if it could not be asked and that does not matter. Raises the refusal."""
         if attributes.dry_run and hook.side_effects not in ("None", "NoneOnDryRun"):
             raise errors.bad_request(f'admission webhook "{hook.name}" does not support dry run')
@@ -155,7 +157,7 @@ class Webhooks:
             raise denial(hook.name, verdict.status)
         return verdict
 
-    async def _call(self, hook: Hook, wanted: Json, *, mutating: bool) -> Verdict:
+    async def _call(self, hook: Webhook, wanted: Json, *, mutating: bool) -> ReviewResponse:
         version = next((version for version in hook.review_versions if version in VERSIONS), None)
         if version is None:
             words = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
@@ -180,7 +182,9 @@ class Webhooks:
 class _Round:
     """One write on its way through the mutating webhooks."""
 
-    def __init__(self, core: Core, ask: Callable[[Hook, Json, Attributes], Awaitable[Verdict | None]]) -> None:
+    def __init__(
+        self, core: Core, ask: Callable[[Webhook, Json, AdmissionAttributes], Awaitable[ReviewResponse | None]]
+    ) -> None:
         self._core = core
         self._ask = ask
         self._asked: set[str] = set()
@@ -189,7 +193,7 @@ class _Round:
         self._changed = False
         self._warnings: list[str] = []
 
-    async def run(self, hooks: list[Hook], attributes: Attributes) -> list[str]:
+    async def run(self, hooks: list[Webhook], attributes: AdmissionAttributes) -> list[str]:
         """Ask all, and those again that wish so; returns warnings."""
         for hook in hooks:
             await self._one(hook, attributes)
@@ -198,7 +202,7 @@ class _Round:
                 await self._one(hook, attributes)
         return self._warnings
 
-    async def _one(self, hook: Hook, attributes: Attributes) -> None:
+    async def _one(self, hook: Webhook, attributes: AdmissionAttributes) -> None:
         prepared = _prepared(self._core, hook, attributes)
         if prepared is None:
             return
@@ -213,7 +217,7 @@ class _Round:
         if hook.reinvocable:
             self._asked.add(hook.uid)
 
-    def _patch(self, hook: Hook, kind: Kind, verdict: Verdict, attributes: Attributes) -> bool:
+    def _patch(self, hook: Webhook, kind: Kind, verdict: ReviewResponse, attributes: AdmissionAttributes) -> bool:
         """Apply a patch; whether it has changed anything."""
         if attributes.obj is None:
             words = "attempted to modify the object, which is not supported for this operation"
@@ -224,8 +228,8 @@ class _Round:
         except PatchError as error:
             raise errors.internal(error.why) from None
         if attributes.scope.subresource == "scale":
-            replicas = scaling.replicas_of(own, attributes.scope.name, patched)
-            new: Json | None = scaling.with_replicas(own, attributes.obj, replicas)
+            replicas = scale.replicas_of(own, attributes.scope.name, patched)
+            new: Json | None = scale.with_replicas(own, attributes.obj, replicas)
         else:
             new = converted(patched, kind, own)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
@@ -240,7 +244,7 @@ class _Round:
         return changed
 
 
-def _prepared(core: Core, hook: Hook, attributes: Attributes) -> tuple[Kind, Json] | None:
+def _prepared(core: Core, hook: Webhook, attributes: AdmissionAttributes) -> tuple[Kind, Json] | None:
     """As which kind, and with which request, to ask a webhook; None if it is not to be asked."""
     kind = hook.kind_for(core, attributes)
     if kind is None:
@@ -249,12 +253,12 @@ def _prepared(core: Core, hook: Hook, attributes: Attributes) -> tuple[Kind, Jso
     return (kind, wanted) if hook.meets_conditions(attributes, wanted) else None
 
 
-def _is_exempt(attributes: Attributes) -> bool:
+def _is_exempt(attributes: AdmissionAttributes) -> bool:
     kind = attributes.scope.kind
     return kind.group == GROUP and kind.kind in _EXEMPT
 
 
-def _take_assigned(attributes: Attributes) -> Json:
+def _take_assigned(attributes: AdmissionAttributes) -> Json:
     """Of a new object, take away what is assigned only after it was mutated."""
     if attributes.operation != "CREATE" or attributes.obj is None:
         return {}

@@ -1,4 +1,4 @@
-"""What comes in and what goes out: a request, its answer, and what its query asks for."""
+"""Requests and answers, and the options in a query."""
 
 from __future__ import annotations
 

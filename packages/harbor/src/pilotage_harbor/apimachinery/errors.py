@@ -1,4 +1,4 @@
-"""How harbor says no: the Status that kube-apiserver would give, as an exception.
+"""Refusals: the Status that kube-apiserver would give, as an exception.
 
 The words are kube-apiserver's, because people search for them and tools match them.
 """

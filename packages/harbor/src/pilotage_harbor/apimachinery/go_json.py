@@ -1,4 +1,4 @@
-"""What Go's encoding/json says of JSON that it cannot read."""
+"""The messages of Go's encoding/json about JSON that it cannot read."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from pilotage_harbor.apimachinery.problems import go_json
+from pilotage_harbor.apimachinery.field_errors import go_json
 
 _STEP = re.compile(
     r"""\.(?P<name>(?:\\.|[^.\[\]\\])+)              # .name, with \. for a dot in it

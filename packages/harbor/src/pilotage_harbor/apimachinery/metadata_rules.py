@@ -1,11 +1,10 @@
-"""What metadata and the selectors inside objects may look like: the rules of apimachinery, with its words."""
+"""Validation of metadata and of selectors inside objects: apimachinery's rules, with its messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.apimachinery.names import dns_label, is_label_value, is_qualified, label_value, qualified_name
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     each_invalid,
     forbidden,
     go_json,
@@ -15,6 +14,7 @@ from pilotage_harbor.apimachinery.problems import (
     required,
     too_long,
 )
+from pilotage_harbor.apimachinery.names import dns_label, is_label_value, is_qualified, label_value, qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

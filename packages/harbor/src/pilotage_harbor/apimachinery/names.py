@@ -1,4 +1,4 @@
-"""What names may look like: the rules of apimachinery, with its words.
+"""Validation of names: apimachinery's rules, with its messages.
 
 The functions that take one text return what is wrong with it, in the order in which kube-apiserver lists it; an empty
 list is a good name. `prefix` is for generateName: a dash at the end is fine there.

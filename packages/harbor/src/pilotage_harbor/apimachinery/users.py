@@ -1,4 +1,4 @@
-"""Who asks: a user as authentication names it, and as authorization and admission see it."""
+"""A user, as authentication names it and as authorization and admission see it."""
 
 from __future__ import annotations
 

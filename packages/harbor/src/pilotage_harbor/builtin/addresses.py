@@ -1,12 +1,12 @@
-"""What is wrong with IP addresses and ranges."""
+"""Validation of IP addresses and ranges."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import each_invalid, invalid
 from pilotage_harbor.apimachinery.names import dns_subdomain
-from pilotage_harbor.apimachinery.problems import each_invalid, invalid
 
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.errors import Cause

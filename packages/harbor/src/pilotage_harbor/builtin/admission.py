@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pilotage_harbor.apimachinery.field_errors import duplicate, invalid, not_supported, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain, port_number
-from pilotage_harbor.apimachinery.problems import duplicate, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import text
 from pilotage_harbor.kinds.table import AGE, NAME

@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.metadata_rules import selector_problems
-from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain, path_segment, qualified_name
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     forbidden,
@@ -19,6 +17,8 @@ from pilotage_harbor.apimachinery.problems import (
     required,
     too_many,
 )
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain, path_segment, qualified_name
 from pilotage_harbor.builtin.admission import FAILURE_POLICIES, MATCH_POLICIES, rule_problems
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, text
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.expressions.checking import Checker
+    from pilotage_harbor.expressions.type_check import Checker
     from pilotage_harbor.kinds import Json, Kind
 
 _ACTIONS = ("Audit", "Deny", "Warn")
@@ -62,7 +62,7 @@ class PolicyStrategy(_Strategy):
 
     def check(self, obj: Json) -> list[Cause]:
         """Its constraints, and all its expressions."""
-        from pilotage_harbor.expressions.checking import Checker
+        from pilotage_harbor.expressions.type_check import Checker
 
         spec = obj["spec"]
         problems: list[Cause] = []

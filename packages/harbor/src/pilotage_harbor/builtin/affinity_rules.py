@@ -1,12 +1,12 @@
-"""What is wrong with what a pod wants to be near to, and far from."""
+"""Validation of a pod's affinity and anti-affinity."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.field_errors import each_invalid, forbidden, invalid, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, qualified_name
-from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, invalid, required
 
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.errors import Cause

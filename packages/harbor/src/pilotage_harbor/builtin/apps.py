@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     forbidden,
     immutable,
     invalid,

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import (
+    each_invalid,
+    forbidden,
+    invalid,
+    nonnegative,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.names import path_segment
-from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.quantity import parse

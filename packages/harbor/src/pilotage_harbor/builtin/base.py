@@ -1,12 +1,12 @@
-"""What the strategies of built-in kinds have in common: Go's treatment of their fields, status and generation."""
+"""The common part of built-in strategies: Go's treatment of fields, status and generation."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.apimachinery.names import dns_subdomain
-from pilotage_harbor.apimachinery.problems import invalid
 from pilotage_harbor.builtin.shape import shape
 from pilotage_harbor.kinds import Kind, Strategy
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
+from pilotage_harbor.apimachinery.field_errors import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
-from pilotage_harbor.apimachinery.problems import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.base import MAX_INT32, Builtin, kind, path
 from pilotage_harbor.builtin.cells import ago, at, number, selector, template_columns, text
 from pilotage_harbor.builtin.cron import schedule_problem

@@ -11,10 +11,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.apimachinery.errors import forbidden as refused
+from pilotage_harbor.apimachinery.field_errors import duplicate, forbidden, invalid, not_supported, required, too_long
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
-from pilotage_harbor.apimachinery.problems import duplicate, forbidden, invalid, not_supported, required, too_long
 from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.builtin.base import Builtin, kind, now, path
 from pilotage_harbor.builtin.cells import at, text
@@ -142,10 +142,10 @@ class ApprovalStrategy(RequestStrategy):
         return self.check(obj) + _removed(obj, old)
 
 
-def may_sign(verb: str, signer: str) -> list[Attributes]:
+def may_sign(verb: str, signer: str) -> list[AccessAttributes]:
     """The rights of which somebody needs one to approve what is for a signer, or to sign in its name."""
     names = (signer, f"{signer.partition('/')[0]}/*")
-    return [Attributes(verb, GROUP, "signers", name=name) for name in names]
+    return [AccessAttributes(verb, GROUP, "signers", name=name) for name in names]
 
 
 def is_for_the_signer(obj: Json, old: Json) -> bool:

@@ -1,9 +1,18 @@
-"""What is wrong with the containers of a pod."""
+"""Validation of the containers of a pod."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.field_errors import (
+    duplicate,
+    each_invalid,
+    forbidden,
+    invalid,
+    nonnegative,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.names import (
     config_key,
     dns_label,
@@ -12,15 +21,6 @@ from pilotage_harbor.apimachinery.names import (
     port_name,
     port_number,
     qualified_name,
-)
-from pilotage_harbor.apimachinery.problems import (
-    duplicate,
-    each_invalid,
-    forbidden,
-    invalid,
-    nonnegative,
-    not_supported,
-    required,
 )
 from pilotage_harbor.builtin.quantity import parse
 from pilotage_harbor.builtin.volume_rules import mount_problems

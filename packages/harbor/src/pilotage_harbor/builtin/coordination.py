@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import each_invalid, forbidden, invalid, not_supported
 from pilotage_harbor.apimachinery.names import qualified_name
-from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, invalid, not_supported
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.kinds.table import AGE, NAME

@@ -6,8 +6,7 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.names import config_key, dns_label, qualified_name
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     forbidden,
@@ -16,6 +15,7 @@ from pilotage_harbor.apimachinery.problems import (
     required,
     too_long,
 )
+from pilotage_harbor.apimachinery.names import config_key, dns_label, qualified_name
 from pilotage_harbor.builtin.base import Builtin, kind, named, path
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.quantity import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.problems import duplicate, invalid, required, too_many
+from pilotage_harbor.apimachinery.field_errors import duplicate, invalid, required, too_many
 from pilotage_harbor.schema.formats import supported
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain
-from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.admission import client_problems
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.crd_schemas import selectable_problems, unknown_formats

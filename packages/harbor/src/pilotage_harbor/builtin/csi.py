@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.metadata_rules import selector_problems
-from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     forbidden,
@@ -20,6 +18,8 @@ from pilotage_harbor.apimachinery.problems import (
     required,
     too_long,
 )
+from pilotage_harbor.apimachinery.metadata_rules import selector_problems
+from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
 from pilotage_harbor.builtin.base import Builtin, kind, path, protect
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.quantity import parse

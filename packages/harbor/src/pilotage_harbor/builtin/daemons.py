@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
-from pilotage_harbor.apimachinery.problems import immutable, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.base import Builtin
 from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.workload_rules import (

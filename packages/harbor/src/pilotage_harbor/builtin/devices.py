@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     immutable,
@@ -18,6 +17,7 @@ from pilotage_harbor.apimachinery.problems import (
     too_long,
     too_many,
 )
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
 from pilotage_harbor.builtin.base import Builtin, kind, now, path
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.csi import driver_name_problems

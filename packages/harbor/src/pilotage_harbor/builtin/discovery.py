@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, port_number, qualified_name
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     immutable,
@@ -14,6 +13,7 @@ from pilotage_harbor.apimachinery.problems import (
     required,
     too_many,
 )
+from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, port_number, qualified_name
 from pilotage_harbor.builtin.addresses import address_problems, endpoint_problems, parse_address
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, few, text

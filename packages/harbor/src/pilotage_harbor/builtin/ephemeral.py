@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.problems import duplicate, forbidden, not_found
+from pilotage_harbor.apimachinery.field_errors import duplicate, forbidden, not_found
 from pilotage_harbor.builtin.base import restore
 from pilotage_harbor.builtin.container_rules import common_problems
 from pilotage_harbor.builtin.pods import PodStrategy

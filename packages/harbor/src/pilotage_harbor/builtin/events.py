@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import each_invalid, immutable, invalid, required
 from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
-from pilotage_harbor.apimachinery.problems import each_invalid, immutable, invalid, required
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.kinds import Column
 from pilotage_harbor.kinds.table import name, since

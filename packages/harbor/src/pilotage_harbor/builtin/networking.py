@@ -5,6 +5,14 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import (
+    each_invalid,
+    forbidden,
+    immutable,
+    invalid,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import (
     dns_label,
@@ -14,7 +22,6 @@ from pilotage_harbor.apimachinery.names import (
     port_number,
     wildcard_subdomain,
 )
-from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.addresses import ingress_problems, parse_address, range_problems
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, selector, text

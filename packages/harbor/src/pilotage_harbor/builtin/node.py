@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import duplicate, each_invalid, immutable, required
 from pilotage_harbor.apimachinery.metadata_rules import label_problems
 from pilotage_harbor.apimachinery.names import dns_label
-from pilotage_harbor.apimachinery.problems import duplicate, each_invalid, immutable, required
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.container_rules import resource_problems

@@ -1,4 +1,4 @@
-"""What kube-apiserver fills in where a pod's spec leaves something out: of Pods, and of templates in all workloads."""
+"""kube-apiserver's defaults for a pod's spec: of Pods, and of templates in all workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a pod requests, and how much it may use: the sums over its containers."""
+"""The requests and limits of a pod: sums over its containers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,19 @@
-"""What is wrong with a pod's spec or template, and what of a Pod may change."""
+"""Validation of a pod's spec or template, and of changes to a Pod."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.field_errors import (
+    duplicate,
+    each_invalid,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.metadata_rules import annotation_problems, label_problems, selector_problems
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, qualified_name
-from pilotage_harbor.apimachinery.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 from pilotage_harbor.builtin.addresses import address_problems
 from pilotage_harbor.builtin.affinity_rules import affinity_problems
 from pilotage_harbor.builtin.container_rules import container_problems

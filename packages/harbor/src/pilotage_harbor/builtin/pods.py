@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, immutable, invalid
 from pilotage_harbor.apimachinery.names import dns_label
-from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid
 from pilotage_harbor.builtin.base import Builtin, kind, now
 from pilotage_harbor.builtin.cells import labels, template_columns, text
 from pilotage_harbor.builtin.pod_admission import admit_pod, check_pod

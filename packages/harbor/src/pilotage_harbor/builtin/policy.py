@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, immutable, invalid, nonnegative, not_supported
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
-from pilotage_harbor.apimachinery.problems import forbidden, immutable, invalid, nonnegative, not_supported
 from pilotage_harbor.builtin.base import Builtin, kind
 from pilotage_harbor.builtin.cells import at, number, text
 from pilotage_harbor.builtin.workload_rules import over_100_percent, percent_problems

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import each_invalid, invalid, not_supported, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns_subdomain, path_segment
-from pilotage_harbor.apimachinery.problems import each_invalid, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind, named
 from pilotage_harbor.builtin.cells import text
 from pilotage_harbor.kinds import Column

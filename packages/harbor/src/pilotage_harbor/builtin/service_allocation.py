@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.apimachinery.errors import internal
 from pilotage_harbor.apimachinery.errors import invalid as invalid_status
-from pilotage_harbor.apimachinery.problems import invalid
+from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.builtin.addresses import parse_address
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import IMMUTABLE, each_invalid, immutable, invalid, required
 from pilotage_harbor.apimachinery.names import dns_subdomain, path_segment
-from pilotage_harbor.apimachinery.problems import IMMUTABLE, each_invalid, immutable, invalid, required
 from pilotage_harbor.builtin.addresses import parse_address, range_problems
 from pilotage_harbor.builtin.base import Builtin, kind, named, path
 from pilotage_harbor.builtin.cells import text

@@ -1,12 +1,19 @@
-"""What is wrong with a Service."""
+"""Validation of a Service."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import (
+    duplicate,
+    each_invalid,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.metadata_rules import label_problems
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, port_number, qualified_name
-from pilotage_harbor.apimachinery.problems import duplicate, each_invalid, forbidden, invalid, not_supported, required
 from pilotage_harbor.builtin.addresses import address_problems, endpoint_problems, range_problems
 from pilotage_harbor.builtin.container_rules import PROTOCOLS, port_or_name
 from pilotage_harbor.builtin.service_allocation import needs_health_check

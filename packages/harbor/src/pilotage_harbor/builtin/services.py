@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, required
 from pilotage_harbor.apimachinery.names import dns_label
-from pilotage_harbor.apimachinery.problems import forbidden, required
 from pilotage_harbor.builtin.addresses import ingress_problems
 from pilotage_harbor.builtin.base import Builtin, kind, named, path
 from pilotage_harbor.builtin.cells import at, labels, text

@@ -1,4 +1,4 @@
-"""What becomes of an object when it goes through Go's types, as all built-in objects do in kube-apiserver.
+"""The round trip of an object through Go's types, which all built-in objects make in kube-apiserver.
 
 Empty fields that are optional vanish, some fields are written even when they are empty, quantities and times come
 out in their canonical form. Which field is which was read from the Go types into `shapes.json` (see `make_shapes`),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, invalid, nonnegative, not_supported
 from pilotage_harbor.apimachinery.names import dns_label
-from pilotage_harbor.apimachinery.problems import forbidden, invalid, nonnegative, not_supported
 from pilotage_harbor.builtin.base import Builtin, named, path
 from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.volumes import claim_spec_problems

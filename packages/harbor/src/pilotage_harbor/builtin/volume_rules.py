@@ -1,11 +1,10 @@
-"""What is wrong with the volumes of a pod, and with what its containers mount."""
+"""Validation of the volumes of a pod, and of its containers' mounts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.apimachinery.names import dns_label
-from pilotage_harbor.apimachinery.problems import (
+from pilotage_harbor.apimachinery.field_errors import (
     duplicate,
     each_invalid,
     forbidden,
@@ -14,6 +13,7 @@ from pilotage_harbor.apimachinery.problems import (
     not_supported,
     required,
 )
+from pilotage_harbor.apimachinery.names import dns_label
 from pilotage_harbor.builtin.quantity import parse
 
 if TYPE_CHECKING:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import (
+    each_invalid,
+    forbidden,
+    immutable,
+    invalid,
+    not_supported,
+    required,
+)
 from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
-from pilotage_harbor.apimachinery.problems import each_invalid, forbidden, immutable, invalid, not_supported, required
 from pilotage_harbor.builtin.base import Builtin, kind, now, path, protect
 from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.builtin.limits import check_claim

@@ -1,12 +1,12 @@
-"""What is wrong with the parts that workloads share: selector and template, counts, and shares of pods."""
+"""Validation of the fields that workloads share: selector and template, counts, and shares of pods."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage_harbor.apimachinery.field_errors import forbidden, invalid, nonnegative, not_supported, required
 from pilotage_harbor.apimachinery.metadata_rules import selector_matches, selector_problems
 from pilotage_harbor.apimachinery.names import PERCENT_PROBLEM, dns_label, is_percent
-from pilotage_harbor.apimachinery.problems import forbidden, invalid, nonnegative, not_supported, required
 from pilotage_harbor.builtin.pod_rules import template_problems
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json
 
 
-class Attributes:
+class AdmissionAttributes:
     """One write, as admission sees it. `mutate` may put another object into `obj`."""
 
     __slots__ = ("dry_run", "obj", "old", "operation", "options", "scope")
@@ -31,29 +31,31 @@ class Attributes:
         self.dry_run = dry_run
         self.options = options
 
-    def with_object(self, obj: Json) -> Attributes:
+    def with_object(self, obj: Json) -> AdmissionAttributes:
         """The same write of another object."""
-        return Attributes(self.operation, self.scope, obj, self.old, dry_run=self.dry_run, options=self.options)
+        return AdmissionAttributes(
+            self.operation, self.scope, obj, self.old, dry_run=self.dry_run, options=self.options
+        )
 
 
 class Admission(Protocol):
     """Is asked before a write; raises StatusError to refuse it; returns warnings."""
 
-    async def mutate(self, attributes: Attributes) -> list[str]:
+    async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """May change `attributes.obj`, or replace it."""
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         """Says yes or no to what would be stored."""
 
 
 class NoAdmission:
     """Nobody is asked."""
 
-    async def mutate(self, attributes: Attributes) -> list[str]:
+    async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         return []
 
-    async def validate(self, attributes: Attributes) -> list[str]:
+    async def validate(self, attributes: AdmissionAttributes) -> list[str]:
         """See `Admission`."""
         return []
 

@@ -16,9 +16,9 @@ from pilotage_harbor.apimachinery.metadata_rules import metadata_problems, metad
 from pilotage_harbor.builtin import builtin_kinds
 from pilotage_harbor.builtin.crd_conditions import mark_pending
 from pilotage_harbor.core.admission import NoAdmission
-from pilotage_harbor.core.aside import at_once
 from pilotage_harbor.core.deletion import format_time_of, mark
 from pilotage_harbor.core.objects import from_entry, to_entry
+from pilotage_harbor.core.offload import at_once
 from pilotage_harbor.core.quotas import Quotas
 from pilotage_harbor.kinds.registry import Registry
 from pilotage_harbor.storage.store import Store
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pilotage_harbor.apimachinery.errors import Cause
     from pilotage_harbor.core.admission import Admission, Post
-    from pilotage_harbor.core.aside import Aside
+    from pilotage_harbor.core.offload import Offload
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Entry, Event, Journal
@@ -50,7 +50,7 @@ _DELETION_BYTES = 64 * 1024
 
 
 class Core:
-    """See the module. It is also the `View` that strategies and the authorizer have of everything."""
+    """Store, registry, authorizer, admission and clock. It is also the `View` of strategies and of the authorizer."""
 
     def __init__(
         self, journal: Journal | None = None, *, now: Callable[[], float] = time.time, seed: int | None = None
@@ -60,10 +60,10 @@ class Core:
         self.quotas = Quotas(self.store, self.registry)
         self.admission: Admission = NoAdmission()
         self.post: Post | None = None
-        """How webhooks are reached, while there is a way."""
+        """The client of webhooks, while there is one."""
         self.now = now
-        self.aside: Aside = at_once
-        """How what takes long is done."""
+        self.offload: Offload = at_once
+        """Runs long work."""
         self.tokens = Tokens(now)
         """Those that authentication knows: accounts get theirs from here."""
         self._rng = secrets.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - repeatable, if asked

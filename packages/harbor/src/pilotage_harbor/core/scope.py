@@ -1,4 +1,4 @@
-"""What a request is about: the kind, the namespace, the name and the subresource that its path names."""
+"""The target of a request: the kind, the namespace, the name and the subresource that its path names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 class Scope(NamedTuple):
-    """See the module. The namespace is empty for all namespaces, and for kinds without one."""
+    """The target of a request. The namespace is empty for all namespaces, and for kinds without one."""
 
     call: Call
     kind: Kind

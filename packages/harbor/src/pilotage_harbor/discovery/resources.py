@@ -1,4 +1,4 @@
-"""What is served, as clients ask for it: versions, groups and resources, one by one or all at once; health, version."""
+"""Discovery: versions, groups and resources, one by one or aggregated; also health and the server's version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import JSON, Answer, answer
-from pilotage_harbor.verbs.accept import negotiate
+from pilotage_harbor.verbs.negotiation import negotiate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

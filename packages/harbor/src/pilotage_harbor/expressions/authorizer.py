@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.access.attributes import Attributes
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
 from pilotage_harbor.apimachinery.users import User
 from pilotage_harbor.schema.cel_library import Function
@@ -29,19 +29,19 @@ def authorizer_of(user: User) -> Value:
     return {_USER: user.name, _GROUPS: list(user.groups)}
 
 
-def check_of(user: User, wanted: Attributes) -> Value:
+def check_of(user: User, wanted: AccessAttributes) -> Value:
     """The variable ``authorizer.requestResource``: a check of what the request is about."""
     named = {name: getattr(wanted, name) for name in ("group", "resource", "subresource", "namespace", "name")}
     return authorizer_of(user) | named
 
 
-def functions(decide: Callable[[User, Attributes], Decision]) -> tuple[Function, ...]:
+def functions(decide: Callable[[User, AccessAttributes], Decision]) -> tuple[Function, ...]:
     """The functions of authorizers, checks and decisions."""
 
     def check(value: Value, verb: str) -> Value:
         user = User(_having(value, _USER)[_USER], groups=tuple(value[_GROUPS]))
-        fields = {name: value[name] for name in Attributes._fields if name in value}
-        allowed, reason = decide(user, Attributes(verb, **fields))
+        fields = {name: value[name] for name in AccessAttributes._fields if name in value}
+        allowed, reason = decide(user, AccessAttributes(verb, **fields))
         return {_DECISION: allowed, "reason": reason}
 
     return (

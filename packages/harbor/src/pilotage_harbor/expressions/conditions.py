@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json, Kind
 
 
-class Verdict(NamedTuple):
+class ConditionOutcome(NamedTuple):
     """Whether all conditions are met, and what is wrong if that cannot be said."""
 
     met: bool
@@ -32,7 +32,7 @@ class Conditions:
             expressions.program(condition["expression"], variables, namespace=False) for condition in conditions
         ]
 
-    def verdict(self, values: Values) -> Verdict:
+    def verdict(self, values: Values) -> ConditionOutcome:
         """One that is false decides, even if others fail. Raises OutOfBudget."""
         problems: list[str] = []
         for program in self._programs:
@@ -40,9 +40,9 @@ class Conditions:
             if outcome.problem:
                 problems.append(outcome.problem)
             elif outcome.value is False:
-                return Verdict(False)
+                return ConditionOutcome(False)
         unique = list(dict.fromkeys(problems))
-        return Verdict(not problems, f"[{', '.join(unique)}]" if len(unique) > 1 else "".join(unique))
+        return ConditionOutcome(not problems, f"[{', '.join(unique)}]" if len(unique) > 1 else "".join(unique))
 
     def met(self, data: Mapping[str, object], resource: Kind, name: str, *, ignores_failures: bool) -> bool:
         """Whether to ask a webhook; 403 if that cannot be said and failures are not to be ignored."""
@@ -52,7 +52,7 @@ class Conditions:
         try:
             verdict = self.verdict(self._expressions.values(data))
         except OutOfBudget:
-            verdict = Verdict(False, OUT_OF_BUDGET)
+            verdict = ConditionOutcome(False, OUT_OF_BUDGET)
         if verdict.problem and not ignores_failures:
             raise errors.forbidden(resource.group, resource.plural, name, verdict.problem)
         return verdict.met

@@ -10,13 +10,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage_harbor.schema.cel_budget import Budget
-from pilotage_harbor.schema.cel_rewriting import TICK, inlined, used_variables, wrong_selection
+from pilotage_harbor.schema.cel_rewrite import TICK, inlined, used_variables, wrong_selection
 from pilotage_harbor.schema.cel_words import NOT_SELECTABLE, compiler_words, evaluation_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pilotage_harbor.access.attributes import Attributes
+    from pilotage_harbor.access.attributes import AccessAttributes
     from pilotage_harbor.access.rbac import Decision
     from pilotage_harbor.apimachinery.users import User
 
@@ -114,7 +114,7 @@ class Program:
 class Expressions:
     """Compiles and runs expressions; `decide` is behind their ``authorizer``."""
 
-    def __init__(self, decide: Callable[[User, Attributes], Decision]) -> None:
+    def __init__(self, decide: Callable[[User, AccessAttributes], Decision]) -> None:
         self._decide = decide
         self.budget = Budget(SECONDS_MAX)
         """Of all expressions. To be renewed before those of another policy."""

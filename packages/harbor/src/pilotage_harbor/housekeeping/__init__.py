@@ -1,1 +1,1 @@
-"""What a cluster has controllers for and an API server cannot do without: collecting, emptying, serving CRDs."""
+"""The controllers that an API server cannot do without: garbage collector, namespace deletion, serving of CRDs."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.access.rbac import CLUSTER_ROLES, GROUP, gathered_rules
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.housekeeping.asking import APPLY_PATCH, Asker, controller, path_of
-from pilotage_harbor.housekeeping.part import Part
+from pilotage_harbor.housekeeping.client import APPLY_PATCH, Asker, controller, path_of
+from pilotage_harbor.housekeeping.controller import Controller
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.storage.store import Entry, Event
 
 MANAGER = "clusterrole-aggregation-controller"
@@ -26,7 +26,7 @@ BACKOFF_SECONDS_MAX = 60.0
 _AGGREGATES = b'"aggregationRule"'
 
 
-class Aggregation(Part[str]):
+class Aggregation(Controller[str]):
     """The controller of aggregated roles; its keys are their names."""
 
     def __init__(self, core: Core, handle: Handle) -> None:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.core.objects import metadata_of
-from pilotage_harbor.housekeeping.asking import MERGE_PATCH, STRATEGIC_PATCH, Asker, controller, path_of
+from pilotage_harbor.housekeeping.client import MERGE_PATCH, STRATEGIC_PATCH, Asker, controller, path_of
 from pilotage_harbor.housekeeping.graph import IGNORED, Graph
-from pilotage_harbor.housekeeping.queueing import Queue
-from pilotage_harbor.verbs.removing import FOREGROUND, ORPHAN
+from pilotage_harbor.housekeeping.workqueue import Queue
+from pilotage_harbor.verbs.deletions import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.housekeeping.graph import Node, Reference
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Entry

@@ -1,5 +1,5 @@
-"""What becomes of a CustomResourceDefinition: its names are accepted, it is established and served, and in the end its
-objects go before it does.
+"""The controller of CustomResourceDefinitions: accepts names, establishes and serves them, and deletes the objects of a
+definition before it goes itself.
 
 What is established is served in the moment in which it is stored. The rest is done by a task: conditions are written
 through the API; the objects of a definition that is being deleted go through the store, where no webhook is asked (but
@@ -18,17 +18,17 @@ from pilotage_harbor.builtin.crd_conditions import approval, condition_of, has, 
 from pilotage_harbor.core import CRD_FINALIZER, CRDS
 from pilotage_harbor.core.deletion import mark
 from pilotage_harbor.core.objects import as_stored, from_entry
-from pilotage_harbor.housekeeping.asking import Asker, path_of
+from pilotage_harbor.housekeeping.client import Asker, path_of
+from pilotage_harbor.housekeeping.controller import Controller
 from pilotage_harbor.housekeeping.crd_names import judge_names
 from pilotage_harbor.housekeeping.custom_kinds import custom_kinds
-from pilotage_harbor.housekeeping.part import Part
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Event
 
@@ -41,7 +41,7 @@ _DELETING = ("InstanceDeletionInProgress", "InstanceDeletionCheck")
 _log = logging.getLogger(__name__)
 
 
-class Definitions(Part[str]):
+class Definitions(Controller[str]):
     """See the module. `begin` serves what is established already; then `tasks` do the work."""
 
     def __init__(self, core: Core, handle: Handle, served: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.admission.conversion import Conversion
 from pilotage_harbor.kinds import Kind, Strategy
-from pilotage_harbor.kinds.scaling import number_problems, text_problems
+from pilotage_harbor.kinds.scale import number_problems, text_problems
 from pilotage_harbor.kinds.table import custom_columns
 from pilotage_harbor.schema import Schema, apply_defaults, from_openapi, prune, validate
 

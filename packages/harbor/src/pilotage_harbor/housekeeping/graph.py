@@ -1,4 +1,4 @@
-"""Who owns whom, by uid: kept up from the events of the store, for the garbage collector. No I/O, no waiting.
+"""The graph of owners, by uid, kept up from the events of the store for the garbage collector. No I/O, no waiting.
 
 Only objects that have owners, or whose deletion waits for their dependents, have a node: for all others an event costs
 a search for two words in their bytes. The store is always up to date here, so no owner has to be imagined until it is
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage_harbor.storage.store import DELETED
-from pilotage_harbor.verbs.removing import FOREGROUND, ORPHAN
+from pilotage_harbor.verbs.deletions import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

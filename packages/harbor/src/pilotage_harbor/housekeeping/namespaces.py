@@ -1,4 +1,4 @@
-"""How a namespace goes: its pods first, then everything else, then the namespace itself.
+"""Namespace deletion: pods first, then everything else, then the namespace itself.
 
 It is done in passes, as kube-controller-manager does it: each deletes all that is there, kind by kind, and writes into
 the namespace's status what remains and why. The next pass comes as soon as something in the namespace has changed, or
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from pilotage.kube.wire import parse_time
 from pilotage_harbor.apimachinery.errors import StatusError, internal
 from pilotage_harbor.core.objects import metadata_of
-from pilotage_harbor.housekeeping.asking import Asker, controller, path_of
-from pilotage_harbor.housekeeping.part import Part
+from pilotage_harbor.housekeeping.client import Asker, controller, path_of
+from pilotage_harbor.housekeeping.controller import Controller
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Entry, Event
 
@@ -78,7 +78,7 @@ class _Findings:
         ]
 
 
-class Namespaces(Part[str]):
+class Namespaces(Controller[str]):
     """The controller of namespaces that are being deleted; its keys are their names."""
 
     def __init__(self, core: Core, handle: Handle, *, grace_seconds: float = GRACE_SECONDS) -> None:

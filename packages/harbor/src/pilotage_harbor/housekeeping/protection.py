@@ -16,15 +16,15 @@ from pilotage_harbor.builtin.base import path
 from pilotage_harbor.builtin.csi import CLASS_PROTECTION
 from pilotage_harbor.builtin.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 from pilotage_harbor.core.objects import from_entry
-from pilotage_harbor.housekeeping.asking import MERGE_PATCH, Asker, controller, path_of
-from pilotage_harbor.housekeeping.part import Part
+from pilotage_harbor.housekeeping.client import MERGE_PATCH, Asker, controller, path_of
+from pilotage_harbor.housekeeping.controller import Controller
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json
     from pilotage_harbor.storage.store import Entry, Event
 
@@ -48,7 +48,7 @@ class _Key(NamedTuple):
     name: str
 
 
-class Protection(Part[_Key]):
+class Protection(Controller[_Key]):
     """The controller of what is protected while it is used."""
 
     def __init__(self, core: Core, handle: Handle) -> None:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.core.quotas import QUOTAS
-from pilotage_harbor.housekeeping.asking import Asker, controller, path_of
-from pilotage_harbor.housekeeping.part import Part
+from pilotage_harbor.housekeeping.client import Asker, controller, path_of
+from pilotage_harbor.housekeeping.controller import Controller
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
 
 BACKOFF_SECONDS_MAX = 60.0
 
 
-class QuotaStatus(Part[tuple[str, str]]):
+class QuotaStatus(Controller[tuple[str, str]]):
     """The controller of quotas; its keys are their namespaces and names."""
 
     def __init__(self, core: Core, handle: Handle) -> None:

@@ -1,4 +1,4 @@
-"""What the API looks like, for clients that ask: OpenAPI v3 per group and version, and v2 for everything at once.
+"""The OpenAPI documents: v3 per group and version, and v2 for everything at once.
 
 kubectl needs it to explain kinds, to merge lists by their keys, and to know that the server checks fields itself. The
 documents follow from the registry alone; nothing is made before somebody asks for it. Built-in kinds have no
@@ -7,6 +7,6 @@ descriptions here, because the table that harbor carries has none; those of cust
 
 from __future__ import annotations
 
-from pilotage_harbor.openapi.serving import serve
+from pilotage_harbor.openapi.handler import serve
 
 __all__ = ["serve"]

@@ -1,4 +1,4 @@
-"""What an operation can be given besides a body: in its path, and in its query."""
+"""The parameters of operations, in path and query."""
 
 from __future__ import annotations
 

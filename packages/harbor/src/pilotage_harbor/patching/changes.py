@@ -1,4 +1,4 @@
-"""What a write to an object changed, of what somebody can own.
+"""The fields that a write to an object changed, of those that can be owned.
 
 Not owned are the fields that say which object it is, those that are the server's own, and those on which this kind of
 write has no effect (the status, for a write to the object itself).

@@ -1,4 +1,4 @@
-"""What a write changed, as sets of fields: what is new or different, and what is gone.
+"""The difference between two objects, as sets of fields: new or changed, and removed.
 
 The sets are FieldsV1 trees (see `fieldset`). This runs at every write, so parts that are equal are not looked into.
 """

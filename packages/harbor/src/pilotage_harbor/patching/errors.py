@@ -1,4 +1,4 @@
-"""How a patch is refused."""
+"""Refusals of patches."""
 
 from __future__ import annotations
 

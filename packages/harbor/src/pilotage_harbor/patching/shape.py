@@ -1,4 +1,4 @@
-"""What a schema means for ownership: which values are owned as a whole, and how the elements of a list are told apart.
+"""Ownership by schema: which values are owned as a whole, and how the elements of a list are told apart.
 
 A `Shape` is worked out from a `Schema` once, and only as far as objects reach into it. It comes in four kinds:
 

@@ -1,4 +1,4 @@
-"""What all patches need to do to JSON values."""
+"""Operations on JSON values that all patches share."""
 
 from __future__ import annotations
 

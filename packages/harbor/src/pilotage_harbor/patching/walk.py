@@ -1,4 +1,4 @@
-"""What server-side apply does with values: the fields they hold, merging one into another, taking fields away.
+"""Server-side apply on values: collecting their fields, merging one into another, removing fields.
 
 All of it follows the shape of the kind. Inputs are not changed; results share parts with them.
 """

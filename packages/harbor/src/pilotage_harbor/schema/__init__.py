@@ -1,4 +1,4 @@
-"""What objects look like, and what follows from it: pruning, defaults, validation. No I/O, no clock, no storage.
+"""Schemas of objects, and what follows from them: pruning, defaults, validation. No I/O, no clock, no storage.
 
 Nothing here knows a kind: what is particular to one is elsewhere. `builtin` and `from_openapi` make schemas, the other
 functions read them.

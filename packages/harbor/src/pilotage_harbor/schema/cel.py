@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage_harbor.schema.causes import NO_FIELD, child, duplicate, forbidden, invalid, invalid_object, key, required
 from pilotage_harbor.schema.cel_budget import Budget
-from pilotage_harbor.schema.cel_rewriting import TICK, with_ticks
+from pilotage_harbor.schema.cel_rewrite import TICK, with_ticks
 from pilotage_harbor.schema.cel_words import compiler_words, evaluation_words
 from pilotage_harbor.schema.correlate import NOTHING, old_field, old_item
 from pilotage_harbor.schema.field_path import resolve

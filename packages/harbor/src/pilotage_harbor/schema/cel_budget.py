@@ -1,4 +1,4 @@
-"""How long expressions may take: cel-cpp bounds the iterations of a loop, and not what each of them does."""
+"""The time budget of expressions: cel-cpp bounds the iterations of a loop, and not what each of them does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rules name properties that are no identifiers of CEL, or reserved words there."""
+"""Escaped names of properties that are no identifiers of CEL, or reserved words there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Go's decoder says about an object whose values have the wrong types. It becomes a 400.
+"""The message of Go's decoder about an object whose values have the wrong types. It becomes a 400.
 
 A mismatch is remembered and decoding goes on, so the first one in the order of the document is told. A type that
 decodes itself (a quantity, a time) stops at once, and what it says wins.

@@ -1,4 +1,4 @@
-"""How Go writes values into messages: %v, %q and encoding/json. Clients and people compare these texts."""
+"""Values in messages as Go formats them: %v, %q and encoding/json. Clients and people compare these texts."""
 
 from __future__ import annotations
 

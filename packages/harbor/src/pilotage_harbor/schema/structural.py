@@ -1,4 +1,4 @@
-"""What apiextensions refuses in the schema of a CustomResourceDefinition.
+"""Validation of the schema of a CustomResourceDefinition, as in apiextensions.
 
 A schema must be structural: every field has a type where it stands, and anyOf, allOf, oneOf and not may only restrict
 values. Its defaults must be valid, and its rules must compile.

@@ -1,4 +1,4 @@
-"""Who asks: by the certificate of the connection, by a bearer token, or nobody; and as whom, if that is asked for."""
+"""Authentication: by the certificate of the connection, by a bearer token, or anonymous; and impersonation."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import Answer, Call, Stream, refuse
-from pilotage_harbor.server.continuing import continued
+from pilotage_harbor.server.coroutines import continued
 from pilotage_harbor.server.http1 import (
     LAST_CHUNK,
     BadRequest,

@@ -1,4 +1,4 @@
-"""What an API server keeps in its folder so that clients know it, and it knows them.
+"""The certificates, keys and tokens in the server's folder.
 
 ``ca.crt`` and ``ca.key``, ``server.crt`` and ``server.key``, ``accounts.key`` (it signs the tokens of ServiceAccounts),
 ``tokens.json`` (digests, not tokens) and ``kubeconfig``. All of it is for the owner alone, and nothing is believed that

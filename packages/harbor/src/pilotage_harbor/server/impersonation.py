@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pilotage_harbor.access.attributes import Attributes, attributes_of, refusal
+from pilotage_harbor.access.attributes import AccessAttributes, attributes_of, refusal
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from pilotage_harbor.schema.gotext import quote as quoted
@@ -93,26 +93,26 @@ def _mode(wanted: User) -> str:
     return "arbitrary-node" if node is not None else "serviceaccount"
 
 
-def _accesses(wanted: User, mode: str) -> Iterator[Attributes]:
+def _accesses(wanted: User, mode: str) -> Iterator[AccessAttributes]:
     """What one must be allowed to do in order to be this user."""
     verb, group = (f"impersonate:{mode}", _GROUP) if mode else ("impersonate", "")
     node, account = _NODE.fullmatch(wanted.name), _SERVICE_ACCOUNT.fullmatch(wanted.name)
     if account is not None:
-        yield Attributes(verb, group, "serviceaccounts", namespace=account[1], name=account[2])
+        yield AccessAttributes(verb, group, "serviceaccounts", namespace=account[1], name=account[2])
     elif node is not None and mode:
-        yield Attributes(verb, group, "nodes", name=node[1])
+        yield AccessAttributes(verb, group, "nodes", name=node[1])
     else:
-        yield Attributes(verb, group, "users", name=wanted.name)
+        yield AccessAttributes(verb, group, "users", name=wanted.name)
     if wanted.uid:
-        yield Attributes(verb, _GROUP, "uids", name=wanted.uid)
+        yield AccessAttributes(verb, _GROUP, "uids", name=wanted.uid)
     for each in wanted.groups:
-        yield Attributes(verb, group, "groups", name=each)
+        yield AccessAttributes(verb, group, "groups", name=each)
     for key, values in wanted.extra.items():
         for value in values:
-            yield Attributes(verb, _GROUP, "userextras", key, name=value)
+            yield AccessAttributes(verb, _GROUP, "userextras", key, name=value)
 
 
-def _refused(user: User, accesses: list[Attributes], authorizer: Authorizer | None) -> errors.StatusError | None:
+def _refused(user: User, accesses: list[AccessAttributes], authorizer: Authorizer | None) -> errors.StatusError | None:
     for access in accesses:
         if authorizer is None:
             return refusal(user, access)
@@ -126,7 +126,7 @@ def _never(user: User, wanted: User, mode: str) -> errors.StatusError | None:
     """The narrow way does not lead to those who may do everything."""
     if MASTERS not in wanted.groups:
         return None
-    access = Attributes(f"impersonate:{mode}", _GROUP, "groups", name=MASTERS)
+    access = AccessAttributes(f"impersonate:{mode}", _GROUP, "groups", name=MASTERS)
     return refusal(user, access, f"impersonating the {MASTERS} group is not allowed")
 
 

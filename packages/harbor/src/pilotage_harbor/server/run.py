@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.private_files import make_private, open_private
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.core import Core
-from pilotage_harbor.core.aside import Threads
+from pilotage_harbor.core.offload import Threads
 from pilotage_harbor.server.authentication import Authentication
 from pilotage_harbor.server.credentials import Credentials
 from pilotage_harbor.server.server import Server
@@ -49,10 +49,10 @@ async def run(folder: Path, port: int, *, memory: bool, set_aside: bool, on_read
     lock = _lock(folder)
     credentials = Credentials(folder)
     journal = None if memory else SqliteJournal(folder / "harbor.sqlite", set_aside=set_aside)
-    aside = Threads()
+    threads = Threads()
     try:
         core = Core(journal)
-        core.aside = aside
+        core.offload = threads
         harbor = Harbor(core, credentials.tokens)
         await harbor.start()
         try:
@@ -70,7 +70,7 @@ async def run(folder: Path, port: int, *, memory: bool, set_aside: bool, on_read
         finally:
             await harbor.stop()
     finally:
-        aside.stop()
+        threads.stop()
         if journal is not None:
             journal.close()
         os.close(lock)

@@ -6,9 +6,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.server.accepting import Accepting
 from pilotage_harbor.server.connection import Connection
 from pilotage_harbor.server.host import Connected, Limits
+from pilotage_harbor.server.listener import Listener
 from pilotage_harbor.server.slots import CONNECTIONS_MAX, Slots
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Server:
         self._tls = tls
         self.port = 0
         """Where it listens, as soon as it does."""
-        self._accepting: Accepting | None = None
+        self._accepting: Listener | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._date = (0, b"")
         self._gone: asyncio.Future[None] | None = None
@@ -63,7 +63,7 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; the answer is the port, which is any free one for 0. OSError if it is taken."""
         loop = asyncio.get_running_loop()
-        self._accepting = Accepting(lambda: Connection(self, loop), self.slots, self._tls)
+        self._accepting = Listener(lambda: Connection(self, loop), self.slots, self._tls)
         self.port = self._accepting.listen(host, port)
         self._watch_clock()
         return self.port

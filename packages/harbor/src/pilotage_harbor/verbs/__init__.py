@@ -1,1 +1,1 @@
-"""What becomes of a request to a resource: reading, watching, writing, deleting, and the forms they come and go in."""
+"""Handlers of requests to resources: get, list, watch, create, update, patch, delete, and their content types."""

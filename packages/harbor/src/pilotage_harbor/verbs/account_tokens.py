@@ -18,7 +18,7 @@ from pilotage_harbor.access import signed
 from pilotage_harbor.access.tokens import AUDIENCE, Bearer
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import Answer, answer
-from pilotage_harbor.apimachinery.problems import invalid
+from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.apimachinery.users import AUTHENTICATED, User
 from pilotage_harbor.core.deletion import format_time_of
 from pilotage_harbor.core.objects import from_entry

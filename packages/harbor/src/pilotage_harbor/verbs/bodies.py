@@ -69,7 +69,7 @@ def read(call: Call, kind: Kind) -> tuple[Json, list[str]]:
 
 async def parsed(core: Core, call: Call) -> Json:
     """Content of a body that is not an object to store: a review, options."""
-    body, _ = await core.aside(call.user, weight(call), partial(parse_untrusted, call))
+    body, _ = await core.offload(call.user, weight(call), partial(parse_untrusted, call))
     return body
 
 

@@ -1,4 +1,4 @@
-"""What the API does to the metadata of every object, whatever its kind."""
+"""The API's treatment of metadata, for objects of all kinds."""
 
 from __future__ import annotations
 

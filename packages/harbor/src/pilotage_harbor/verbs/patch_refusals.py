@@ -1,4 +1,4 @@
-"""How a patch is refused that leaves no object of its kind: with the patch or the object, and with why."""
+"""Refusals of patches that leave no object of their kind: with the patch or the object, and the reason."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from pilotage_harbor.apimachinery.calls import check_manager, telling
 from pilotage_harbor.apimachinery.go_json import go_words
 from pilotage_harbor.patching import json_patch, merge_patch, strategic_merge
 from pilotage_harbor.verbs import bodies
-from pilotage_harbor.verbs.applying import apply_config
+from pilotage_harbor.verbs.deletions import TRIES_MAX
 from pilotage_harbor.verbs.metadata import check_update
 from pilotage_harbor.verbs.patch_refusals import refused, refused_strategic, unknown_members
-from pilotage_harbor.verbs.removing import TRIES_MAX
-from pilotage_harbor.verbs.writing import Overtaken, change_object
+from pilotage_harbor.verbs.server_side_apply import apply_config
+from pilotage_harbor.verbs.writes import Overtaken, change_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.verbs.writing import Written
+    from pilotage_harbor.verbs.writes import Written
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

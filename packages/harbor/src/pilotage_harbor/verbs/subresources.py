@@ -13,11 +13,11 @@ from pilotage_harbor.admission.review import of_other_kind
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import Answer, answer, dry_run, warning_headers
 from pilotage_harbor.builtin.ephemeral import EphemeralContainersStrategy
-from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.admission import AdmissionAttributes
 from pilotage_harbor.core.deletion import is_finished
 from pilotage_harbor.core.objects import as_bytes, from_entry
-from pilotage_harbor.kinds import scaling
-from pilotage_harbor.verbs import bodies, kubelets, patches, removing, writing
+from pilotage_harbor.kinds import scale
+from pilotage_harbor.verbs import bodies, deletions, kubelets, patches, writes
 from pilotage_harbor.verbs.account_tokens import request_token
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def _admit(core: Core, scope: Scope) -> list[str]:
     """
     body = await bodies.parsed(core, scope.call)
     sent = of_other_kind(scope, body)
-    return await core.admission.validate(Attributes("CREATE", scope, sent, None, dry_run=_is_dry(scope, body)))
+    return await core.admission.validate(AdmissionAttributes("CREATE", scope, sent, None, dry_run=_is_dry(scope, body)))
 
 
 def _is_dry(scope: Scope, body: Json) -> bool:
@@ -70,9 +70,9 @@ def _entry(core: Core, scope: Scope) -> Entry:
 
 async def _get_scale(core: Core, scope: Scope) -> Answer:
     obj = from_entry(scope.kind, _entry(core, scope))
-    if scope.kind.custom and scaling.at(obj, scope.kind.scale[0]) is None:
+    if scope.kind.custom and scale.at(obj, scope.kind.scale[0]) is None:
         raise errors.internal(f'the spec replicas field "{scope.kind.scale[0]}" does not exist')
-    return answer(scaling.scale_of(scope.kind, obj))
+    return answer(scale.scale_of(scope.kind, obj))
 
 
 async def _put_scale(core: Core, scope: Scope) -> Answer:
@@ -80,7 +80,7 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
     _entry(core, scope)
     body = await bodies.parsed(core, scope.call) if scope.call.method != "PATCH" else {}
     entry = _entry(core, scope)
-    current = scaling.scale_of(scope.kind, from_entry(scope.kind, entry))
+    current = scale.scale_of(scope.kind, from_entry(scope.kind, entry))
     if scope.call.method == "PATCH":
         media = scope.call.headers.get("content-type", "").partition(";")[0]
         change, _ = patches.change_of(scope, media)
@@ -99,14 +99,14 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
     version = meta.get("resourceVersion", "")
     if version and version != str(entry.version) and scope.call.method == "PUT":
         raise errors.conflict(scope.kind.group, scope.kind.plural, scope.name, errors.MODIFIED)
-    replicas = scaling.replicas_of(scope.kind, scope.name, wanted)
+    replicas = scale.replicas_of(scope.kind, scope.name, wanted)
     call = scope.call._replace(
         method="PATCH",
-        body=msgspec.json.encode(scaling.patch_of(scope.kind, replicas)),
+        body=msgspec.json.encode(scale.patch_of(scope.kind, replicas)),
         headers={**scope.call.headers, "content-type": patches.MERGE_PATCH},
     )
     written = await patches.patch(core, scope._replace(call=call, subresource="scale"))
-    return answer(scaling.scale_of(scope.kind, from_entry(scope.kind, written.entry)), 200, written.warnings)
+    return answer(scale.scale_of(scope.kind, from_entry(scope.kind, written.entry)), 200, written.warnings)
 
 
 # finalize
@@ -114,12 +114,16 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
 
 async def _finalize(core: Core, scope: Scope) -> Answer:
     """Set the finalizers in a namespace's spec: whoever empties them lets it go."""
-    sent, _ = await core.aside(scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind))
-    for _ in range(removing.TRIES_MAX):
+    sent, _ = await core.offload(
+        scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind)
+    )
+    for _ in range(deletions.TRIES_MAX):
         entry = _entry(core, scope)
         obj = _finalized(core, scope, sent, entry)
         old = from_entry(scope.kind, entry)
-        warnings = await core.admission.validate(Attributes("UPDATE", scope, obj, old, dry_run=dry_run(scope.call)))
+        warnings = await core.admission.validate(
+            AdmissionAttributes("UPDATE", scope, obj, old, dry_run=dry_run(scope.call))
+        )
         if _entry(core, scope) is entry:
             stored = _store_finalized(core, scope, obj, entry)
             return Answer(200, as_bytes(scope.kind, stored), warning_headers(warnings))
@@ -138,7 +142,7 @@ def _finalized(core: Core, scope: Scope, sent: Json, entry: Entry) -> Json:
         raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
     finalizers = (sent.get("spec") or {}).get("finalizers") or []
     obj["spec"] = {"finalizers": finalizers} if finalizers else {}
-    return writing.tracked_by(core, scope, obj, from_entry(kind, entry))
+    return writes.tracked_by(core, scope, obj, from_entry(kind, entry))
 
 
 def _store_finalized(core: Core, scope: Scope, obj: Json, entry: Entry) -> Entry:
@@ -170,7 +174,7 @@ async def _evict(core: Core, scope: Scope) -> Answer:
     query = {"dryRun": ["All"]} if dry else {}
     call = scope.call._replace(method="DELETE", body=msgspec.json.encode(options), query=query)
     call = call._replace(headers={**call.headers, "content-type": "application/json"})
-    asked = removing.Options(call)
+    asked = deletions.Options(call)
     budgets = [budget for budget in core.objects(_BUDGETS, scope.namespace) if _covers(budget, entry)]
     if not _needs_no_budget(pod):
         if len(budgets) > 1:
@@ -180,9 +184,9 @@ async def _evict(core: Core, scope: Scope) -> Answer:
             if not _is_ready(pod) and (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
                 continue
             _take_from(core, scope, budget, dry=True)  # whether it could
-            removing.check_preconditions(scope.kind, entry, asked)
+            deletions.check_preconditions(scope.kind, entry, asked)
             _take_from(core, scope, budget, dry=dry)
-    removing.delete_admitted(core, scope._replace(call=call, subresource=""), entry, asked)
+    deletions.delete_admitted(core, scope._replace(call=call, subresource=""), entry, asked)
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
@@ -273,7 +277,7 @@ async def _get_whole(core: Core, scope: Scope) -> Answer:
 
 async def _add_containers(core: Core, scope: Scope) -> Answer:
     """Put or patch the pod, of which only the ephemeral containers change."""
-    write = writing.update if scope.verb == "update" else patches.patch
+    write = writes.update if scope.verb == "update" else patches.patch
     written = await write(core, scope._replace(kind=_ephemeral(scope.kind)))
     return Answer(200, as_bytes(scope.kind, written.entry), warning_headers(written.warnings))
 

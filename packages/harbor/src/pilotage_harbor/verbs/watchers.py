@@ -15,12 +15,12 @@ from pilotage_harbor.apimachinery.users import MASTERS
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
-    from pilotage_harbor.access.attributes import Attributes
+    from pilotage_harbor.access.attributes import AccessAttributes
     from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
     from pilotage_harbor.storage.store import Event
-    from pilotage_harbor.verbs.watching import Watching
+    from pilotage_harbor.verbs.watches import WatchStream
 
 CHECK_SECONDS = 1.0
 """Rules often change several at a time: they are looked at together, so long after the first."""
@@ -33,7 +33,7 @@ class Watchers:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._watches: dict[Watching, tuple[User, Attributes]] = {}
+        self._watches: dict[WatchStream, tuple[User, AccessAttributes]] = {}
         self._due: asyncio.TimerHandle | None = None
         self._check: asyncio.Task[None] | None = None
         for storage in STORAGES:
@@ -41,11 +41,11 @@ class Watchers:
         core.store.listen(_ACCOUNTS, self._account_changed)
         core.registry.on_end(self._kind_ended)
 
-    def add(self, watch: Watching, user: User, wanted: Attributes) -> None:
+    def add(self, watch: WatchStream, user: User, wanted: AccessAttributes) -> None:
         """It has begun."""
         self._watches[watch] = (user, wanted)
 
-    def discard(self, watch: Watching) -> None:
+    def discard(self, watch: WatchStream) -> None:
         """It has ended."""
         self._watches.pop(watch, None)
 

@@ -1,4 +1,4 @@
-"""What the models share: the kinds they speak of, and how pods and owners are read."""
+"""Shared parts of the models: the kinds they use, and reading of pods and owners."""
 
 from __future__ import annotations
 

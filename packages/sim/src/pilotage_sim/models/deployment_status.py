@@ -1,4 +1,4 @@
-"""What a Deployment says about itself: its counters, and the conditions Available and Progressing."""
+"""The status of a Deployment: its counters, and the conditions Available and Progressing."""
 
 from __future__ import annotations
 

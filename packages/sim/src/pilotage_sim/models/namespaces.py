@@ -1,4 +1,4 @@
-"""What every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Both come back.
+"""The objects of every namespace: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Both come back.
 
 Deleting namespaces and collecting garbage are harbor's own work.
 """

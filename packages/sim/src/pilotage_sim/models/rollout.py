@@ -1,4 +1,4 @@
-"""How a rollout goes on: a pure decision on numbers, by the rules of the real Deployment controller."""
+"""The next step of a rollout: a pure decision on numbers, by the rules of the real Deployment controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Replicas(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a Deployment wants."""
+    """Desired state of a Deployment."""
 
     replicas: int
     recreate: bool
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What the replicas should be next: of the new ReplicaSet (None: not yet made), and of the old ones in order."""
+    """The next replicas: of the new ReplicaSet (None: not yet made), and of the old ones in order."""
 
     new: int | None
     old: list[int]

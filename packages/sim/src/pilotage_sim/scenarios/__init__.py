@@ -1,4 +1,4 @@
-"""The stories that are played under faults, each in its own file: of `pilotage.runtime` itself, and of teardowns."""
+"""Scenarios that are played under faults, one file each: `pilotage.runtime` itself, endpoints, Models and teardowns."""
 
 from pilotage_sim.scenario import Scenario
 from pilotage_sim.scenarios.controller import ControllerScenario

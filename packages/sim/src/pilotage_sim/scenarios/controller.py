@@ -94,7 +94,7 @@ class Copier:
 
 
 def copy_key(source: Object) -> ObjectKey:
-    """Where the copy of a source is."""
+    """Key of the copy of a source."""
     return ObjectKey(source.meta.namespace, f"{source.meta.name}-copy")
 
 

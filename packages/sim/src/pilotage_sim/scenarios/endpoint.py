@@ -116,7 +116,7 @@ class EndpointLife(Scenario):
         ]
 
     def _watch_the_route(self, event: Event) -> None:
-        """What the route leads to must not be on its way out, and must be there."""
+        """The backends of the route must exist, and must not be terminating."""
         entry = event.entry
         if (routed := self._destinations(event)) is not None:
             self._routed = routed

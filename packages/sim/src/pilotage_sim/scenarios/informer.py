@@ -27,7 +27,7 @@ CONVERGED_SECONDS_MAX = 150.0
 
 
 class Mirror:
-    """What a handler was told, and the rules of that: what is told follows from what was told before."""
+    """The events of a handler, and their rules: each must follow from those before."""
 
     def __init__(self) -> None:
         self.known: dict[ObjectKey, Object] = {}

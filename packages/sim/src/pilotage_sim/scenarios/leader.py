@@ -31,7 +31,7 @@ LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 6.0, 4.0, 1.0
 WRITE_SECONDS = 1.5
 PLAY_SECONDS = 6.0
 SLACK_SECONDS = 0.05
-"""What a write takes on its way: it was allowed when it was sent."""
+"""Latency of a write, in seconds: it was allowed when it was sent."""
 LEADER_SECONDS_MAX = 45.0
 """A Lease runs out, and a cache that could not be read is tried again after at most half a minute."""
 
@@ -88,7 +88,7 @@ class LeaderScenario(Scenario):
             await self.world.until(lambda: self.found, 2 * LEASE_SECONDS)
 
     def problems(self) -> list[str]:
-        """What `_written` has found, and whether somebody leads."""
+        """The findings of `_written`, and whether somebody leads."""
         silent = asyncio.get_running_loop().time() - self.last_write
         found = list(dict.fromkeys(self.found))
         if silent > 2 * WRITE_SECONDS:

@@ -32,14 +32,14 @@ QUIET_SECONDS = 700.0
 """Longer than two looks at a failed Model are apart."""
 HOUR_SECONDS = 3600.0
 FETCH_SECONDS, PROGRESS_SECONDS = 12.0, 1.0
-"""How long a fetch takes, and how long until it tells how far it is."""
+"""Duration of a fetch, and the time until its first report of progress, in seconds."""
 PACE_SECONDS, PAUSE_SECONDS = 3.0, 20.0
 """Between what a person does and what a person does next, however far the program is."""
 SIZE = 12_000_000
 
 
 class Outside:
-    """What outlives the controller: the sources, and the disk with what was fetched, and for whom."""
+    """State that outlives the controller: the sources, and the disk with fetched weights and their users."""
 
     def __init__(self) -> None:
         self.there: set[str] = set()
@@ -127,7 +127,7 @@ class ModelScenario(Scenario):
         await self.others.create(SECRETS, secret)
 
     async def play(self) -> None:
-        """What users do."""
+        """The users' actions."""
         await self._make("a", "https://a/shared.gguf")
         await self._make("b", "https://a/shared.gguf")
         endpoint = {"metadata": {"namespace": NAMESPACE, "name": "e"}, "spec": {"model": {"name": "a"}}}
@@ -154,7 +154,7 @@ class ModelScenario(Scenario):
         await self._watch_for_an_hour()
 
     def problems(self) -> list[str]:
-        """What Models say, and what is on the disk."""
+        """The status of the Models, and the contents of the disk."""
         found = [*self.after]
         expected = {"late": "Ready", "mended": "Ready", "never": "Failed", "secret": "Ready"}
         said = {obj["metadata"]["name"]: obj.get("status", {}).get("phase") for obj in self.world.objects(MODELS)}

@@ -83,7 +83,7 @@ class TeardownScenario(Scenario):
         self.targets: set[str] = set()
         """The uids that are named."""
         self.bundles: list[set[str]] = []
-        """What serves together, each with all it owns."""
+        """Bundles of objects that serve together, each with all that it owns."""
         self.owners: list[str] = []
         """Those whose parts go one by one."""
         self.adversaries: list[asyncio.Task[None]] = []
@@ -129,7 +129,7 @@ class TeardownScenario(Scenario):
         return await executor.run()
 
     def plan(self, world: World) -> Ledger:
-        """What goes with what was named, by uid: another object of its name is not meant."""
+        """The closure of the named targets, by uid: another object of the same name is not meant."""
         named = [item for item in world if item.uid in self.targets]
         return make_ledger(world, relate(world, self.rows), named, self.policy, keeper_of=self.keeper_of)
 
@@ -139,7 +139,7 @@ class TeardownScenario(Scenario):
         return None
 
     def saved(self) -> Ledger | None:
-        """What is on the disk."""
+        """The ledger on the disk."""
         return msgspec.json.decode(self.disk, type=Ledger) if self.disk else None
 
     def save(self, ledger: Ledger) -> None:
@@ -167,7 +167,7 @@ class TeardownScenario(Scenario):
 
     @abstractmethod
     async def prepare_story(self) -> None:
-        """What is there before the teardown begins: fills `targets`, `bundles` and `owners`."""
+        """Creates the objects before the teardown begins: fills `targets`, `bundles` and `owners`."""
 
     async def make(self, resource: Resource, body: Json, *, named: bool = True) -> Object:
         """Make an object, and name it."""
@@ -206,7 +206,7 @@ class TeardownScenario(Scenario):
         await self.world.settle(SETTLED_SECONDS)
 
     async def disturb(self) -> None:
-        """What others do meanwhile."""
+        """The actions of others meanwhile."""
 
     def problems(self) -> list[str]:
         """All oracles."""

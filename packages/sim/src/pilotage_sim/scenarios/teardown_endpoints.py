@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 STUCK = "sim.pilotage.dev/stuck"
 DOWN_SECONDS = 60.0
-"""How long the keeper of that finalizer is down."""
+"""Downtime of that finalizer's controller, in seconds."""
 DENIED_SECONDS = 8.0
 PROOF_SECONDS = 0.1
-"""How long a proof takes at most, unless something goes wrong in it."""
+"""Bound on the duration of a proof without faults, in seconds."""
 RETURN_SECONDS = 4.0
-"""How long those who bring things back are watched doing it."""
+"""Duration for which re-creators are observed, in seconds."""
 
 
 class EndpointTeardown(TeardownScenario):
@@ -104,7 +104,7 @@ class RecreatedTeardown(TeardownScenario):
         await self.until_quiet()
 
     def problems(self) -> list[str]:
-        """What came back is there; if it came before the end, the receipt says so."""
+        """Re-created objects are there; if they came before the end, the receipt says so."""
         problems = super().problems()
         notes = self.receipt.notes if self.receipt is not None else ()
         for resource in (parts.CONFIG_MAPS, parts.INGRESSES):

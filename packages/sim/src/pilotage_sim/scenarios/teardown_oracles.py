@@ -1,4 +1,4 @@
-"""What must be true of a teardown, whatever has gone wrong in it: functions over what happened, each giving sentences.
+"""Invariants of a teardown, whatever has gone wrong in it: functions over its history, each returning sentences.
 
 What happened is the trace, which has every write and who made it, and a `History`, which has every object that was
 removed and every finalizer that was taken off.
@@ -67,7 +67,7 @@ class Release(NamedTuple):
 
 
 class History:
-    """What became of the objects of a world, from the moment on at which it is made."""
+    """The history of a world's objects, from the moment at which this is created."""
 
     def __init__(self, world: World) -> None:
         self.removed: dict[str, float] = {}
@@ -196,7 +196,7 @@ def explained(
 
 
 def true_receipt(receipt: Receipt, there: Iterable[str]) -> list[str]:
-    """What it calls gone is gone, each with the read that proves it, and what it calls kept is there."""
+    """Objects that it calls gone are gone, each with the read that proves it; those that it calls kept are there."""
     uids = {*there}
     problems = [] if receipt.result == "complete" else [f"the receipt says {receipt.result}"]
     for record in receipt.objects:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 FINALIZER = "sim.pilotage.dev/app"
 LAG_SECONDS = 0.3
-"""How old what the controller acts on can be."""
+"""Staleness of the controller's reads, in seconds."""
 WORK_SECONDS = 2.0
-"""What an operator has to do before it lets go: longer than its own pods take to go."""
+"""Duration of an operator's cleanup, in seconds: longer than its own pods take to terminate."""
 
 
 class AppController:
@@ -128,7 +128,7 @@ class OperatorTeardown(TeardownScenario):
         self.world.live(self.operate(), "operator")
 
     async def operate(self) -> None:
-        """What runs in the operator's pods."""
+        """The program in the operator's pods."""
         client, mine = self.world.client("operator"), ObjectKey("default", "mine")
         while True:
             await self.world.until(lambda: self._runs() and parts.is_terminating(self.world.find(APPS, mine)))
@@ -148,7 +148,7 @@ class OperatorTeardown(TeardownScenario):
         return any(pod["metadata"]["labels"].get("app") == "operator" for pod in pods)
 
     def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
-        """Who keeps the finalizer is known."""
+        """The controller of the finalizer is known."""
         del item
         return world.find("apps", "Deployment", "default", "operator") if finalizer == FINALIZER else None
 

@@ -58,7 +58,7 @@ DEFINITIONS = Resource(
 APPS = Resource("sim.pilotage.dev", "v1", "apps", "App")
 """The custom resources of these stories."""
 SERVING = (DEPLOYMENTS, REPLICA_SETS, PODS, SERVICES, SLICES, INGRESSES, AUTOSCALERS, CONFIG_MAPS, CLAIMS)
-"""What endpoints are made of; the first six are enough for a plain one."""
+"""The parts of endpoints; the first six are enough for a plain one."""
 
 Part = tuple[Resource, "Json"]
 _OF_BOTH = ("replicas", "selector", "template")
@@ -101,7 +101,7 @@ def deployment(
 
 
 def replica_set(deployment: Object) -> Part:
-    """What the Deployment would have made: for stories in which its controller has nothing else to do."""
+    """The objects that the Deployment's controller would have created, for scenarios that run without it."""
     body = deployment.to_dict()
     meta = metadata(f"{deployment.meta.name}-1", deployment.meta.namespace)
     meta["ownerReferences"] = [owner_reference(DEPLOYMENTS, deployment)]

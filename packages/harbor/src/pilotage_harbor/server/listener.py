@@ -33,7 +33,7 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
 """Seconds of silence, seconds between questions, and how many of those may stay without an answer: as Go has it."""
 
 
-class Accepting:
+class Listener:
     """Listens, and makes a connection of each client that there is a slot for."""
 
     def __init__(self, make: Callable[[], Connection], slots: Slots, tls: ssl.SSLContext | None) -> None:

@@ -1,4 +1,4 @@
-"""Work that takes long, done aside: in threads, while the event loop serves others.
+"""Long work in threads, while the event loop serves others.
 
 Large bodies are read, and large objects patched and compared, by plain Python that takes up to seconds. Such work needs
 nothing but its arguments, so it can be done in another thread; the interpreter changes between the two every few
@@ -7,7 +7,7 @@ milliseconds. Whoever asks for it must look at the store again afterwards: other
 A user has one thread at a time, and users take turns where threads are short: whoever sends much waits for himself. All
 ServiceAccounts of a namespace count as one user, since whoever may write there can have any number of them.
 
-Without threads (`at_once`, as in the simulator) nothing is done aside, and a request is one step as ever.
+Without threads (`at_once`, as in the simulator) nothing is offloaded, and a request is one step as ever.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ACCOUNT = "system:serviceaccount:"
 _Result = TypeVar("_Result")
 
 
-class Aside(Protocol):
+class Offload(Protocol):
     """Does some work on so many bytes for a user, and gives its result, or raises what it raises."""
 
     async def __call__(self, user: User, size: int, work: Callable[[], _Result]) -> _Result:
         """Call `work`, which must not use what others can change."""
 
 
-async def at_once(user: User, size: int, work: Callable[[], _Result]) -> _Result:  # noqa: ARG001 - as `Aside` has it
+async def at_once(user: User, size: int, work: Callable[[], _Result]) -> _Result:  # noqa: ARG001 - as `Offload` has it
     """Without threads."""
     return work()
 
@@ -47,13 +47,13 @@ class Threads:
     """Few of them, since they share one interpreter: enough to serve others beside one that asks much."""
 
     def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(_THREADS, "aside")
+        self._executor = ThreadPoolExecutor(_THREADS, "offload")
         self._served: set[str] = set()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By user; the one that has waited longest comes first."""
 
     async def __call__(self, user: User, size: int, work: Callable[[], _Result]) -> _Result:
-        """Run it as `Aside` promises."""
+        """Run it as `Offload` promises."""
         if size < LARGE_BYTES:
             return work()
         name = _name(user)

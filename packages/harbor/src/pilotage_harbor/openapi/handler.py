@@ -1,4 +1,4 @@
-"""How the documents are asked for: which form is accepted, what the client has already, what it may keep."""
+"""Serves the documents: content negotiation, ETags and caching."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pilotage_harbor.kinds import Kind
     from pilotage_harbor.storage.store import Entry, Event, Store
-    from pilotage_harbor.verbs.accept import Form
-    from pilotage_harbor.verbs.choosing import Choice
+    from pilotage_harbor.verbs.negotiation import Form
+    from pilotage_harbor.verbs.selection import Choice
 
 BOOKMARK_SECONDS = 60.0
 SECONDS_DEFAULT = 1800.0
@@ -50,7 +50,7 @@ class _Told(NamedTuple):
     """Where other watches look for the same line."""
 
 
-class Watching:
+class WatchStream:
     """The `Stream` of one watch. It listens from the moment it is made, so that nothing is missed."""
 
     status = 200
@@ -66,7 +66,7 @@ class Watching:
         bookmarks: bool,
         seconds: float | None,
         now: Callable[[], float],
-        on_close: Callable[[Watching], None],
+        on_close: Callable[[WatchStream], None],
     ) -> None:
         self.headers = {"Content-Type": "application/json"}
         self._store = store

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotage.kube.selectors import LabelSelector, SelectorError
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.problems import invalid
+from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.schema.gotext import plain, type_name
 
 if TYPE_CHECKING:

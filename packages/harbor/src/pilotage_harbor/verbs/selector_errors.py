@@ -1,4 +1,4 @@
-"""What is wrong with a selector, in the words of apimachinery: its parser, as far as it complains.
+"""The errors in a selector, with the messages of apimachinery's parser.
 
 `pilotage.kube.selectors` decides what a selector is; this is asked only about texts that it has refused.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.apimachinery.names import label_value, qualified_name
-from pilotage_harbor.apimachinery.problems import invalid
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 _WORDS = ("in", "notin")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pilotage_harbor.core import Core
-    from pilotage_harbor.core.admission import Attributes
+    from pilotage_harbor.core.admission import AdmissionAttributes
     from pilotage_harbor.kinds import Json, Kind
 
 NAMESPACES = "namespaces"
@@ -39,13 +39,13 @@ class Rule(NamedTuple):
             and any(each in ("*", kind.plural) and sub in ("*", subresource) for each, sub in self.resources)
         )
 
-    def matches(self, attributes: Attributes, kind: Kind) -> bool:
+    def matches(self, attributes: AdmissionAttributes, kind: Kind) -> bool:
         """Whether it is about this write, seen as a write of `kind`."""
         covers = self.covers(attributes.operation, kind, attributes.scope.subresource)
         return covers and (not self.names or name_of(attributes) in self.names)
 
 
-class Matching:
+class MatchResources:
     """The ``MatchResources`` of a policy or binding; those of a webhook call their rules ``rules``.
 
     `everything`: no rules mean every resource, as in a binding, and not none.
@@ -66,7 +66,7 @@ class Matching:
             rule.covers(operation, each, subresource) for rule in self._rules for each in kinds
         )
 
-    def kind_for(self, core: Core, attributes: Attributes) -> Kind | None:
+    def kind_for(self, core: Core, attributes: AdmissionAttributes) -> Kind | None:
         """The kind as which the write matches; None if it does not. Raises what its selectors raise."""
         problem: errors.StatusError | None = None
         try:
@@ -83,7 +83,7 @@ class Matching:
             raise problem
         return kind
 
-    def _kind(self, rules: Iterable[Rule], core: Core, attributes: Attributes) -> Kind | None:
+    def _kind(self, rules: Iterable[Rule], core: Core, attributes: AdmissionAttributes) -> Kind | None:
         kind = attributes.scope.kind
         if any(rule.matches(attributes, kind) for rule in rules):
             return kind
@@ -95,7 +95,7 @@ class Matching:
                         return other
         return None
 
-    def _selects_namespace(self, core: Core, attributes: Attributes) -> bool:
+    def _selects_namespace(self, core: Core, attributes: AdmissionAttributes) -> bool:
         kind = attributes.scope.kind
         is_namespace = kind.storage == NAMESPACES
         if self._namespaces == EVERYTHING or not (kind.namespaced or is_namespace):
@@ -108,7 +108,7 @@ class Matching:
             raise errors.not_found("", NAMESPACES, name)
         return self._namespaces.matches(entry.labels)
 
-    def _selects_object(self, attributes: Attributes) -> bool:
+    def _selects_object(self, attributes: AdmissionAttributes) -> bool:
         both = (attributes.obj, attributes.old)
         return any(self._objects.matches(_labels(obj)) for obj in both if obj is not None)
 
@@ -126,7 +126,7 @@ def rule_of(rule: Json) -> Rule:
     )
 
 
-def name_of(attributes: Attributes) -> str:
+def name_of(attributes: AdmissionAttributes) -> str:
     """The name that the request or the object gives; nothing if it is still to be generated."""
     scope = attributes.scope
     if scope.name:
@@ -138,7 +138,7 @@ def name_of(attributes: Attributes) -> str:
     return name
 
 
-def namespace_of(attributes: Attributes) -> str:
+def namespace_of(attributes: AdmissionAttributes) -> str:
     """The namespace of a request; a Namespace is in itself."""
     scope = attributes.scope
     return name_of(attributes) if scope.kind.storage == NAMESPACES else scope.namespace

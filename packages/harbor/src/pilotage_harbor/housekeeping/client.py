@@ -1,4 +1,4 @@
-"""How the housekeeping asks: through the API like everybody else, so that admission sees it and nothing is special."""
+"""The housekeeping's client of the API: its requests pass authorization and admission like all others."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotage_harbor.apimachinery.calls import Answer, integer, pause
-from pilotage_harbor.core.aside import LARGE_BYTES, at_once
 from pilotage_harbor.core.objects import as_item, as_metadata, from_entry
+from pilotage_harbor.core.offload import LARGE_BYTES, at_once
 from pilotage_harbor.kinds.table import row, table
 from pilotage_harbor.storage.store import Compacted
-from pilotage_harbor.verbs.choosing import Choice
-from pilotage_harbor.verbs.paging import encode_token, expired, range_of
-from pilotage_harbor.verbs.reading import YAML, check_version_options, included
+from pilotage_harbor.verbs.pages import encode_token, expired, range_of
+from pilotage_harbor.verbs.reads import YAML, check_version_options, included
+from pilotage_harbor.verbs.selection import Choice
 from pilotage_harbor.verbs.yaml_output import as_yaml
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.apimachinery.users import User
     from pilotage_harbor.core import Core
-    from pilotage_harbor.core.aside import Aside
+    from pilotage_harbor.core.offload import Offload
     from pilotage_harbor.kinds import Kind
     from pilotage_harbor.storage.store import Entry, Store
-    from pilotage_harbor.verbs.accept import Form
+    from pilotage_harbor.verbs.negotiation import Form
 
 PIECE_ENTRIES = 500
 PIECE_BYTES = 256 * 1024
@@ -48,16 +48,16 @@ class Page(NamedTuple):
     meta: bytes
 
 
-class Listing:
+class ListStream:
     """A list in pieces (see `Stream`): each is made when the one before it has been taken."""
 
     status = 200
     finite = True
 
-    def __init__(self, pieces: Iterator[bytes], headers: Mapping[str, str], aside: Aside, user: User) -> None:
+    def __init__(self, pieces: Iterator[bytes], headers: Mapping[str, str], offload: Offload, user: User) -> None:
         self.headers = {"Content-Type": "application/json", **headers}
         self._pieces = pieces
-        self._aside = partial(aside, user, LARGE_BYTES)
+        self._offload = partial(offload, user, LARGE_BYTES)
         self._begun = False
 
     async def chunks(self) -> list[bytes]:
@@ -65,7 +65,7 @@ class Listing:
         if self._begun:
             await pause()
         self._begun = True
-        piece = await self._aside(partial(next, self._pieces, b""))
+        piece = await self._offload(partial(next, self._pieces, b""))
         return [piece] if piece else []
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Listing:
         self._pieces = iter(())
 
 
-async def list_(core: Core, kind: Kind, call: Call, namespace: str, form: Form) -> Answer | Listing:
+async def list_(core: Core, kind: Kind, call: Call, namespace: str, form: Form) -> Answer | ListStream:
     """A list, or a chunk of one."""
     return await listed(core, kind, await choose(core.store, kind, call, namespace), call, form)
 
@@ -125,22 +125,22 @@ def _slices(entries: list[Entry]) -> Iterator[list[Entry]]:
         yield entries[at : at + PIECE_ENTRIES]
 
 
-async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> Answer | Listing:
+async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> Answer | ListStream:
     """The answer that shows a list."""
     headers = YAML if form.yaml else {}
-    aside = core.aside if form.yaml else at_once
+    offload = core.offload if form.yaml else at_once
     batches = _batches(page.entries, _YAML_PIECE_BYTES if form.yaml else PIECE_BYTES)
     pieces = _pieces(kind, page.meta, batches, call, form, core.now())
     if len(batches) <= 1:
         size = sum(len(entry.raw) for entry in page.entries)
-        return Answer(200, await aside(call.user, size, lambda: b"".join(pieces)), headers)
+        return Answer(200, await offload(call.user, size, lambda: b"".join(pieces)), headers)
     if kind.converted_by_webhook:  # a webhook may have to be asked, for which it is too late once a list has begun
         made = []
         for piece in pieces:
             made.append(piece)
             await pause()
         return Answer(200, b"".join(made), headers)
-    return Listing(_ended(pieces, b"" if form.yaml else b"\n"), headers, aside, call.user)
+    return ListStream(_ended(pieces, b"" if form.yaml else b"\n"), headers, offload, call.user)
 
 
 def _pieces(kind: Kind, meta: bytes, batches: list[list[Entry]], call: Call, form: Form, now: float) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""How a webhook is reached: HTTPS, with its own certificate authority. aiohttp is loaded with the first call."""
+"""The HTTPS client of webhooks, with the certificate authority of each. aiohttp is loaded with the first call."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.core.objects import from_entry
-from pilotage_harbor.verbs.selector_words import field_selector_problem, label_selector_problem
+from pilotage_harbor.verbs.selector_errors import field_selector_problem, label_selector_problem
 
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call

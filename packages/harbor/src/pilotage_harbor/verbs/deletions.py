@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pilotage.kube.wire import parse_time
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import dry_run, integer, telling
-from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.admission import AdmissionAttributes
 from pilotage_harbor.core.deletion import format_time_of, is_finished, is_held, mark
 from pilotage_harbor.core.objects import from_entry, to_entry
 from pilotage_harbor.verbs import bodies
@@ -67,7 +67,7 @@ class Options:
 
 async def options_of(core: Core, call: Call) -> Options:
     """The options of a DELETE."""
-    return await core.aside(call.user, bodies.weight(call), partial(Options, call))
+    return await core.offload(call.user, bodies.weight(call), partial(Options, call))
 
 
 async def delete(core: Core, scope: Scope) -> tuple[Entry, bool, list[str]]:
@@ -118,7 +118,7 @@ async def _admitted(core: Core, scope: Scope, entry: Entry, options: Options, wa
     for _ in range(TRIES_MAX):
         check_preconditions(kind, entry, options)
         old = from_entry(kind, entry)
-        attributes = Attributes("DELETE", scope, None, old, dry_run=options.dry_run, options=options.body)
+        attributes = AdmissionAttributes("DELETE", scope, None, old, dry_run=options.dry_run, options=options.body)
         warnings += await core.admission.mutate(attributes)
         warnings += await core.admission.validate(attributes)
         current = core.store.get(kind.storage, entry.namespace, entry.name)

@@ -9,9 +9,9 @@ from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import check_manager
 from pilotage_harbor.patching import apply
 from pilotage_harbor.verbs import bodies
+from pilotage_harbor.verbs.deletions import TRIES_MAX
 from pilotage_harbor.verbs.metadata import check_create, check_update
-from pilotage_harbor.verbs.removing import TRIES_MAX
-from pilotage_harbor.verbs.writing import (
+from pilotage_harbor.verbs.writes import (
     Overtaken,
     Written,
     change_object,
@@ -34,7 +34,7 @@ async def apply_config(core: Core, scope: Scope) -> Written:
         cause = errors.Cause("fieldManager", "FieldValueRequired", words)
         raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
     check_manager(call)
-    config, repeated = await core.aside(call.user, bodies.weight(call), partial(_config_untrusted, call.body))
+    config, repeated = await core.offload(call.user, bodies.weight(call), partial(_config_untrusted, call.body))
     _check(config, scope)
     validation = call.option("fieldValidation")
     repeated = repeated if validation != "Ignore" else []
@@ -63,7 +63,7 @@ async def _apply_once(core: Core, scope: Scope, config: Json, warnings: list[str
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise errors.conflict(kind.group, kind.plural, scope.name, why)
     check_may_create(core, scope)
-    new = await core.aside(scope.call.user, len(scope.call.body), lambda: _merged(core, scope, None, config, refused))
+    new = await core.offload(scope.call.user, len(scope.call.body), lambda: _merged(core, scope, None, config, refused))
     new["metadata"].pop("resourceVersion", None)
     check_create(new, scope)
     return await create_object(core, scope, new, warnings, lambda obj: obj)

@@ -1,4 +1,4 @@
-"""What must exist before anybody asks: the namespaces, services, roles and priorities that every cluster has.
+"""The objects that every cluster has from its start: namespaces, services, roles and priorities.
 
 It is made at each start where it is missing. Roles and bindings get back what they have lost, unless they say that they
 are not to be updated; what was added to them stays.
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from pilotage_harbor.access.bootstrap import bootstrap_objects
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import LOOPBACK
-from pilotage_harbor.housekeeping.asking import Asker, path_of
+from pilotage_harbor.housekeeping.client import Asker, path_of
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
-    from pilotage_harbor.housekeeping.asking import Handle
+    from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json, Kind
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")

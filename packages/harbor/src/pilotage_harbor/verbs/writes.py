@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage_harbor.access.attributes import Attributes as Access
+from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.access.escalation import check_escalation
 from pilotage_harbor.access.rbac import GROUP as RBAC_GROUP
 from pilotage_harbor.admission.conversion import convert_ahead
@@ -20,7 +20,7 @@ from pilotage_harbor.admission.param_access import access_problems
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import check_manager, dry_run, telling
 from pilotage_harbor.builtin import certificates
-from pilotage_harbor.core.admission import Attributes
+from pilotage_harbor.core.admission import AdmissionAttributes
 from pilotage_harbor.core.deletion import is_finished
 from pilotage_harbor.core.objects import from_entry, to_entry
 from pilotage_harbor.patching import (
@@ -55,7 +55,7 @@ class Written:
 async def create(core: Core, scope: Scope) -> Written:
     """A POST to a collection."""
     check_manager(scope.call)
-    obj, warnings = await core.aside(
+    obj, warnings = await core.offload(
         scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind)
     )
     with telling(warnings):
@@ -74,8 +74,8 @@ async def create_object(
         strategy.default(obj)
         return track(obj) if track is not None else tracked_by(core, scope, obj, None)
 
-    obj = await core.aside(scope.call.user, len(scope.call.body), completed)
-    attributes = Attributes("CREATE", scope, obj, None, dry_run=dry_run(scope.call))
+    obj = await core.offload(scope.call.user, len(scope.call.body), completed)
+    attributes = AdmissionAttributes("CREATE", scope, obj, None, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     obj = attributes.obj
     check_create(obj, scope)  # again: a webhook may have moved it
@@ -84,7 +84,9 @@ async def create_object(
         return await _create_prepared(core, scope, attributes, obj, warnings)
 
 
-async def _create_prepared(core: Core, scope: Scope, attributes: Attributes, obj: Json, warnings: list[str]) -> Written:
+async def _create_prepared(
+    core: Core, scope: Scope, attributes: AdmissionAttributes, obj: Json, warnings: list[str]
+) -> Written:
     kind, strategy = scope.kind, scope.kind.strategy
     meta = obj["metadata"]
     generated = not meta.get("name") and bool(meta.get("generateName"))
@@ -121,7 +123,7 @@ async def update(core: Core, scope: Scope) -> Written:
     """A PUT of an object, or of its status."""
     kind = scope.kind
     check_manager(scope.call)
-    sent, warnings = await core.aside(
+    sent, warnings = await core.offload(
         scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, kind)
     )
     with telling(warnings):
@@ -151,7 +153,7 @@ async def _update(core: Core, scope: Scope, sent: Json, warnings: list[str]) -> 
 def check_may_create(core: Core, scope: Scope) -> None:
     """403 unless whoever updates or applies what is not there may create it, too."""
     kind = scope.kind
-    wanted = Access("create", kind.group, kind.plural, namespace=scope.namespace, name=scope.name)
+    wanted = AccessAttributes("create", kind.group, kind.plural, namespace=scope.namespace, name=scope.name)
     core.authorizer.check(scope.call.user, wanted)
 
 
@@ -171,8 +173,8 @@ async def change_object(
 ) -> Written:
     """Store what `change` makes of the object at `entry`. `tracked`: it has noted who owns what itself."""
     work = partial(_changed, core, scope, entry, change, version, tracked=tracked)
-    new, old = await core.aside(scope.call.user, len(entry.raw) + len(scope.call.body), work)
-    attributes = Attributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
+    new, old = await core.offload(scope.call.user, len(entry.raw) + len(scope.call.body), work)
+    attributes = AdmissionAttributes("UPDATE", scope, new, old, dry_run=dry_run(scope.call))
     warnings += await core.admission.mutate(attributes)
     async with core.allocating(scope.kind):
         return await _change_prepared(core, scope, entry, attributes, warnings)
@@ -203,7 +205,7 @@ def _changed(
 
 
 async def _change_prepared(
-    core: Core, scope: Scope, entry: Entry, attributes: Attributes, warnings: list[str]
+    core: Core, scope: Scope, entry: Entry, attributes: AdmissionAttributes, warnings: list[str]
 ) -> Written:
     kind, strategy = scope.kind, scope.kind.strategy
     new, old = attributes.obj, attributes.old

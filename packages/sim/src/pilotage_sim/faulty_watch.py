@@ -1,4 +1,4 @@
-"""A watch to whose events things happen.
+"""A watch whose events are delayed, dropped, repeated or coalesced.
 
 On an intact connection an API server loses nothing and repeats nothing, and neither does this one. An event that is
 lost, repeated or merged with the next one means a connection that broke, and is found again, or seen again, by the one
@@ -15,24 +15,24 @@ from urllib.parse import parse_qs
 
 from pilotage.kube.transport import TransportError
 from pilotage.kube.wire import decode_event
-from pilotage_sim.plan import Kind
+from pilotage_sim.plan import FaultKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.kube.transport import Request, Response
-    from pilotage_sim.faults import Disturbance
+    from pilotage_sim.faults import FaultInjection
 
 DELAY_SECONDS = 5.0
-"""How late a delayed event is, and how long a kind cannot be reached whose events are coalesced."""
+"""Delay of an event, and the time for which a kind is unreachable whose events are coalesced."""
 
 _numbers = itertools.count()
 
 
-class DisturbedWatch:
+class FaultyWatch:
     """The answer to one watch request of a disturbed process."""
 
-    def __init__(self, inner: Response, disturbance: Disturbance, path: str, request: Request) -> None:
+    def __init__(self, inner: Response, disturbance: FaultInjection, path: str, request: Request) -> None:
         self.number = next(_numbers)
         self._inner = inner
         self._disturbance = disturbance
@@ -82,7 +82,7 @@ class DisturbedWatch:
         raise TransportError("connection reset by peer", sent=True)
 
     async def _receive(self) -> list[bytes]:
-        """What comes next; something else if the connection breaks first."""
+        """The next event, or the break of the connection if it comes first."""
         coming = asyncio.ensure_future(self._inner.chunks())
         try:
             await asyncio.wait({coming, self._broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -98,18 +98,18 @@ class DisturbedWatch:
             return True
         disturbance.counts.events += 1
         number = disturbance.counts.events
-        if disturbance.due(Kind.CUT_WATCHES, number):
+        if disturbance.due(FaultKind.CUT_WATCHES, number):
             disturbance.cut()
-        elif disturbance.due(Kind.DROP_EVENT, number):
+        elif disturbance.due(FaultKind.DROP_EVENT, number):
             disturbance.expired.add(self._path)
             self.break_off()
-        elif disturbance.due(Kind.COALESCE_EVENT, number):
+        elif disturbance.due(FaultKind.COALESCE_EVENT, number):
             disturbance.expired.add(self._path)
             disturbance.unreachable[self._path] = asyncio.get_running_loop().time() + DELAY_SECONDS
             self.break_off()
-        elif disturbance.due(Kind.DELAY_EVENT, number):
+        elif disturbance.due(FaultKind.DELAY_EVENT, number):
             await asyncio.sleep(DELAY_SECONDS)
-        elif disturbance.due(Kind.DUPLICATE_EVENT, number):
+        elif disturbance.due(FaultKind.DUPLICATE_EVENT, number):
             disturbance.replayed[self._path] = self._version
             self._is_last = True
             return True

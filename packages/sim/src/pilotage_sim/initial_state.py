@@ -1,4 +1,4 @@
-"""How a world begins: with what harbor makes at its first start (namespaces, roles), made once for all worlds.
+"""The initial objects of a world: those that harbor creates at its first start, created once for all worlds.
 
 It takes harbor 30 ms to make that, as long as a whole small run takes. So the first world of a process makes it, and
 every other one begins with the very same objects, uids and times included.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.core import Core
-from pilotage_harbor.housekeeping.beginnings import Beginnings
+from pilotage_harbor.housekeeping.bootstrap_objects import Beginnings
 from pilotage_sim.loop import VIRTUAL_EPOCH
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.storage.store import Entry
 
 
-class Genesis:
+class InitialState:
     """A journal (see `pilotage_harbor.storage.store.Journal`) that has the beginning, and keeps nothing."""
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pilotage_harbor.apimachinery.calls import Call
 from pilotage_harbor.apimachinery.users import LOOPBACK
-from pilotage_harbor.core.aside import LARGE_BYTES, Threads
+from pilotage_harbor.core.offload import LARGE_BYTES, Threads
 from tests.harbor.test_by_passes import ask, harbor, make
 
 __all__ = ["harbor"]
@@ -24,9 +24,9 @@ LIST = b"spec: {resourceAttributes: {verb: get}}\na: [" + b"x," * LARGE_BYTES + 
 async def threaded(harbor):
     """With an object that is large, and a thread for such."""
     await ask(harbor, "POST", CONFIG_MAPS, {"metadata": {"name": "large"}, "data": DATA})
-    harbor.core.aside = Threads()
+    harbor.core.offload = Threads()
     yield harbor
-    harbor.core.aside.stop()
+    harbor.core.offload.stop()
 
 
 def call(method, path, body=b"", media="application/json", **query):
@@ -70,7 +70,7 @@ async def test_what_others_write_meanwhile_is_kept(harbor):
             await ask(harbor, "PATCH", f"{CONFIG_MAPS}/a", others.pop(), content_type=MERGE)
         return done
 
-    harbor.core.aside = slowly
+    harbor.core.offload = slowly
     patched = await ask(harbor, "PATCH", f"{CONFIG_MAPS}/a", {"data": {"a": "b"}}, content_type=MERGE)
     kept = json.loads(patched.body)
     assert (kept["data"], kept["metadata"]["labels"]) == ({"a": "b"}, {"by": "another"})

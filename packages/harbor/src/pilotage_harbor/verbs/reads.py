@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
     from pilotage_harbor.storage.store import Entry, Store
-    from pilotage_harbor.verbs.accept import Form
+    from pilotage_harbor.verbs.negotiation import Form
 
 YAML = {"Content-Type": "application/yaml"}
 _UINT64_MAX = 2**64 - 1
@@ -36,7 +36,7 @@ async def shown(core: Core, kind: Kind, entry: Entry, call: Call, form: Form, st
     if form.shape == "table":
         return answer(table(kind, [from_entry(kind, entry)], core.now(), included(call), form.version), status)
     if form.yaml:
-        text = await core.aside(call.user, len(entry.raw), lambda: as_yaml(from_entry(kind, entry)))
+        text = await core.offload(call.user, len(entry.raw), lambda: as_yaml(from_entry(kind, entry)))
         return Answer(status, text, YAML)
     if form.shape == "metadata":
         return Answer(status, as_metadata(entry, form.version))

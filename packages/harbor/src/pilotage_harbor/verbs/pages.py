@@ -1,4 +1,4 @@
-"""Where a list goes on: the state of a collection that is read, and the token of its next chunk."""
+"""Chunks of a list: the state of a collection that is read, and the continue token of its next chunk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import integer
 from pilotage_harbor.apimachinery.go_json import go_words
-from pilotage_harbor.verbs.reading import check_not_too_new
+from pilotage_harbor.verbs.reads import check_not_too_new
 
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call

@@ -1,5 +1,5 @@
-"""What an API server does without being asked: it makes what must exist, serves custom kinds, deletes what belongs to
-deleted namespaces and owners, lets volumes go that nothing uses, aggregates roles, and asks policies and webhooks.
+"""Starts and stops the controllers of the housekeeping: bootstrap objects, custom kinds, garbage collector, namespace
+deletion, protection of volumes, aggregated roles, quotas; and admission by policies and webhooks.
 
 In a real cluster a part of it is kube-controller-manager's. All of it runs as tasks of the running loop: time is the
 loop's and the core's, chance is the core's, and the same events lead to the same work in the same order.
@@ -15,7 +15,7 @@ from pilotage_harbor.admission.policies import Policies
 from pilotage_harbor.admission.webhooks import Webhooks
 from pilotage_harbor.core.admission import NoAdmission
 from pilotage_harbor.housekeeping.aggregation import Aggregation
-from pilotage_harbor.housekeeping.beginnings import Beginnings
+from pilotage_harbor.housekeeping.bootstrap_objects import Beginnings
 from pilotage_harbor.housekeeping.collector import Collector
 from pilotage_harbor.housekeeping.crds import Definitions
 from pilotage_harbor.housekeeping.namespaces import GRACE_SECONDS, Namespaces
