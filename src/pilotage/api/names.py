@@ -25,7 +25,7 @@ MANAGED_BY = "pilotage"
 LABEL_ENDPOINT = "pilotage.dev/endpoint"
 """The endpoint's name, for people; a name that is too long for a label is cut."""
 LABEL_ENDPOINT_UID = "pilotage.dev/endpoint-uid"
-"""Whose part it is, as anybody can write it: `ANNOTATION_SEAL` proves it."""
+"""UID of the endpoint that it is a part of. Anybody can write it: `ANNOTATION_SEAL` is the proof."""
 LABEL_REVISION = "pilotage.dev/revision"
 """The number of the revision that it belongs to; what belongs to all of them (the route, the cache) has none."""
 

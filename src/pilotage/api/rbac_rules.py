@@ -50,7 +50,7 @@ AGENT = (
 AGENT_LEASES = (RbacRule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "to say that it lives"),)
 """In the namespace of the Leases of agents."""
 AGENT_READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models"),)
-"""Where somebody binds them."""
+"""Bound by an administrator, in chosen namespaces."""
 
 GATEWAY = (
     RbacRule("pilotage.dev", ("gatewayroutes",), FOLLOW, "which requests go where"),

@@ -1,4 +1,4 @@
-"""How the Kubernetes API is spoken: configuration, transport, wire types, patches, selectors, errors.
+"""Client of the Kubernetes API: configuration, transport, wire types, patches, selectors, errors.
 
 Nothing here knows what a controller is, and nothing here retries on its own beyond what the server asked for. The
 names below are the public face; the modules behind them can move.
@@ -7,12 +7,13 @@ names below are the public face; the modules behind them can move.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pilotage.kube.client import Client
+from pilotage.kube.client import Client, WriteGuard
 from pilotage.kube.errors import (
     Absent,
     AlreadyExists,
     ApiError,
     Cause,
+    ConfigError,
     Conflict,
     ErrorClass,
     Expired,
@@ -26,7 +27,6 @@ from pilotage.kube.errors import (
     Unavailable,
     Uncertain,
 )
-from pilotage.kube.guard import WriteGuard
 from pilotage.kube.names import EVENTS, LEASES, PODS, GroupKind, ObjectKey, ObjectRef, Resource
 from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
@@ -34,7 +34,7 @@ from pilotage.kube.watch import Watch, WatchEvent
 from pilotage.kube.wire import Json, Object, ObjectList, ObjectMeta, OwnerReference
 
 if TYPE_CHECKING:
-    from pilotage.kube.config import ClusterConfig, ConfigError, in_cluster_config, load_config
+    from pilotage.kube.config import ClusterConfig, in_cluster_config, load_config
     from pilotage.kube.discovery import ApiResource, Discovery, Surface, UnknownKind
     from pilotage.kube.ratelimit import TokenBucket
     from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _LATER = {
     "ApiResource": "pilotage.kube.discovery",
     "ClusterConfig": "pilotage.kube.config",
-    "ConfigError": "pilotage.kube.config",
     "Discovery": "pilotage.kube.discovery",
     "FieldSelector": "pilotage.kube.selectors",
     "LabelSelector": "pilotage.kube.selectors",

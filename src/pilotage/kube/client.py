@@ -9,11 +9,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pilotage import __version__
 from pilotage.kube.exchange import Exchange
-from pilotage.kube.guard import is_gone, is_shown
 from pilotage.kube.names import ACCOUNTS, PODS, ObjectKey, Resource
 from pilotage.kube.options import Propagation, delete_options
 from pilotage.kube.patches import Patch, apply_patch
@@ -26,8 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage.kube.config import ClusterConfig
-    from pilotage.kube.guard import WriteGuard
     from pilotage.kube.ratelimit import TokenBucket
+
+
+class WriteGuard(Protocol):
+    """Observer of every write of a client, before it is sent and after it is answered (`Client.guarded_by`).
+
+    For those who hold a Lease, or keep a cache.
+    """
+
+    def before(self, resource: Resource, key: ObjectKey) -> None:
+        """A write to this key is about to be sent; raises to forbid it."""
+
+    def allowed(self) -> None:
+        """All waiting is over, and it will be sent now; raises to forbid it. May be called more than once."""
+
+    def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
+        """It was answered: with the object as it is now, or None when it failed or left no object to see."""
 
 
 class Client(Reader):
@@ -124,7 +138,7 @@ class Client(Reader):
         if not meta.get("resourceVersion"):
             raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
         path = object_path(resource, key, subresource)
-        shows_it = is_shown(subresource, dry_run=dry_run)
+        shows_it = _is_shown(subresource, dry_run=dry_run)
         return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run, shows_it=shows_it)
 
     async def patch(
@@ -145,7 +159,7 @@ class Client(Reader):
         }
         target = with_query(object_path(resource, key, subresource), query)
         request = Request("PATCH", target, body=patch.body, content_type=patch.content_type)
-        return await self._write(resource, key, request, shows_it=is_shown(subresource, dry_run=dry_run))
+        return await self._write(resource, key, request, shows_it=_is_shown(subresource, dry_run=dry_run))
 
     async def apply(
         self,
@@ -218,7 +232,7 @@ class Client(Reader):
         )
         request = Request("DELETE", object_path(resource, key), body=encode(options), content_type=JSON)
         answer = await self._write(resource, key, request, shows_it=not dry_run)
-        return None if is_gone(answer, request.method) else answer
+        return None if _is_gone(answer, request.method) else answer
 
     async def delete_collection(
         self,
@@ -253,8 +267,26 @@ class Client(Reader):
         written: Object | None = None
         try:
             answer = await self._exchange.call(request, decoder(resource), guard.allowed)
-            if shows_it and not is_gone(answer, request.method):
+            if shows_it and not _is_gone(answer, request.method):
                 written = answer
         finally:
             guard.after(resource, key, written)
         return answer
+
+
+def _is_shown(subresource: str, *, dry_run: bool) -> bool:
+    """Whether a write is answered with the object itself as it is now, and not with a Scale, or with what would be."""
+    return not dry_run and subresource in ("", "status")
+
+
+def _is_gone(answer: Object, method: str) -> bool:
+    """Whether the answer to a write proves that the object is no more.
+
+    A delete of most kinds is answered with a Status then, that of some (Pods, Services, ServiceAccounts) with the last
+    state of the object. What stays is marked as being deleted, and waits for something: finalizers, which a Namespace
+    has in its spec too, or a grace period.
+    """
+    meta = answer.meta
+    if not meta.terminating:
+        return method == "DELETE"
+    return not (meta.finalizers or meta.deletion_grace_period_seconds or answer.get("spec", "finalizers"))

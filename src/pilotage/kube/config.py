@@ -1,4 +1,4 @@
-"""How a client finds its cluster: a kubeconfig, or the service account of the Pod it runs in.
+"""Configuration of a client: from a kubeconfig, or from the service account of the Pod it runs in.
 
     explicit file  >  the KUBECONFIG list  >  ~/.kube/config  >  in-cluster
 
@@ -19,8 +19,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from pilotage.kube.config_error import ConfigError, CredentialsError
 from pilotage.kube.credentials import Credentials, FixedCredentials, TokenFile
+from pilotage.kube.errors import ConfigError, CredentialsError
 from pilotage.kube.tls import TlsSettings
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class ClusterConfig(msgspec.Struct, frozen=True):
-    """Where a cluster is, and how to talk to it.
+    """Address of a cluster, with TLS, credentials and proxy.
 
     `server` is a URL without a trailing slash; `namespace` is the one meant when none is given; `context` and `source`
     (the files, or "in-cluster") are for messages.
@@ -128,7 +128,7 @@ def _read(files: list[Path]) -> Kubeconfig:
 
 
 def _resolve(selected: Selection, source: str, env: Mapping[str, str]) -> ClusterConfig:
-    """What the selected entries mean. Their files are read here, so that a wrong path is found now and not later."""
+    """The configuration of the selected entries. Their files are read here, so that a wrong path is found now."""
     from pilotage.kube.identity import client_certificate, credentials_of, impersonating
 
     cluster, user = selected.cluster, selected.user

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BUFFER_BYTES_MAX = 256 * 1024
-"""How much of an answer waits here for its reader before the peer is told to wait."""
+"""Bytes of an answer that are buffered for its reader before the peer is told to wait."""
 
 
 class Connection(asyncio.Protocol):
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         return b"".join(taken)
 
     async def chunks(self) -> list[bytes]:
-        """What has arrived of the body, as soon as there is some; empty at its end."""
+        """The bytes of the body that have arrived, as soon as there are some; empty at its end."""
         assert self._parser is not None
         while not self._pieces and not self._parser.complete:
             await self._more()
@@ -97,12 +97,12 @@ class Connection(asyncio.Protocol):
     # What asyncio tells it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """Keep the transport (`asyncio.Protocol`)."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Feed the parser, and wake the reader (`asyncio.Protocol`)."""
         if self._parser is None:
             return self.abort("something came that nobody asked for")
         try:
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         return self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """End the answer, and wake the reader (`asyncio.Protocol`)."""
         if self._problem is None:
             self.lost = True
             self._problem = str(exc) if exc else "the connection was closed"

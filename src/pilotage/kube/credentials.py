@@ -1,4 +1,4 @@
-"""What proves who we are, asked before each request: fixed headers, a token file that rotates, impersonation on top.
+"""Credentials, asked before each request: fixed headers, a token file that rotates, impersonation on top.
 
 Exec plugins have a module of their own. Nothing here prints a secret: not a repr, not an error, not a log line.
 """
@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from pilotage.kube.config_error import ConfigError
+from pilotage.kube.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Credentials(Protocol):
-    """What proves who we are; asked before each request."""
+    """Source of the authentication headers, asked before each request."""
 
     async def headers(self) -> Mapping[str, str]:
         """The headers to send; cheap when nothing changed.

@@ -53,7 +53,7 @@ class ApiResource(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Surface(msgspec.Struct, frozen=True, array_like=True):
-    """What one discovery found, and what could not be read, with why.
+    """Result of one discovery: the resources, and the groups that could not be read, with the reason.
 
     In the server's order of preference: group by group, and of each group the preferred version first.
     """
@@ -105,7 +105,7 @@ class Discovery:
         return self._surface
 
     async def _read(self, known: Remembered | None) -> Surface:
-        """What is served now: `known.surface` itself, if that is the same."""
+        """The resources that are served now: `known.surface` itself, if nothing has changed."""
         etags = known.etags if known is not None else ("", "")
         core, named = await asyncio.gather(*(_read(self._client, *each) for each in zip(_ROOTS, etags, strict=True)))
         if core.surface is None and named.surface is None and known is not None:
@@ -145,7 +145,7 @@ def _find(surface: Surface, name: str) -> ApiResource | None:
 
 
 async def as_served(discovery: Discovery, read: Callable[[], Awaitable[T]]) -> T:
-    """What `read`, which changes nothing, finds among the kinds that are served now.
+    """Result of `read`, which changes nothing, among the kinds that are served now.
 
     It may begin with those of the last time, and is called again where the server has others by now. What it raises
     counts only if it knew the right ones.

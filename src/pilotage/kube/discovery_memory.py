@@ -1,4 +1,4 @@
-"""What a server's discovery said the last time, kept on disk: a command can begin to read before it has been asked.
+"""Last discovery of a server, kept on disk: a command can start to read before the server has been asked again.
 
 It is no more than a first guess. Whoever begins with it asks the server as well, by the ETags that are kept here, and
 does not conclude anything before it has said that nothing has changed. A file that is damaged or cannot be written is
@@ -56,7 +56,7 @@ class DiscoveryMemory:
         return cls(folder / "pilotage" / "discovery" / name)
 
     def recall(self) -> Remembered | None:
-        """What was kept last."""
+        """The discovery that was kept last."""
         try:
             found = msgspec.msgpack.decode(self._path.read_bytes(), type=Remembered)
         except (OSError, ValueError):  # of other bytes than ours, DecodeError is a ValueError

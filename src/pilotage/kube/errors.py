@@ -1,8 +1,10 @@
-"""What can go wrong when the API is spoken: nine classes, one for each thing a caller may have to do next.
+"""Errors of requests to the API: nine classes, one for each thing a caller may have to do next; and of configuration.
 
 A status code alone never decides: 409 may mean "read again", "someone else's object" or "wait until it is gone", and
 404 may mean that the object is gone or that its kind is not served at the moment. Only the first of the two is a proof
 of absence. So every answer is classified once, here, from the code, the Status reason and its causes.
+
+The message of a `ConfigError` has one shape: `<file>: <field>: what is wrong. What to do.` It never holds a secret.
 """
 
 from __future__ import annotations
@@ -13,6 +15,14 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 import msgspec
+
+
+class ConfigError(Exception):
+    """The configuration is wrong or missing. It stays so until somebody changes it."""
+
+
+class CredentialsError(ConfigError):
+    """The configuration is sound, but credentials are unavailable now (an exec plugin failed): later may work."""
 
 
 class ErrorClass(enum.StrEnum):
@@ -95,7 +105,7 @@ class Absent(ApiError):
 
 
 class Conflict(ApiError):
-    """What was sent rests on an old version of the object. Read again, then decide again."""
+    """The write was based on an old version of the object. Read again, then decide again."""
 
     error_class = ErrorClass.CONFLICT
 

@@ -66,7 +66,7 @@ class Exchange:
     async def call(
         self, request: Request, decode: Callable[[bytes], T], allowed: Callable[[], None] | None = None
     ) -> T:
-        """What `decode` makes of the whole answer, or an ApiError; also where it makes nothing of it (ValueError)."""
+        """The whole answer, as `decode` reads it, or an ApiError; also where it cannot be read (ValueError)."""
         response = await self.open(request, self._timeout, allowed)
         try:
             return decode(await response.read())

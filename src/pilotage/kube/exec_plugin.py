@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pilotage.kube import exec_run
-from pilotage.kube.config_error import CredentialsError
+from pilotage.kube.errors import CredentialsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

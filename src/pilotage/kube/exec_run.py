@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from pilotage.kube.config_error import ConfigError, CredentialsError
 from pilotage.kube.credentials import bearer
+from pilotage.kube.errors import ConfigError, CredentialsError
 from pilotage.kube.tls import TlsSettings
 from pilotage.terminal import printable
 
@@ -38,7 +38,7 @@ STDERR_SHOWN_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExecSettings:
-    """What to run. `origin` names the file and the field it came from; `cluster` is None unless it is to be told."""
+    """Plugin to run. `origin` is the file and the field it came from; `cluster` is None unless it is to be told."""
 
     origin: str
     command: str
@@ -57,7 +57,7 @@ class ExecSettings:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credential:
-    """What a plugin handed out. `expires_at` is by the wall clock, and infinite where it named no expiry."""
+    """Credential that a plugin printed. `expires_at` is by the wall clock, and infinite where it named no expiry."""
 
     headers: Mapping[str, str]
     certificate: tuple[bytes, bytes] | None
@@ -159,7 +159,7 @@ def _is_interactive(settings: ExecSettings) -> bool:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """What a program has printed so far, and whether it, and all who could print more, are gone."""
+    """Output of a program so far, and whether it, and all processes that could print more, are gone."""
 
     def __init__(self) -> None:
         self.output = bytearray()

@@ -22,7 +22,7 @@ _NO_BODY = frozenset({204, 304})
 
 
 class BadAnswer(Exception):
-    """What came is no HTTP answer."""
+    """Received bytes that are no HTTP answer."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class AnswerParser:
         return pieces
 
     def _take_line(self, line: bytes) -> None:
-        """What stands between the chunks: an empty line after each, then the size of the next; trailers at the end."""
+        """Parse the text between chunks: an empty line after each, then the size of the next; trailers at the end."""
         if self._after_chunk:
             if line:
                 raise BadAnswer("a chunk is longer than announced")

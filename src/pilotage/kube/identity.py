@@ -1,4 +1,4 @@
-"""What a user of a kubeconfig means: the credentials to ask before each request, and a fixed client certificate.
+"""Identity of a user of a kubeconfig: the credentials to ask before each request, and a client certificate.
 
 The rules are kubectl's. A token file wins over a token; a token and a user name together are a mistake; an exec plugin
 counts only where there is neither of these nor a certificate; impersonation goes on top of anything.
@@ -14,7 +14,7 @@ from pilotage.kube.credentials import Credentials, FixedCredentials, Impersonati
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.kube.config_error import ConfigError
+    from pilotage.kube.errors import ConfigError
     from pilotage.kube.exec_run import ExecSettings
     from pilotage.kube.kubeconfig import Entry
     from pilotage.kube.kubeconfig_file import Exec, User
@@ -35,7 +35,7 @@ def client_certificate(user: Entry[User]) -> tuple[bytes | None, bytes | None, s
 
 
 def credentials_of(user: Entry[User], *, cluster_info: Mapping[str, Any], env: Mapping[str, str]) -> Credentials:
-    """What proves that we are this user. `cluster_info` and `env` are for an exec plugin."""
+    """The credentials of a user. `cluster_info` and `env` are for an exec plugin."""
     value = user.value
     if value.auth_provider is not None:
         raise user.error(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from pilotage.kube.config_error import ConfigError
+from pilotage.kube.errors import ConfigError
 from pilotage.kube.kubeconfig_file import Cluster, Context, KubeconfigFile, User, read_file
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage.kube.config_error import ConfigError
+from pilotage.kube.errors import ConfigError
 from pilotage.kube.plain_yaml import parse_plain
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Extension(Shape):
 
 
 class Cluster(Shape):
-    """Where the API server is, and how to know that it is the right one."""
+    """A cluster of a kubeconfig: the address of the API server, and its TLS."""
 
     server: str | None = None
     tls_server_name: str | None = None
@@ -64,7 +64,7 @@ class Exec(Shape, rename="camel"):
 
 
 class User(Shape):
-    """Who we are, and what proves it."""
+    """A user of a kubeconfig: the credentials."""
 
     client_certificate: str | None = None
     client_certificate_data: str | None = None
@@ -121,7 +121,7 @@ class KubeconfigFile(Shape):
 
 
 def read_file(file: Path) -> KubeconfigFile | None:
-    """What the file says, or None if it does not exist; ConfigError if it cannot be read or is malformed."""
+    """The content of the file, or None if it does not exist; ConfigError if it cannot be read or is malformed."""
     try:
         text = file.read_bytes()
     except FileNotFoundError:

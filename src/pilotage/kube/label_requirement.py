@@ -14,7 +14,7 @@ class SelectorError(ValueError):
 
 
 class Operator(Enum):
-    """How a label's value is compared; `==` means the same as `=`, and stays as it was written."""
+    """Comparison of a label's value; `==` means the same as `=`, and stays as it was written."""
 
     EQUALS = "="
     DOUBLE_EQUALS = "=="

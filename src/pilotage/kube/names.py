@@ -1,4 +1,4 @@
-"""What things are called: resources, keys and references, as small immutable values.
+"""Names: resources, keys and references, as small immutable values.
 
 No I/O here, and nothing that knows about one particular kind beyond the few that the layers above need to exist.
 """
@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Where an object is: namespace and name. The namespace is empty for cluster-scoped kinds.
+    """Namespace and name of an object. The namespace is empty for cluster-scoped kinds.
 
     Caches and queues hold one for each object, so it is smaller than a tuple and unknown to the garbage collector.
     """

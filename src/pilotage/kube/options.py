@@ -1,4 +1,4 @@
-"""What a read and a delete must say, because no default would be right: which version, which object, what follows."""
+"""Options of reads and deletes that have no right default: the version, the object, the propagation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exactly(resource_version: str) -> ReadVersion:
 
 
 class Propagation(enum.StrEnum):
-    """What happens to the dependents of a deleted object."""
+    """Propagation of a delete to the object's dependents."""
 
     FOREGROUND = "Foreground"
     BACKGROUND = "Background"

@@ -1,4 +1,4 @@
-"""Where a request goes: the path of one object, and the query behind it."""
+"""Paths of requests: of one object, and the query behind it."""
 
 from __future__ import annotations
 

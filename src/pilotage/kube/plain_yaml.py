@@ -37,7 +37,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def parse_plain(text: bytes) -> dict[str, Any] | None:
-    """What the file says, as a YAML library would read it. None: it is not as plain as that."""
+    """The content of the file, as a YAML library would read it. None: it is not as plain as that."""
     try:
         lines = [_line(line) for line in text.decode("ascii").splitlines() if line.strip(" ")]
         if not lines or lines[0].item or lines[0].indent:
@@ -77,7 +77,7 @@ def _mapping(lines: list[_Line], at: int, indent: int) -> tuple[dict[str, Any], 
 
 
 def _below(lines: list[_Line], at: int, indent: int) -> tuple[Any, int]:
-    """What belongs to a key at this indent: a list, maybe at the same one, or a mapping further in, or nothing."""
+    """The value of a key at this indent: a list, maybe at the same one, or a mapping further in, or nothing."""
     if at == len(lines) or lines[at].indent < indent or (lines[at].indent == indent and not lines[at].item):
         return None, at
     if lines[at].item:

@@ -1,4 +1,4 @@
-"""The connections of one transport that nobody uses at the moment, and those who wait for one.
+"""Pool of the connections of one transport.
 
 A new connection is a TLS handshake, which costs as much as a dozen small reads, on both sides. So a read waits a
 moment for a connection that another one gives back. As long as they come back quickly few of them do all the work;
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 IDLE_SECONDS_MAX = 60.0
 """Shorter than the API server's own, so that we rarely send into a connection that it is just closing."""
 PATIENCE_SECONDS = 0.01
-"""So long nobody has given a connection back: then another one is worth its handshake."""
+"""Wait for a connection that is given back; after that, another one is worth its handshake."""
 
 
 class Pool:
-    """See the module."""
+    """Idle connections of one transport, and the requests that wait for one."""
 
     def __init__(self) -> None:
         self._idle: list[Connection] = []
@@ -31,7 +31,7 @@ class Pool:
         self._given_back = 0.0
         self._answered = False
         self.coming = 0
-        """How many connections are being made."""
+        """Number of connections that are being made."""
 
     def take(self) -> Connection | None:
         """One that can be used again, if there is one."""

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from pilotage.kube.config_error import ConfigError
+from pilotage.kube.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 PORTS = {"http": 80, "https": 443}
-"""Where a server is whose address names no port."""
+"""Port of a server whose address names none, by scheme."""
 
 
 def proxy_for(config: ClusterConfig, env: Mapping[str, str] = os.environ) -> SplitResult | None:

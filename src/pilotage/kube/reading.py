@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage.kube.options import ReadVersion
 
 CHUNK = 500
-"""How many objects a list is read by."""
+"""Number of objects in one chunk of a list."""
 JSON = "application/json"
 
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -30,7 +30,7 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 
 class Reader:
-    """See the module. Errors are those of `pilotage.kube.errors`."""
+    """The verbs that read. Errors are those of `pilotage.kube.errors`."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange

@@ -1,4 +1,4 @@
-"""Whom we trust and which certificate we show: PEM in memory, turned into an `ssl.SSLContext`."""
+"""Trusted roots and the client certificate: PEM in memory, turned into an `ssl.SSLContext`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kube.config_error import ConfigError
+from pilotage.kube.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
@@ -19,7 +19,7 @@ _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFIC
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
-    """How a connection is secured. `ca_data` of None means the roots of the system.
+    """TLS of a connection. `ca_data` of None means the roots of the system.
 
     `ca_origin` and `client_origin` name the file and the field that the PEM came from, for messages.
     """

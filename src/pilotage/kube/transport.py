@@ -1,4 +1,4 @@
-"""How a request gets to the server: a small protocol, which a simulator can replace. `http` is the real one."""
+"""Transport of requests: a small protocol, which a simulator can replace. `http` is the real one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Response(Protocol):
         """The whole body."""
 
     async def chunks(self) -> list[bytes]:
-        """What has arrived of the body, in any pieces, as soon as there is some; empty once the server has ended it."""
+        """The bytes of the body that have arrived, as soon as there are some; empty once the server has ended it."""
 
     def close(self) -> None:
         """Done with it. A body that was not read to its end costs the connection."""

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Who owns an object; identified by uid, never by name."""
+    """Owner of an object; identified by uid, never by name."""
 
     api_version: str
     kind: str

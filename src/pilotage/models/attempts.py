@@ -13,6 +13,7 @@ import structlog
 
 from pilotage.models import Kept, Problem, Reason, TransientError
 from pilotage.runtime import monotonic
+from pilotage.runtime.backoff import exponential
 
 if TYPE_CHECKING:
     import random
@@ -77,7 +78,7 @@ def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
     if not isinstance(outcome, TransientError):
         return Pause(RECHECK_SECONDS, 0)
     first, longest = RETRY_SECONDS
-    backoff = min(longest, first * 2.0 ** min(failures, 30)) * (1 - chance / 4)
+    backoff = exponential(first, longest, failures) * (1 - chance / 4)
     return Pause(max(backoff, outcome.retry_after), failures + 1)
 
 

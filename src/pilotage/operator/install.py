@@ -31,7 +31,7 @@ CACHE = "/var/cache/pilotage"
 
 
 class Values(NamedTuple):
-    """What differs from one installation to the next."""
+    """Values of an installation: those that differ from one to the next."""
 
     image: str = f"pilotage:{__version__}"
     namespace: str = "pilotage-system"

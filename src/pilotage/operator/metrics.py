@@ -1,4 +1,4 @@
-"""What is wrong with which endpoint or teardown, as metrics. Counted when somebody scrapes, from the caches.
+"""Metrics of endpoints and teardowns that need attention, counted from the caches at each scrape.
 
 Only what is in trouble has a series of its own, so that a large and healthy cluster has none of them.
 """

@@ -1,4 +1,4 @@
-"""What the operator may do, rule by rule, each with what it is needed for. Nothing is allowed that has no use here.
+"""RBAC rules of the operator, each with its use. Nothing is allowed that has no use here.
 
 Endpoints may be in any namespace, so most of it is a ClusterRole. Two powers are not given at all, because they reach
 far: reading Secrets of others, and speaking to pods through the API server. There is a ClusterRole for each, which is
@@ -81,7 +81,7 @@ AT_HOSTS = (
 
 READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
 READ_ENVOYS = (RbacRule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
-"""Where somebody binds them."""
+"""Bound by an administrator, in chosen namespaces."""
 
 VIEW = (
     RbacRule(

@@ -87,7 +87,7 @@ async def add_controllers(
 
 
 def _for_pods(settings: OperatorSettings) -> tuple[tuple[str, str], ...]:
-    """What the operator's settings allow, as `pilotage fetch` in a pod is told it."""
+    """Variables by which `pilotage fetch` in a pod is held to the operator's settings."""
     networks = " ".join(map(str, settings.networks))
     found = {
         "PILOTAGE_NETWORKS": networks,
@@ -124,7 +124,7 @@ async def operating(
 
 
 async def prepare(settings: OperatorSettings, client: Client) -> None:
-    """See that there is what it needs to start: its namespace is made where it may be; what is missing is said."""
+    """Check the prerequisites of a start: the namespace is created if that is allowed; what is missing is reported."""
     await _have_namespace(settings.namespace, client)
     for resource in (ENDPOINTS, MODELS, TEARDOWNS):
         try:

@@ -1,19 +1,31 @@
-"""How long a failed item waits before it is tried again; the rules and the figures are client-go's.
+"""Delays between retries: of items in a queue, with the rules and the figures of client-go, and of connections.
 
-A limiter answers one question, `when(item)`, and counts the asking as a failure of that item. None of them adds jitter.
+A limiter answers one question, `when(item)`, and counts the question as a failure of that item. None of them adds
+jitter. A `Backoff` is for one connection, and does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pilotage.kube.ratelimit import TokenBucket
+
+if TYPE_CHECKING:
+    import random
 
 T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
 
 
+def exponential(first: float, longest: float, failures: int) -> float:
+    """The delay after `failures` earlier failures in a row: the first one doubled for each, up to the longest."""
+    # The exponent is bounded because a float overflows after a thousand failures.
+    return min(longest, first * 2.0 ** min(max(failures, 0), 64))
+
+
 class RateLimiter(Protocol[T_contra]):
-    """Decides how long a failed item waits."""
+    """A rule for the delay of a failed item."""
 
     def when(self, item: T_contra, /) -> float:
         """Count one more failure of the item, and return the seconds until it may be tried again."""
@@ -22,7 +34,7 @@ class RateLimiter(Protocol[T_contra]):
         """The item is not retried any more, be it done or given up: its failures are forgotten."""
 
     def num_requeues(self, item: T_contra, /) -> int:
-        """How many failures of the item are remembered."""
+        """The number of failures of the item that are remembered."""
 
 
 class ExponentialBackoff(Generic[T]):
@@ -34,18 +46,17 @@ class ExponentialBackoff(Generic[T]):
         self._failures: dict[T, int] = {}
 
     def when(self, item: T) -> float:
-        """See `RateLimiter.when`."""
+        """Count a failure; the seconds until the next attempt."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
-        # The exponent is bounded because a float overflows after a thousand failures.
-        return min(self._max, self._base * 2.0 ** min(failures, 64))
+        return exponential(self._base, self._max, failures)
 
     def forget(self, item: T) -> None:
-        """See `RateLimiter.forget`."""
+        """Forget the failures of an item."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: T) -> int:
-        """See `RateLimiter.num_requeues`."""
+        """The number of failures that are remembered."""
         return self._failures.get(item, 0)
 
 
@@ -56,7 +67,7 @@ class OverallLimit(Generic[T]):
         self._bucket = bucket
 
     def when(self, _item: T) -> float:
-        """See `RateLimiter.when`; takes a token."""
+        """Count a failure; the seconds until the next attempt."""
         return self._bucket.reserve()
 
     def forget(self, _item: T) -> None:
@@ -74,19 +85,40 @@ class MaxOf(Generic[T]):
         self._limiters = limiters
 
     def when(self, item: T) -> float:
-        """See `RateLimiter.when`."""
+        """Count a failure; the seconds until the next attempt."""
         return max(limiter.when(item) for limiter in self._limiters)
 
     def forget(self, item: T) -> None:
-        """See `RateLimiter.forget`."""
+        """Forget the failures of an item."""
         for limiter in self._limiters:
             limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """See `RateLimiter.num_requeues`: the most that any of them remembers."""
+        """The number of failures that are remembered."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
 def default_limiter() -> MaxOf[T]:
     """The limiter of a controller: 5 ms to 1000 s per item; 10 retries per second, 100 at once, for all together."""
     return MaxOf(ExponentialBackoff(), OverallLimit(TokenBucket(qps=10, burst=100)))
+
+
+class Backoff:
+    """Delays between attempts to connect: they double from the first to the last, and each is spread over once to twice
+    its length, with randomness from an injected seed.
+    """
+
+    def __init__(self, first: float, last: float, rng: random.Random) -> None:
+        self._bounds = (first, last)
+        self._rng = rng
+        self._failures = 0
+
+    def next(self) -> float:
+        """The next delay, in seconds."""
+        delay = exponential(*self._bounds, self._failures)
+        self._failures += 1
+        return delay * (1 + self._rng.random())
+
+    def reset(self) -> None:
+        """Start over with the first."""
+        self._failures = 0

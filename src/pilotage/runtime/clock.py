@@ -48,7 +48,7 @@ class SteadyClock:
 
 
 class Ages:
-    """How long ago things happened whose time of day is known: by that at first sight, and then by a steady clock."""
+    """Ages of events whose time of day is known: by the wall clock at first sight, then by a monotonic clock."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[dt.datetime, float]] = {}

@@ -45,11 +45,11 @@ STALLED = "Stalled"
 """The condition of a terminal error, as kstatus knows it. It belongs to this module: no reconcile should write it."""
 
 INITIAL_PRIORITY = -100
-"""What was there at the start waits for what changes now, as in controller-runtime."""
+"""Priority of objects that existed at the start: they wait for those that change now, as in controller-runtime."""
 
 
 class Context(NamedTuple):
-    """What a reconcile is made from: a client whose writes are its controller's, its cache, Events, randomness."""
+    """Dependencies of a reconcile: a client whose writes are its controller's, its cache, Events, randomness."""
 
     client: Client
     store: Store

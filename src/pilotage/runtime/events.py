@@ -46,7 +46,7 @@ NOTE_BYTES_MAX = 1024
 
 
 class Note(NamedTuple):
-    """What an Event says: of which object, NORMAL or WARNING, why in one word, and in a sentence."""
+    """Content of an Event: its object, NORMAL or WARNING, the reason in one word, and a sentence."""
 
     regarding: ObjectRef
     type: str

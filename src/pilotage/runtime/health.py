@@ -1,4 +1,4 @@
-"""What others ask a running manager over HTTP: /metrics, /healthz (is it alive) and /readyz (does its cache work)."""
+"""HTTP server of a running manager: /metrics, /healthz (it is alive) and /readyz (its caches are in sync)."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from pilotage.kube import ApiError, Client, Expired, KindNotServed, Object, Obje
 from pilotage.kube.reading import CHUNK
 from pilotage.kube.selectors import LabelSelector
 from pilotage.kube.watch import IDLE_SECONDS_MAX
+from pilotage.runtime.backoff import Backoff
 from pilotage.runtime.clock import monotonic
 from pilotage.runtime.lazy_logger import LazyLogger
-from pilotage.runtime.retry import Backoff
 from pilotage.runtime.store import Indexer, Store
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ABSENT_SECONDS = (0.8, 15.0)
 
 
 class Change(NamedTuple):
-    """What a handler is told: added (no old), changed (both), deleted (no new).
+    """Change that a handler is told: added (no old), changed (both), deleted (no new).
 
     `initial`: from the first list. `gap`: events may have been missed since a write of the handler's own; look again.
     """
@@ -104,7 +104,7 @@ class Informer:
         return self._version
 
     def add_index(self, name: str, indexer: Indexer) -> None:
-        """See `Store.add_index`."""
+        """Index the store, before it is filled."""
         self.store.add_index(name, indexer)
 
     def add_handler(self, handler: Handler) -> None:
@@ -240,7 +240,7 @@ class Informer:
             self._say_again(key, writes)
 
     def _say_again(self, key: ObjectKey, writes: dict[str, Handler | None]) -> None:
-        """Who wrote ahead of events that will never come has to look again: others may have written, too."""
+        """Requeue keys whose writes are ahead of events that will never come: others may have written, too."""
         obj = self.store.get(key)
         for writer in {*writes.values()}:
             if obj is not None and writer is not None:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Number:
-    """What one counter or level has come to."""
+    """Value of one counter or gauge."""
 
     __slots__ = ("value",)
 
@@ -32,7 +32,7 @@ class Number:
 
 
 class Durations:
-    """How often something took how long."""
+    """Buckets, sum and count of one histogram."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -69,10 +69,10 @@ class _Family(Collector, ABC, Generic[T]):
 
 
 class Counters(_Family[Number]):
-    """What only grows."""
+    """A counter: it only grows."""
 
     def collect(self) -> Iterable[Metric]:
-        """See `Collector`."""
+        """The family with its samples, for a scrape."""
         family = CounterMetricFamily(self.name, self.words, labels=self.label_names)
         for values, number in self._of.items():
             family.add_metric(values, number.value)
@@ -83,10 +83,10 @@ class Counters(_Family[Number]):
 
 
 class Levels(_Family[Number]):
-    """What goes up and down."""
+    """A gauge: it goes up and down."""
 
     def collect(self) -> Iterable[Metric]:
-        """See `Collector`."""
+        """The family with its samples, for a scrape."""
         family = GaugeMetricFamily(self.name, self.words, labels=self.label_names)
         for values, number in self._of.items():
             family.add_metric(values, number.value)
@@ -97,7 +97,7 @@ class Levels(_Family[Number]):
 
 
 class Histograms(_Family[Durations]):
-    """How long things took, in buckets."""
+    """A histogram of durations."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Histograms(_Family[Durations]):
         super().__init__(name, words, label_names, registry)
 
     def collect(self) -> Iterable[Metric]:
-        """See `Collector`."""
+        """The family with its samples, for a scrape."""
         family = HistogramMetricFamily(self.name, self.words, labels=self.label_names)
         for values, durations in self._of.items():
             bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]

@@ -23,7 +23,7 @@ def silenced() -> Iterator[None]:
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """What a silent logger does."""
+    """A method of a silent logger."""
 
 
 class LazyLogger:

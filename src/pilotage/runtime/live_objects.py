@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Object, ObjectList, Resource
 
 POLL_SECONDS = 1.0
-"""How often the objects are listed while the watch is interrupted, or not allowed."""
+"""Interval of lists while the watch is interrupted, or not allowed."""
 _TRANSIENT = (ErrorClass.UNAVAILABLE, ErrorClass.UNCERTAIN, ErrorClass.THROTTLED)
 
 

@@ -38,7 +38,7 @@ FLUSH_SECONDS_MAX = 5.0
 
 
 class Address(NamedTuple):
-    """Where the health server listens."""
+    """Host and port that the health server listens on."""
 
     host: str = "127.0.0.1"
     port: int = 0

@@ -1,4 +1,4 @@
-"""What a manager counts, under the names that client-go and controller-runtime have made known: dashboards fit.
+"""Metrics of a manager, under the names of client-go and controller-runtime, so that dashboards fit.
 
 One registry per manager, no globals. Everything that is counted in a reconcile or a request is a plain number until
 somebody scrapes (`instruments`).
@@ -59,23 +59,23 @@ class QueueMetrics:
         self._worked = metrics.worked.labels(name)
 
     def added(self, _item: Hashable) -> None:
-        """See `QueueObserver`."""
+        """Count an item that was added."""
         self._adds.value += 1
 
     def got(self, _item: Hashable, waited_seconds: float) -> None:
-        """See `QueueObserver`."""
+        """Observe how long an item has waited."""
         self._waited.observe(waited_seconds)
 
     def finished(self, _item: Hashable, worked_seconds: float) -> None:
-        """See `QueueObserver`."""
+        """Observe how long an item was worked on."""
         self._worked.observe(worked_seconds)
 
     def retried(self) -> None:
-        """See `QueueObserver`."""
+        """Count a retry."""
         self._retries.value += 1
 
     def depth(self, n: int) -> None:
-        """See `QueueObserver`."""
+        """Set the number of items that wait."""
         self._depth.value = n
 
 
@@ -87,7 +87,7 @@ class MeteredTransport:
         self._metrics = metrics
 
     async def send(self, request: Request) -> Response:
-        """See `Transport`."""
+        """Send, and count the answer by method and code."""
         started = monotonic()
         code = "<error>"
         try:
@@ -99,5 +99,5 @@ class MeteredTransport:
             self._metrics.request_seconds.labels(request.method).observe(monotonic() - started)
 
     async def close(self) -> None:
-        """See `Transport`."""
+        """Close the transport within."""
         await self._inner.close()

@@ -1,4 +1,4 @@
-"""What a process of ours does once, at its start and at its end."""
+"""Start and end of a long-running process: garbage collection and signals."""
 
 from __future__ import annotations
 

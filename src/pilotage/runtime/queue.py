@@ -78,7 +78,7 @@ class Queue(Generic[T]):
         self._shutting_down = False
 
     def __len__(self) -> int:
-        """How many items wait for a worker; those that wait for their time, or for a `done`, do not count."""
+        """Number of items that wait for a worker; those that wait for their time, or for a `done`, do not count."""
         return len(self._ready.entries)
 
     @property
@@ -125,7 +125,7 @@ class Queue(Generic[T]):
         self._limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """How often the item has failed since it was last forgotten."""
+        """Number of failures of the item since it was last forgotten."""
         return self._limiter.num_requeues(item)
 
     async def get(self) -> T:

@@ -23,7 +23,7 @@ from pilotage.kube import ObjectKey
 
 
 class Result(NamedTuple):
-    """How a reconcile ended well. `requeue_after`: seconds until it wants to be called again at the latest."""
+    """Result of a successful reconcile. `requeue_after`: seconds until it wants to be called again at the latest."""
 
     requeue_after: float | None = None
 

@@ -1,4 +1,4 @@
-"""What a controller knows about its own writes.
+"""A controller's own writes: read your writes, and do not be woken by them.
 
 Every write of a controller passes here, for three reasons: without the Lease it is not sent; its answer goes into the
 caches at once, so that the next reconcile reads what this one wrote; and when it changed the very object that is being
@@ -28,7 +28,7 @@ class Reconciling(NamedTuple):
 
 
 reconciling: ContextVar[Reconciling | None] = ContextVar("reconciling", default=None)
-"""What the current task reconciles."""
+"""Key that the current task reconciles."""
 
 
 class _InFlight:
@@ -61,17 +61,17 @@ class OwnWrites:
         self._in_flight: dict[ObjectKey, _InFlight] = {}
 
     def before(self, resource: Resource, key: ObjectKey) -> None:
-        """See `WriteGuard`."""
+        """Remember that a write to this key is under way; raises without the Lease."""
         self._may_write()
         if self._is_own(resource, key):
             self._in_flight.setdefault(key, _InFlight()).unanswered += 1
 
     def allowed(self) -> None:
-        """See `WriteGuard`."""
+        """Raise unless the Lease is held now."""
         self._may_write()
 
     def after(self, resource: Resource, key: ObjectKey, written: Object | None) -> None:
-        """See `WriteGuard`."""
+        """Put the answer into the cache, and let events of the key through again."""
         own = self._is_own(resource, key)
         try:
             if written is not None:
