@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.kube import Conflict, Forbidden, Propagation, Throttled
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.engine.actions import Gone, perform, refusal
+from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
 from pilotage.teardown.engine.decision import Act, Action, Refusal
 from pilotage.teardown.planning.ledger import HOLD, Disposition
 from pilotage_sim.loop import virtual
@@ -38,7 +38,7 @@ def test_another_object_of_the_name_is_never_touched(act):
             await unmake(client, mine)
             owner = await config_map(client, "owner")
             other = await config_map(client, finalizers=[HOLD], ownerReferences=[reference(owner)])
-            with pytest.raises(Gone) as gone:
+            with pytest.raises(ObjectGone) as gone:
                 await perform(client, Action(act, entry_of(mine, disown=(owner.meta.uid,))))
             assert gone.value.foreign
             assert (await client.get(CONFIG_MAPS, other.key)).meta == other.meta
@@ -54,7 +54,7 @@ def test_what_is_not_there_is_gone(act):
             client = world.client("me")
             mine = await config_map(client)
             await unmake(client, mine)
-            with pytest.raises(Gone) as gone:
+            with pytest.raises(ObjectGone) as gone:
                 await perform(client, Action(act, entry_of(mine)))
             assert not gone.value.foreign
 

@@ -9,7 +9,7 @@ from controlplane import Access, Cluster
 from pilotage.catalogue import Phase
 from pilotage.kube import Client, Object, Resource, load_config
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
-from pilotage.teardown.engine.verify import Verdict, verify
+from pilotage.teardown.engine.verify import ReceiptVerdict, verify
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 from pilotage.teardown.planning.policy import Policy
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
@@ -51,7 +51,7 @@ async def test_what_is_gone_and_what_is_kept_holds(cluster: Access, namespace: s
         left = await gone(client, namespace)
         kept = await client.create(CONFIG_MAPS, config_map("kept"), namespace=namespace)
         found = await verify(client, receipt(entry(left), entry(kept, keep=True)), server=SERVER)
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is ReceiptVerdict.HOLDS
     assert [each.name for each in found.gone] == ["a"]
     assert [each.name for each in found.kept] == ["kept"]
 
@@ -63,7 +63,7 @@ async def test_another_object_of_the_name_is_another_object(cluster: Access, nam
             left = [await gone(client, namespace, name) for name in names]
             another = await client.create(CONFIG_MAPS, config_map(names[0]), namespace=namespace)
             found = await verify(client, receipt(*map(entry, left)), server=SERVER)
-            assert found.verdict is Verdict.HOLDS
+            assert found.verdict is ReceiptVerdict.HOLDS
             assert found.successors == {f"configmap/{names[0]} -n {namespace}": another.meta.uid}
 
 
@@ -72,14 +72,14 @@ async def test_what_is_there_does_not_hold(cluster: Access, namespace: str):
         left = await gone(client, namespace)
         there = await client.create(CONFIG_MAPS, config_map("b"), namespace=namespace)
         found = await verify(client, receipt(entry(left), entry(there)), server=SERVER)
-    assert found.verdict is Verdict.DOES_NOT_HOLD
+    assert found.verdict is ReceiptVerdict.DOES_NOT_HOLD
     assert [each.name for each in found.back] == ["b"]
 
 
 async def test_what_was_to_be_kept_and_is_gone_does_not_hold(cluster: Access, namespace: str):
     async with connected(cluster.kubeconfig) as client:
         found = await verify(client, receipt(entry(await gone(client, namespace), keep=True)), server=SERVER)
-    assert found.verdict is Verdict.DOES_NOT_HOLD
+    assert found.verdict is ReceiptVerdict.DOES_NOT_HOLD
     assert [each.name for each in found.lost] == ["a"]
 
 
@@ -90,7 +90,7 @@ async def test_a_receipt_without_an_end_proves_nothing(cluster: Access, namespac
         record = ObjectRecord("v1", "ConfigMap", namespace, "a", left.uid, "named", "remove", "left")
         unfinished = msgspec.structs.replace(receipt(left, result="incomplete"), objects=(record,))
         ended = await verify(client, unfinished, server=SERVER)
-    assert cut_off.verdict is ended.verdict is Verdict.DOES_NOT_HOLD
+    assert cut_off.verdict is ended.verdict is ReceiptVerdict.DOES_NOT_HOLD
     assert "cut off" in cut_off.incomplete
     assert f"ended without configmap/a -n {namespace}" in ended.incomplete
 
@@ -100,7 +100,7 @@ async def test_what_may_not_be_read_is_unknown(own_cluster: Cluster, namespace: 
         left = await gone(client, namespace)
     async with connected(own_cluster.user(f"nobody-{namespace[-8:]}")) as client:
         found = await verify(client, receipt(entry(left)), server=SERVER)
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is ReceiptVerdict.UNKNOWN
     assert "cannot get resource" in found.unread[f"configmap/a -n {namespace}"]
 
 
@@ -109,7 +109,7 @@ async def test_a_kind_that_is_not_served_is_unknown(cluster: Access, namespace: 
     async with connected(cluster.kubeconfig) as client:
         left = await gone(client, namespace)
         found = await verify(client, receipt(entry(left, resource=widgets)), server=SERVER)
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is ReceiptVerdict.UNKNOWN
 
 
 async def test_on_another_cluster_all_seems_to_be_gone(cluster: Access, namespace: str):
@@ -118,6 +118,6 @@ async def test_on_another_cluster_all_seems_to_be_gone(cluster: Access, namespac
         kept = await client.create(CONFIG_MAPS, config_map("kept"), namespace=namespace)
         elsewhere = await verify(client, receipt(left), server="https://elsewhere:6443")
         moved = await verify(client, receipt(left, entry(kept, keep=True)), server="https://elsewhere:6443")
-    assert elsewhere.verdict is Verdict.UNKNOWN
+    assert elsewhere.verdict is ReceiptVerdict.UNKNOWN
     assert SERVER in elsewhere.elsewhere
-    assert moved.verdict is Verdict.HOLDS  # what was kept is there: it is the same cluster
+    assert moved.verdict is ReceiptVerdict.HOLDS  # what was kept is there: it is the same cluster

@@ -9,7 +9,7 @@ import pytest
 from pilotage.kube import Client, Forbidden, Json, KindNotServed, Object
 from pilotage.kube.transport import TransportError
 from pilotage.teardown.engine import waiting
-from pilotage.teardown.engine.waiting import Gone, wait_gone
+from pilotage.teardown.engine.waiting import ProvenGone, wait_gone
 from pilotage.teardown.snapshot.world import Item
 from tests.support.kinds import CONFIG_MAPS
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
@@ -41,9 +41,9 @@ ABSENT = (404, "NotFound")
 DELETED = ("DELETED", {"metadata": {"name": "a", "namespace": "shop", "uid": "u1", "resourceVersion": "6"}})
 
 
-async def waited(*answers: MemoryResponse | TransportError) -> tuple[list[Gone], ScriptedTransport]:
+async def waited(*answers: MemoryResponse | TransportError) -> tuple[list[ProvenGone], ScriptedTransport]:
     transport = ScriptedTransport(*answers)
-    gone: list[Gone] = []
+    gone: list[ProvenGone] = []
     await wait_gone(Client(transport), [A], gone.append)
     return gone, transport
 

@@ -74,7 +74,7 @@ def next_step(
     missing: Collection[str] = (),
     timeouts: ShiftTimeouts = DEFAULT_TIMEOUTS,
 ) -> ShiftStep:
-    """What to do next so that `target` (whatever its weight) gets everything. It must be ready to serve.
+    """The next step so that `target` (whatever its weight) gets everything. It must be ready to serve.
 
     `backends` is what the route says, empty where there is none; `status` is about exactly that, and its `in_flight`
     about all services but the target; `proven_seconds` says for how long it has been PROGRAMMED, or ACCEPTED.
@@ -114,7 +114,7 @@ def expected_route(
     others: Collection[str] = (),
     reachable: bool = True,
 ) -> ExpectedRoute:
-    """What the proxies should have for a route that says `backends`: to be asked for `next_step`.
+    """The expected route of the proxies for a route that says `backends`: to be observed for `next_step`.
 
     `others` are services of other revisions that still run. `reachable`: the target has replicas, so that proxies must
     know an address of it.
@@ -151,7 +151,7 @@ def _entered(named: tuple[Backend, ...], target: Backend) -> tuple[Backend, ...]
 
 
 def _unproven(status: RouteStatus, proven_seconds: float, timeouts: ShiftTimeouts) -> TrafficWait | None:
-    """What to wait for before the route as it stands is taken for programmed."""
+    """The wait until the route as it stands is taken for programmed."""
     match status.programming:
         case Programming.PROGRAMMED:
             return None

@@ -18,7 +18,7 @@ from pilotage.teardown.session.relation_files import related_graph
 
 if TYPE_CHECKING:
     from pilotage.teardown.diagnosis.why.model import Explanation
-    from pilotage.teardown.engine.waiting import Gone
+    from pilotage.teardown.engine.waiting import ProvenGone
     from pilotage.teardown.session import Session
     from pilotage.teardown.snapshot.world import Item, World
 
@@ -69,7 +69,7 @@ async def _wait(
             say(f"{name} is not there")
         pending = {item.uid: item for item in targets.found}
 
-        def on_gone(gone: Gone) -> None:
+        def on_gone(gone: ProvenGone) -> None:
             pending.pop(gone.item.uid, None)
             other = f"; another one has its name by now (uid {gone.successor})" if gone.successor else ""
             say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")

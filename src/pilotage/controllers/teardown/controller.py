@@ -72,7 +72,7 @@ class TeardownOptions(NamedTuple):
 
 
 def teardowns(around: TeardownOptions) -> Callable[[Context], Reconcile]:
-    """What `Manager.add` makes the controller from."""
+    """The factory for `Manager.add`."""
 
     def make(context: Context) -> Reconcile:
         return TeardownController(context, around).reconcile
@@ -111,7 +111,7 @@ class TeardownController:
         """Of finished records: they do not go because the clock was set."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Reconcile one Teardown."""
         record = self._store.get(key)
         if record is None or record.meta.terminating:
             return None
@@ -238,7 +238,7 @@ class TeardownController:
         return Result(requeue_after=float(teardown.spec.ttl_seconds_after_finished))
 
     async def _let_go_of_kept(self, run: _Run, teardown: Teardown) -> None:
-        """What stays is nobody's part any more; its label says whose it was."""
+        """Relabel what is kept: it is nobody's part any more, and its label says whose it was."""
         target = teardown.spec.target
         if not teardown.spec.all_parts:
             return  # it still belongs to an endpoint that is there
@@ -370,12 +370,12 @@ def _conditions(record: Object) -> list[Json]:
 
 
 def _said(wait: Wait) -> str:
-    """What is waited for, and who has to do something about it."""
+    """A wait with the actor, for the status."""
     return f"{clipped(wait.text, WAIT_CHARS_MAX)} ({clipped(wait.actor, WAIT_CHARS_MAX)})"
 
 
 def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
-    """What could not be kept. A record is in another namespace only where that of its target was going already."""
+    """A remark where no order is kept: in another namespace than its target a record is only where that one goes."""
     namespace = teardown.spec.target.namespace
     if record.meta.namespace == namespace:
         return ()

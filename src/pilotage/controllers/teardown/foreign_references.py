@@ -31,7 +31,7 @@ class PossibleReferrers(NamedTuple):
 
     objects: list[Seen]
     problems: list[str]
-    """What could not be read, for the receipt."""
+    """Kinds that could not be read, for the receipt."""
 
 
 class ForeignReferences:

@@ -57,7 +57,7 @@ async def find_parts(
 
 
 def parts_now(caches: Caches, whose: Identity, spec: TeardownSpec, ledger: Ledger) -> list[Seen]:
-    """What the caches have of all that a Teardown takes: what has appeared since it began is among it."""
+    """The cached objects that a Teardown takes, also those that have appeared since it began."""
     found = {seen.object.meta.uid: seen for seen in (caches.parts_of(whose) if spec.all_parts else ())}
     for entry in ledger.going:
         obj = caches.get(entry.resource, entry.key)

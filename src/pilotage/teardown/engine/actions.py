@@ -21,8 +21,8 @@ RETRY_SECONDS = (0.2, 20.0)
 """The first and the longest pause after a refusal."""
 
 
-class Gone(Exception):
-    """What was to be changed is not there any more. `foreign`: another object has its name."""
+class ObjectGone(Exception):
+    """The object of an action is gone. `foreign`: another object has its name."""
 
     def __init__(self, *, foreign: bool) -> None:
         super().__init__()
@@ -42,22 +42,22 @@ async def perform(client: Client, action: Action) -> Object | None:
             return await client.delete(entry.resource, entry.key, uid=entry.uid, propagation=background)
         return await _change(client, action)
     except Absent as error:
-        raise Gone(foreign=False) from error
+        raise ObjectGone(foreign=False) from error
     except Foreign as error:
-        raise Gone(foreign=True) from error
+        raise ObjectGone(foreign=True) from error
 
 
 async def _change(client: Client, action: Action) -> Object:
     entry = action.entry
     found = await client.get(entry.resource, entry.key, metadata_only=True)
     if found.meta.uid != entry.uid:
-        raise Gone(foreign=True)
+        raise ObjectGone(foreign=True)
     patch = _patch(action.act, found, entry)
     return found if patch is None else await client.patch(entry.resource, entry.key, patch)
 
 
 def _patch(act: Act, found: Object, entry: Entry) -> Patch | None:
-    """What is to be changed, if it is not so already. Nothing can be put on an object whose deletion has begun."""
+    """The patch of an act; None: nothing is to change. Nothing can be put on an object whose deletion has begun."""
     meta = found.meta
     if act is Act.HOLD:
         if meta.terminating or HOLD in meta.finalizers:
@@ -77,7 +77,7 @@ def _change_metadata(found: Object, changes: Json) -> Patch:
 
 
 def refusal(action: Action, error: ApiError, last: Refusal | None, now: dt.datetime) -> Refusal:
-    """What an error means for the next attempt: when it may be made. Pauses double, up to a bound."""
+    """The refusal that an error stands for, and when the next attempt may be made. Pauses double, up to a bound."""
     first, longest = RETRY_SECONDS
     begun = last.first if last is not None and last.act is action.act else now
     pause = min(longest, max(first, (now - begun).total_seconds()))

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 BUSY_PATIENCE = 12
-"""A collector that is at work has so many times as long as one that is not."""
+"""Grace factor for a garbage collector that is making progress."""
 READ_AGAIN = dt.timedelta(seconds=2)
 NOTICE = dt.timedelta(seconds=2)
 """A controller that runs takes notice of a deletion within milliseconds; one that does not is not waited for longer."""
 SKEW = dt.timedelta(seconds=60)
 """Between our clock and the API server's, at most."""
 HOPELESS_SECONDS = 3.0
-"""Nobody gets a permission by asking again: after so long a refusal is taken for a final one."""
+"""How long a refusal for lack of permission is retried before it is taken for a final one."""
 _NOTHING: Mapping[str, Withheld] = MappingProxyType({})
 
 
@@ -58,7 +58,7 @@ def decide(
     hasten: bool = False,
     withheld: Mapping[str, Withheld] = _NOTHING,
 ) -> Decision:
-    """See the module. An entry that `observations` does not have is unknown.
+    """Decide what may be done now, and what is waited for. An entry that `observations` does not have is unknown.
 
     A ledger can be decided in partitions (`partitions.split`). Then `running` says in which namespaces something of the
     whole still runs (`still_running` of the whole), and `collected` when the garbage collector was last seen at work:
@@ -285,7 +285,7 @@ class _Deciding:
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=since, until=pushed, again=pushed)
 
     def keep(self, entry: Entry) -> bool:
-        """What stays must not be owned by what goes; returns whether that is still to be seen to."""
+        """Disown a kept entry from owners that go; returns whether that is still to be done."""
         seen = self.seen(entry)
         if entry.disown and seen.state is State.UNKNOWN:
             self.unreadable(entry, seen)
@@ -331,7 +331,7 @@ class _Deciding:
         return gone_at is not None and self.now >= gone_at + dt.timedelta(seconds=entry.settle_seconds)
 
     def first_unsettled(self, entry: Entry) -> Entry | None:
-        """What it has to wait for, if anything: also that which stays and would be taken along."""
+        """The first entry that it has to wait for, if any: also a kept one that would be collected with it."""
         for kept in self.keepsakes.get(entry.uid, ()):
             if self.is_owned(kept) or self.seen(kept).state is State.UNKNOWN:
                 return kept

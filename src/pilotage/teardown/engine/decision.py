@@ -1,4 +1,4 @@
-"""What a decision is made of: what was seen of each object, what may be done to it, and what is waited for, and why.
+"""The values of a decision: observations of objects, actions on them, and waits with their causes.
 
 Values only; `decide` makes them.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Act(enum.StrEnum):
-    """What can be done to an object."""
+    """An act on an object."""
 
     HOLD = "hold"
     """Put our finalizer on it."""
@@ -56,7 +56,7 @@ class Withheld(NamedTuple):
     """Why an entry must not be deleted yet, although it is its turn: an observer has seen that it is still in use."""
 
     actor: str
-    """Who has to do something."""
+    """The controller or component that has to act."""
     text: str
     retry: dt.datetime
     """When it has to be looked at again, though nothing may have happened."""
@@ -65,7 +65,7 @@ class Withheld(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What was last seen of one uid."""
+    """The last observation of one uid."""
 
     state: State
     finalizers: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Wait(msgspec.Struct, frozen=True):
     entry: Entry
     cause: Cause
     actor: str
-    """Who has to do something."""
+    """The controller or component that has to act."""
     text: str
     since: dt.datetime
     until: dt.datetime
@@ -120,13 +120,13 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Decision(NamedTuple):
-    """What `decide` says."""
+    """The result of `decide`."""
 
     phase: Phase
     actions: tuple[Action, ...]
     waits: tuple[Wait, ...]
     notes: tuple[str, ...] = ()
-    """What did not go as planned and belongs into the receipt."""
+    """Notes for the receipt: deviations from the plan."""
 
     hopeless: bool = False
     """Whether all that is left is forbidden, or nobody runs who would let go of it: waiting changes nothing."""

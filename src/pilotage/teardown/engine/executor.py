@@ -19,7 +19,7 @@ import msgspec
 
 from pilotage.kube import ApiError, Conflict, Forbidden
 from pilotage.kube.wire import parse_time
-from pilotage.teardown.engine.actions import Gone, perform, refusal
+from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
 from pilotage.teardown.engine.newcomers import searched
 from pilotage.teardown.engine.observers import POLL_SECONDS, Reader, WatchObserver
 from pilotage.teardown.engine.progress import DecisionReporter, Outcome, Step
@@ -74,7 +74,7 @@ class Executor:
 
     @property
     def observations(self) -> Observations:
-        """What is known of each entry."""
+        """The last observation of each entry."""
         return self.state.observations
 
     @property
@@ -212,7 +212,7 @@ class Executor:
                 state.asked_at.setdefault(entry.uid, state.clock.now())
                 state.on_step(Step("asked", entry, state.clock.now(), action.act))
                 answer = await perform(self._client, action)
-        except Gone as gone:
+        except ObjectGone as gone:
             state.is_gone(entry, foreign=gone.foreign)
         except ApiError as error:
             await self._was_refused(action, error)

@@ -1,4 +1,4 @@
-"""What appeared after the plan was made, and belongs to it: a pod that replaced another, or a new kind of part.
+"""Newcomers: objects that appeared after the plan was made and belong to it, such as a pod that replaced another.
 
 Watches show most of them, but only of the kinds that something is waited for. So the proof looks once more, through all
 kinds of which something may have been made.

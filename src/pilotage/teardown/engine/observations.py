@@ -1,4 +1,4 @@
-"""What is known about each uid of a ledger at this moment, from lists, watches, single reads and answers to writes.
+"""The last observation of each uid of a ledger, from lists, watches, single reads and answers to writes.
 
 Knowledge only moves on: a deletion that has begun does not end, and an object that is gone does not come back (another
 of its name has another uid). So an answer that comes late cannot undo what is known already; only a read made to prove
@@ -22,7 +22,7 @@ _UNREAD = Observation(State.UNKNOWN, problem="it was not read")
 
 
 class Observations:
-    """See the module."""
+    """The observations of one run."""
 
     def __init__(self) -> None:
         self._observations: dict[str, Observation] = {}
@@ -34,7 +34,7 @@ class Observations:
         return self._observations
 
     def get(self, uid: str) -> Observation:
-        """What is known about one."""
+        """The last observation of a uid; unknown if there is none."""
         return self._observations.get(uid, _UNREAD)
 
     def see(self, obj: Object) -> bool:

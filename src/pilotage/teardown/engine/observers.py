@@ -67,7 +67,7 @@ class Reader:
 
 
 class Observer:
-    """What an executor asks of every observer. This one sees nothing that is not read for it."""
+    """Base of all observers, which observes nothing by itself: a hook for each moment of an execution."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 LARGE = 16
-"""Up to so many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is
+"""Up to this many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is
 slower for each, and less work for all."""
 _NOT_DECIDED = Decision(Phase.CORDON, (), ())
 

@@ -1,4 +1,4 @@
-"""A gate through which so many pass at a time; among those who wait, the highest rank passes first."""
+"""A semaphore whose waiters are served by rank, the highest first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PrioritySemaphore:
-    """See the module."""
+    """A semaphore with `width` places."""
 
     def __init__(self, width: int) -> None:
         self._free = width

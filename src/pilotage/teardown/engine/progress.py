@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOW_EVERY = dt.timedelta(seconds=0.1)
 """Nobody reads faster: what is waited for is shown no more often."""
 SHOW_SHARE = 50
-"""DecisionReporter takes no more than one in so many parts of the time."""
+"""Reporting takes no more than one part in this many of the time."""
 SHOW_AGAIN = dt.timedelta(seconds=1)
 """So often it is shown at least, though nothing has happened: the time that it takes has changed."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Entry, Ledger, Pointer
 
 ONE_BY_ONE_MAX = 2
-"""Where nothing is known of how many others there are: more requests than this cost more than one list."""
+"""Objects of a kind that are read one by one. More requests cost more than one list of the kind."""
 AT_ONCE = 8
 """More connections than there are already cost more than they bring."""
 POINTERS_MAX = 200
@@ -57,12 +57,12 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What reading everything afresh has shown."""
+    """Result of reading everything afresh."""
 
     gone: dict[str, Read]
     """The uids that are proven gone, and by which read."""
     there: list[Object]
-    """What is there after all."""
+    """Objects that were taken for gone and are there."""
     unread: dict[str, str]
     """The uids that could not be read, with why."""
     kept: dict[str, bool]
@@ -70,9 +70,9 @@ class Proof(msgspec.Struct, frozen=True):
     taken: dict[str, str]
     """Of what is gone: the uid of another object that has its name now, and that is nobody's here."""
     pointers: list[str]
-    """What still is there and pointed at something that is gone now, or could not be read."""
+    """References that are left: the referring objects are there, or could not be read."""
     newcomers: Sequence[tuple[Resource, Object]] = ()
-    """What belongs to something in the ledger, and is not in it."""
+    """Objects that belong to something in the ledger, and are not in it."""
     unsearched: Sequence[str] = ()
     """The kinds that could not be searched for such, with why."""
 
@@ -186,7 +186,7 @@ class _Proving:
         )
 
     async def _without_its_kind(self, entries: list[Entry], error: ApiError) -> None:
-        """What could not be read is unread, unless the whole kind is gone."""
+        """Mark entries unread, unless their whole kind is gone."""
         proof = await definition_gone(self._client, self._ledger, entries[0].resource, error)
         for entry in entries:
             if isinstance(proof, str):

@@ -47,7 +47,7 @@ class ReadRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class ObjectRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What became of one object."""
+    """The result for one object."""
 
     api_version: str
     kind: str
@@ -72,7 +72,7 @@ class ObjectRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class Receipt(msgspec.Struct, frozen=True, rename="camel"):
-    """See the module."""
+    """The record of one teardown, as it is saved."""
 
     targets: tuple[str, ...]
     server: str
@@ -80,14 +80,14 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     """The uid of its namespace kube-system: a server's address may be that of another cluster the next time."""
     started: str
     ledger: Ledger
-    """What `--resume` goes on from."""
+    """The ledger that `--resume` continues."""
     format: str = FORMAT
     result: str = "running"
     """``running`` (or cut off), ``complete``, ``incomplete``."""
     ended: str = ""
     objects: tuple[ObjectRecord, ...] = ()
     references: tuple[str, ...] = ()
-    """What still is there and points at something that is gone."""
+    """Objects that are still there and point at something that is gone."""
     notes: tuple[str, ...] = ()
 
     def count(self, state: str) -> int:

@@ -69,7 +69,7 @@ class RunState:
         self.entries = ledger.by_uid()
         self.partitions = Partitions(ledger, hasten=self._hasten)
         self.parts: dict[str, list[Entry]] = {}
-        """What goes, by the uid of its owner."""
+        """Entries that go, by the uid of their owner."""
         for entry in ledger.going:
             if entry.owner:
                 self.parts.setdefault(entry.owner, []).append(entry)
@@ -79,7 +79,7 @@ class RunState:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know in the end."""
+        """Notes for the receipt."""
         return (*self._notes, *self._proof_notes)
 
     @property
@@ -180,7 +180,7 @@ class RunState:
         return proof.holds
 
     def note(self, notes: Iterable[str]) -> None:
-        """What a person should know in the end; each is said once."""
+        """Add notes for the receipt; each is kept once."""
         for note in notes:
             if note and note not in self._notes:
                 self._notes.append(note)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMPLETE = "complete"
 
 
-class Verdict(enum.StrEnum):
+class ReceiptVerdict(enum.StrEnum):
     """The answer in a word."""
 
     HOLDS = "holds"
@@ -30,15 +30,15 @@ class Verdict(enum.StrEnum):
 
 
 class Verification(NamedTuple):
-    """What reading the cluster again has shown."""
+    """Result of reading the cluster again."""
 
-    verdict: Verdict
+    verdict: ReceiptVerdict
     gone: tuple[Entry, ...]
     """Proven gone, again."""
     back: tuple[Entry, ...]
     """There, although they should be gone."""
     unread: dict[str, str]
-    """What could not be read, by its name, with why."""
+    """Objects that could not be read, by name, with the reason."""
     successors: dict[str, str]
     """Names of gone objects that another object has by now, with its uid."""
     kept: tuple[Entry, ...]
@@ -81,11 +81,11 @@ async def verify(client: Client, receipt: Receipt, *, server: str = "") -> Verif
     elsewhere = "" if back or kept else _elsewhere(receipt, server)
     incomplete = _incomplete(receipt)
     if back or lost or incomplete:
-        verdict = Verdict.DOES_NOT_HOLD
+        verdict = ReceiptVerdict.DOES_NOT_HOLD
     elif elsewhere or proof.unread:
-        verdict = Verdict.UNKNOWN
+        verdict = ReceiptVerdict.UNKNOWN
     else:
-        verdict = Verdict.HOLDS
+        verdict = ReceiptVerdict.HOLDS
     return Verification(
         verdict,
         gone,

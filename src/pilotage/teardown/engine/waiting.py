@@ -25,7 +25,7 @@ WATCH_SECONDS = 300
 _PASSING = (ErrorClass.UNAVAILABLE, ErrorClass.UNCERTAIN, ErrorClass.THROTTLED)
 
 
-class Gone(NamedTuple):
+class ProvenGone(NamedTuple):
     """One object that is proven gone."""
 
     item: Item
@@ -35,7 +35,7 @@ class Gone(NamedTuple):
     """The uid of another object that has its name by now."""
 
 
-async def wait_gone(client: Client, items: Iterable[Item], on_gone: Callable[[Gone], None]) -> None:
+async def wait_gone(client: Client, items: Iterable[Item], on_gone: Callable[[ProvenGone], None]) -> None:
     """Return when all of them are gone, and tell of each as soon as it is. Raises an ApiError that does not pass."""
     places: dict[tuple[Resource, str], list[Item]] = {}
     for item in items:
@@ -57,7 +57,7 @@ class _Place:
         resource: Resource,
         namespace: str,
         items: list[Item],
-        on_gone: Callable[[Gone], None],
+        on_gone: Callable[[ProvenGone], None],
     ) -> None:
         self._client = client
         self._resource = resource
@@ -105,7 +105,7 @@ class _Place:
             found = uids.get(item.meta.name, "")
             if found != uid:
                 del self._pending[uid]
-                self._on_gone(Gone(item, request, found))
+                self._on_gone(ProvenGone(item, request, found))
 
     async def _watch(self, version: str) -> None:
         """Return when one of them seems to be gone, or after a while."""

@@ -27,7 +27,7 @@ HOLD = TEARDOWN_FINALIZER
 
 
 class Disposition(enum.StrEnum):
-    """Who makes an object go."""
+    """The actor that deletes an object."""
 
     DELETE = "delete"
     """We delete it."""
@@ -59,11 +59,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
     keeper: str = ""
-    """Who takes its finalizers off, as far as that is known."""
+    """The controller that removes its finalizers, as far as is known."""
     settle_seconds: float = 0.0
     """How long after it is gone things may go on as if it were there: routes that proxies still have."""
     unverified: str = ""
-    """What cannot be proven about it, for the receipt."""
+    """Why its removal cannot be proven in full, for the receipt."""
     abandoned: tuple[str, ...] = ()
     """Finalizers whose keepers were not seen to run, where we were asked to do their work: they are not waited for."""
 
@@ -74,7 +74,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     @property
     def full_name(self) -> Name:
-        """What and where it is."""
+        """Its kind, namespace and name."""
         return Name(self.resource.group, self.resource.kind, self.namespace, self.name)
 
     @property
@@ -106,7 +106,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All objects of one teardown."""
 
     targets: tuple[str, ...]
-    """What was asked for, as a person reads it."""
+    """The targets, as a person reads them."""
     adopt: bool = False
     """Whether what refers to it and to nothing else goes along."""
     started: str
@@ -116,9 +116,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cycles: tuple[tuple[str, ...], ...] = ()
     """Uids that wait for each other in a circle: these go together."""
     remarks: tuple[str, ...] = ()
-    """What the reader of the plan should know."""
+    """Remarks for the reader of the plan."""
     pointers: tuple[Pointer, ...] = ()
-    """What stays and will point at nothing."""
+    """Objects that stay and will point at nothing."""
     unread: tuple[str, ...] = ()
     """The kinds that were to be searched and could not be read: what of them was meant is unknown, and not gone."""
 
@@ -138,7 +138,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LedgerIndex:
-    """What a decision needs of a ledger, worked out once: whose part each entry is, and until when things may take."""
+    """Index of a ledger for decisions: the parts of each entry, and until when things may take."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -150,7 +150,7 @@ class LedgerIndex:
         self.stalled = dt.timedelta(seconds=ledger.policy.stalled_seconds)
         self.parts: dict[str, list[Entry]] = {}
         self.keepsakes: dict[str, list[Entry]] = {}
-        """What stays, by the entries that would take it along."""
+        """Kept entries, by the uids of the entries that would take them along."""
         for entry in ledger.entries:
             if entry.owner:
                 self.parts.setdefault(entry.owner, []).append(entry)
