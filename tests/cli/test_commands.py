@@ -67,7 +67,7 @@ def test_a_server_that_is_not_there_is_told_in_a_line_that_says_what_to_do(argum
     assert (ran.code, ran.out) == (3, "")
     (line,) = ran.err.splitlines()
     assert line.startswith("Error: GET /api: the API server was not reached: ")
-    assert line.endswith(". See whether it runs, or choose another cluster with --context or --kubeconfig.")
+    assert line.endswith(". Check that it runs, or choose another cluster with --context or --kubeconfig.")
 
 
 # As a plugin of kubectl
@@ -83,6 +83,6 @@ def test_the_program_is_installed_under_both_names(script):
 
 def test_kubectl_finds_its_plugin(cluster: Access, monkeypatch):
     monkeypatch.setenv("PATH", f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}")
-    assert "Take things down in order" in cluster.kubectl("pilotage", "delete", "--help")
+    assert "Delete objects in order" in cluster.kubectl("pilotage", "delete", "--help")
     planned = cluster.kubectl("pilotage", "plan", "cm/never", "-n", "default")  # of the cluster that kubectl talks to
     assert planned == "configmap/never -n default is not there: nothing to do\n"

@@ -429,7 +429,7 @@ def test_when_the_time_is_over_it_says_on_whom_it_waits(timed_out: TimedOut):
     [blocker] = [line for line in ran.err.splitlines() if line.startswith(f"  configmap/a -n {place.namespace}")]
     assert f"finalizer {FINALIZER}" in blocker
     assert re.search(r"\(finalizer: \S.+, for \d+ s, ", blocker), blocker
-    assert f"Go on with: pilotage delete --resume {receipt}" in ran.err
+    assert f"Resume with: pilotage delete --resume {receipt}" in ran.err
     told = json.loads(receipt.read_text())
     assert told["result"] == "incomplete"
     [left] = told["objects"]
@@ -537,7 +537,7 @@ def test_ctrl_c_stops_and_resuming_goes_on(place: Place, tmp_path: Path):
         ran = ended(process)
     assert ran.code == 130
     assert "Stopped. 0 of 1 are gone" in ran.err
-    assert f"Go on with: pilotage delete --resume {receipt}" in ran.err
+    assert f"Resume with: pilotage delete --resume {receipt}" in ran.err
     assert json.loads(receipt.read_text())["result"] == "incomplete"
     place.let_go("a")
     ran = place.resume(receipt, "--yes")

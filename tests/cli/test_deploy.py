@@ -73,7 +73,7 @@ def test_what_the_server_refuses_is_said_by_field_and_not_made(chat: Chat, flags
 
 def test_a_dry_run_makes_nothing(chat: Chat):
     ran = chat.run("deploy", "a", "--model", SOURCE, "--dry-run")
-    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} would be made\n")
+    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} would be created\n")
     assert chat.find("a") is None
 
 
@@ -234,7 +234,7 @@ def test_without_an_operator_the_time_runs_out_and_that_is_why(chat: Chat, monke
     ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "0.5")
     assert ran.code == 1
     assert "none runs: there is no Lease pilotage-operator" in ran.err
-    assert "After 0.5 s: the operator has not looked at it yet" in ran.err
+    assert "After 0.5 s: the operator has not reconciled it yet" in ran.err
 
 
 def test_one_that_is_deleted_meanwhile_is_not_waited_for(chat: Chat):
@@ -246,7 +246,7 @@ def test_one_that_is_deleted_meanwhile_is_not_waited_for(chat: Chat):
     with chat.meanwhile(delete):
         ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
     assert ran.code == 1
-    assert "It was deleted meanwhile." in ran.err
+    assert "It was deleted in the meantime." in ran.err
 
 
 def test_ctrl_c_says_that_it_goes_on(chat: Chat):
@@ -257,7 +257,7 @@ def test_ctrl_c_says_that_it_goes_on(chat: Chat):
     with with_ctrl_c(), chat.meanwhile(strike):
         ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
     assert ran.code == 130
-    assert "the operator goes on by itself" in ran.err
+    assert "the operator continues" in ran.err
     assert chat.find("a") is not None
 
 

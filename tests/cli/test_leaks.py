@@ -97,7 +97,7 @@ def test_only_one_namespace_if_one_is_named(tmp_path: Path):
 def test_a_namespace_that_a_dump_has_nothing_of_is_a_mistake(tmp_path: Path):
     ran = run("leaks", "-n", "typo", "-f", dump(tmp_path, "other"))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "Error: The dump has nothing in namespace typo. Leave out -n to look at all of it.\n"
+    assert ran.err == "Error: The dump has nothing in namespace typo. Leave out -n to read all of it.\n"
 
 
 def test_the_same_as_json(tmp_path: Path):
@@ -257,7 +257,7 @@ def test_only_what_both_looks_show_is_a_leak(cluster: Access, namespace: str, mo
     make("over")
     monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
     monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(command, "progress", meanwhile)
+    monkeypatch.setattr(command, "note", meanwhile)
     assert run("leaks", "-n", namespace, kubeconfig=cluster.kubeconfig)[:2] == (0, "No leaks.\n")
 
 

@@ -78,7 +78,7 @@ def test_it_does_not_hold_if_the_object_is_there(cluster: Access, namespace: str
 def test_a_teardown_that_was_cut_off_and_another_cluster(cluster: Access, path: Path):
     ran = run("receipt", "verify", changed(path, result="running"), kubeconfig=cluster.kubeconfig)
     assert ran.code == 1
-    assert f"Go on with: pilotage delete --resume {path}" in ran.out
+    assert f"Resume with: pilotage delete --resume {path}" in ran.out
     elsewhere = changed(path, result="complete", server="https://elsewhere:6443")
     ran = run("receipt", "verify", elsewhere, kubeconfig=cluster.kubeconfig)
     assert ran.code == 3

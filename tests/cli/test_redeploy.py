@@ -21,7 +21,7 @@ from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revis
 def test_flags_change_what_they_name_and_no_more(chat: Chat):
     chat.make("a", replicas=2, runtime={"name": "vllm", "args": ["x"]})
     ran = chat.run("redeploy", "a", "--image", "acme/vllm:2", "--no-wait")
-    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} is changed\n")
+    assert (ran.code, ran.out) == (0, f"servingendpoint/a -n {chat.namespace} changed\n")
     spec = chat.spec("a")
     assert spec["runtime"] == {"name": "vllm", "args": ["x"], "image": "acme/vllm:2"}
     assert spec["replicas"] == 2
@@ -47,7 +47,7 @@ def test_what_is_so_already_is_left_alone(chat: Chat):
     made = chat.make("a")
     ran = chat.run("redeploy", "a", "--model", SOURCE, "--replicas", "1")
     assert ran.code == 0
-    assert "nothing to change" in ran.out
+    assert "is unchanged" in ran.out
     found = chat.find("a")
     assert found is not None
     assert found.meta.resource_version == made.meta.resource_version
@@ -194,7 +194,13 @@ def test_each_step_is_told_from_the_status():
 
 def test_replicas_of_the_old_revision_are_not_told_of_the_new_one():
     up = rollout_status(redeploying()[1], GOAL).rows[0]
-    assert up.text == "a-2  RevisionComing: a-2 is on its way."
+    assert up.text == "RevisionComing: a-2 is on its way (a-2)"
+
+
+def test_a_route_that_waits_says_why_in_its_own_row_alone():
+    up, route, _ = rollout_status(redeploying()[2], GOAL).rows
+    assert route.text
+    assert route.text not in up.text
 
 
 def test_a_revision_that_serves_without_the_proof_of_the_proxy_says_so():

@@ -49,15 +49,15 @@ def test_a_page_of_one_that_goes_says_how_far_and_for_what_it_waits():
     status = {"phase": "Deleting", "teardown": {"name": "a-1234", "phase": "stop", "left": 4, "waits": [wait]}}
     going = {"deletionTimestamp": "2026-01-01T00:04:00Z", "finalizers": ["pilotage.dev/endpoint"]}
     shown = page(seen(status | {"observedGeneration": 2}, metadata=going), [], NOW)
-    assert "Asked to go 6m ago; held by pilotage.dev/endpoint." in shown
+    assert "Deletion requested 6m ago; held by pilotage.dev/endpoint." in shown
     assert "Teardown a-1234: stop, 4 left" in shown
     assert "  pod/a-1-x -n chat  finalizer acme.example.com/x  (finalizer, for 5m, 10m left)" in shown
 
 
 def test_a_page_that_is_older_than_the_spec_says_so():
-    assert any("older than its spec" in line for line in page(seen(serving("a", observedGeneration=1)), [], NOW))
-    assert "No operator has looked at it yet." in page(seen({}), [], NOW)
-    assert not any("older than its spec" in line for line in page(seen(serving("a", observedGeneration=2)), [], NOW))
+    assert any("older than the spec" in line for line in page(seen(serving("a", observedGeneration=1)), [], NOW))
+    assert "No operator has reconciled it yet." in page(seen({}), [], NOW)
+    assert not any("older than the spec" in line for line in page(seen(serving("a", observedGeneration=2)), [], NOW))
 
 
 def test_events_are_shown_the_newest_last(chat: Chat):

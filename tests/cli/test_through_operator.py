@@ -182,7 +182,7 @@ def test_the_time_is_over_and_what_is_waited_for_is_told(chat: Chat):
     assert "detach   ingress/a gone" in ran.out
     assert "Not finished: 3 of 4 are not known to be gone." in ran.err
     assert f"deployment/a-1 -n {chat.namespace}  finalizer acme.example.com/x" in ran.err
-    assert "The operator goes on by itself." in ran.err
+    assert "The operator continues." in ran.err
     assert not list(Path().glob("*.json"))
 
 

@@ -62,7 +62,7 @@ def test_it_ends_when_they_are_gone_and_says_meanwhile_what_it_waits_for(
                 threading.Thread(target=let_go, args=(cluster, path)).start()
 
     monkeypatch.setattr(command, "TELL_FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(command, "progress", progress)
+    monkeypatch.setattr(command, "note", progress)
     ran = run("wait", "cm", "a", "b", "-n", namespace, "--timeout", "50", kubeconfig=cluster.kubeconfig)
     assert ran.code == 0
     assert all(f"(uid {uid}, " in ran.out for uid in uids)
@@ -80,7 +80,7 @@ def test_a_successor_of_the_name_is_another_object(cluster: Access, namespace: s
         cluster.request("POST", collection, {"metadata": {"name": "a"}})
 
     monkeypatch.setattr(command, "TELL_FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(command, "progress", replace)
+    monkeypatch.setattr(command, "note", replace)
     ran = run("wait", "cm/a", "-n", namespace, "--timeout", "50", kubeconfig=cluster.kubeconfig)
     assert ran.code == 0
     assert "another one has its name by now" in ran.out

@@ -1,4 +1,4 @@
-"""What the commands on endpoints have in common: their arguments, how an endpoint is found and how it is changed."""
+"""Endpoints that a person named: read, with a hint where there is none, and changed after a dry run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 CHANGE_TRIES_MAX = 5
 
 
-class Changed(NamedTuple):
+class EndpointChange(NamedTuple):
     """An endpoint before a change and after it: the same one where nothing had to change."""
 
     before: Object
@@ -43,7 +43,7 @@ async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:
         raise BadTarget(missing_name(name, [obj.meta.name for obj in listed.items])) from None
 
 
-async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]) -> Changed:
+async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]) -> EndpointChange:
     """Write what `alter` makes of an endpoint, after the server has checked it: it is asked to try, first.
 
     Who changes it meanwhile is not overwritten: what they wrote is read, and altered again. Raises BadTarget.
@@ -54,15 +54,13 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
     for tries_left in reversed(range(CHANGE_TRIES_MAX)):
         before = await get(client, ENDPOINTS, key)
         if before.meta.terminating:
-            raise BadTarget(
-                f"{before.ref} is being deleted, and nothing brings it back. Deploy it anew when it is gone."
-            )
+            raise BadTarget(f"{before.ref} is being deleted, which cannot be undone. Deploy it again when it is gone.")
         wanted = alter(before)
         try:
             checked = await checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True))
             if checked.meta.generation == before.meta.generation:
-                return Changed(before, before)
-            return Changed(before, await client.replace(ENDPOINTS, wanted))
+                return EndpointChange(before, before)
+            return EndpointChange(before, await client.replace(ENDPOINTS, wanted))
         except Conflict:
             if not tries_left:
                 raise
@@ -70,7 +68,7 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
 
 
 async def checking(what: str, request: Awaitable[Object]) -> Object:
-    """What the server says to a dry run. BadTarget, with each field that is wrong, where it says no."""
+    """The answer to a dry run. BadTarget, with each field that is wrong, where the server refuses it."""
     from pilotage.kube import Invalid
 
     try:

@@ -41,7 +41,7 @@ class NoAnswer(OneLine):
 
 
 class BadTarget(OneLine):
-    """What was typed, or the file that was given, means nothing here."""
+    """Words or a file that mean nothing here."""
 
     exit_code = 2
 
@@ -66,7 +66,7 @@ def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Print in one sentence what went wrong: with what was typed or with a file (exit code 2), or as `one_sentence`."""
+    """Print errors in what was typed, or in a file, in one sentence (exit code 2); and others as `one_sentence`."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -111,7 +111,7 @@ def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def _with_advice(error: ApiError) -> str:
-    """What the API said, and what to do about it."""
+    """The answer of the API, and what to do about it."""
     from pilotage.kube import ErrorClass
 
     match error.error_class:
@@ -120,7 +120,7 @@ def _with_advice(error: ApiError) -> str:
         case ErrorClass.FORBIDDEN:
             advice = "Ask an administrator for the permission, or choose another user with --context."
         case ErrorClass.UNAVAILABLE if not error.code:
-            advice = "See whether it runs, or choose another cluster with --context or --kubeconfig."
+            advice = "Check that it runs, or choose another cluster with --context or --kubeconfig."
         case ErrorClass.UNAVAILABLE | ErrorClass.THROTTLED | ErrorClass.UNCERTAIN:
             advice = "Try again in a while."
         case _:

@@ -1,4 +1,4 @@
-"""What servers on Hosts print: files of those machines, and their agents say which.
+"""Logs of servers on Hosts: files on those machines, which their agents name.
 
 Nobody but that machine can read such a file. It is named on stderr, and printed where this is that machine: its name
 has the uid of its process in it, so one that is here is the right one.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Manifests(NamedTuple):
-    """What is in them, each with its namespace."""
+    """The objects of our kinds in manifests, each with its namespace."""
 
     models: list[Json]
     endpoints: list[Json]
@@ -31,7 +31,7 @@ async def read_manifests(files: Sequence[Path | Literal["-"]], namespace: str, d
         kind, meta = document["kind"], document["metadata"]
         what = f"{kind.lower()}/{meta.get('name', '?')}"
         if not meta.get("name"):
-            raise BadTarget(f"A {kind} in a manifest has no name of its own. Give it one: it is changed by its name.")
+            raise BadTarget(f"A {kind} in a manifest has no metadata.name. Give it one: it is changed by its name.")
         place = meta.setdefault("namespace", namespace or default)
         if namespace and place != namespace:
             raise BadTarget(f"{what} is in namespace {place}, and -n says {namespace}.")

@@ -32,16 +32,14 @@ def cluster_options(command: Callable[P, R]) -> Callable[P, R]:
 def namespace_options(command: Callable[P, R]) -> Callable[P, R]:
     """``-n`` and ``-A``, as `namespace` (empty: that of the context) and `all_namespaces`. They exclude each other."""
     for option in (
-        click.option(
-            "-A", "--all-namespaces", is_flag=True, callback=_not_with_namespace, help="Look in all namespaces."
-        ),
+        click.option("-A", "--all-namespaces", is_flag=True, callback=_not_with_namespace, help="All namespaces."),
         click.option(
             "-n",
             "--namespace",
             metavar="NAME",
             default="",
             is_eager=True,  # before -A, which looks at it
-            help="The namespace to look in instead of the context's.",
+            help="The namespace instead of the context's.",
         ),
     ):
         command = option(command)
@@ -71,14 +69,14 @@ def target_options(command: Callable[P, R]) -> Callable[P, R]:
         click.option(
             "--adopt",
             is_flag=True,
-            help="Take along what refers to it and to nothing else (routes, Services, autoscalers, budgets), the "
-            "configuration that only it mounts, and the parts of an owner that is stuck in deletion.",
+            help="Also delete what refers to the targets only (routes, Services, autoscalers, budgets), the "
+            "configuration that only they mount, and the parts of an owner that is stuck in deletion.",
         ),
         click.option(
             "--keep",
             metavar="WHAT",
             multiple=True,
-            help="What stays: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
+            help="Objects to keep: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
             "several times.",
         ),
         click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),

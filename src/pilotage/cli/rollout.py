@@ -36,7 +36,7 @@ OPERATOR_SECONDS = 5.0
 
 
 class Patience(NamedTuple):
-    """How a person wants to wait."""
+    """The wishes of a person about waiting."""
 
     wait: bool
     timeout: float
@@ -53,7 +53,7 @@ async def follow_rollout(session: Session, obj: Object, before: str, patience: P
         with interruptible(), silenced():
             return await _follow(session.client, obj, goal, patience, shown)
     except Interrupted:
-        say(f"Stopped looking; the operator goes on by itself. Look with: pilotage status {_words(obj)}", err=True)
+        say(f"Stopped waiting; the operator continues. Look with: pilotage status {_words(obj)}", err=True)
         return INTERRUPTED
 
 
@@ -121,7 +121,7 @@ def _end(obj: Object, found: RolloutStatus, result: str, current: Object | None,
     after = f"After {patience.timeout:g} s: " if result == "timeout" else ""
     lines = [f"{obj.ref} does not serve as asked. {after}{found.text}"]
     if result != RolloutVerdict.DELETED:
-        more = "; the operator goes on by itself" if result == "timeout" else ""
+        more = "; the operator continues" if result == "timeout" else ""
         lines.append(f"Look with: pilotage status {_words(obj)}{more}")
     say(*lines, err=True)
     return 1

@@ -51,11 +51,11 @@ class RolloutStatus(NamedTuple):
 def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> RolloutStatus:
     """The steps and the verdict, by the status of the endpoint; None if there is none."""
     if endpoint is None or endpoint.metadata.uid != goal.uid:
-        return RolloutStatus((), RolloutVerdict.DELETED, "It was deleted meanwhile.")
+        return RolloutStatus((), RolloutVerdict.DELETED, "It was deleted in the meantime.")
     if endpoint.metadata.terminating:
         return RolloutStatus((), RolloutVerdict.DELETED, "It is being deleted.")
     if (endpoint.status.observed_generation or 0) < goal.generation:
-        step = Row("operator", RowState.ACTIVE, "the operator has not looked at it yet")
+        step = Row("operator", RowState.ACTIVE, "the operator has not reconciled it yet")
         return RolloutStatus((step,), RolloutVerdict.GOING, step.text)
     steps = tuple(_steps(endpoint, goal))
     if _is_true(endpoint, "Degraded") or phase_of(endpoint) == "Degraded":
@@ -87,16 +87,19 @@ def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> Row:
     counted = status.revision in (None, name)
     known = counted and (up or status.replicas.desired > 0)
     ready = f"{status.replicas.ready} of {status.replicas.desired} ready" if known else ""
-    degraded = status.condition("Degraded")
+    degraded, route = status.condition("Degraded"), status.condition("RouteProgrammed")
     missing = "" if up else degraded.reason if degraded and state is RowState.FAILED else _what_is_missing(endpoint)
-    return Row("up", state, "  ".join(word for word in (name, ready, missing) if word))
+    if not missing or (route is not None and missing in (route.message, f"{route.reason}: {route.message}")):
+        return Row("up", state, "  ".join(filter(None, (name, ready))))  # the route waits: its own row says why
+    what = [name] if ready.removesuffix(" ready") in missing else [name, ready]
+    return Row("up", state, f"{missing.rstrip('. ')} ({', '.join(filter(None, what))})")
 
 
 def _route(endpoint: StoredEndpoint, *, up: bool) -> Row:
     programmed = endpoint.status.condition("RouteProgrammed")
     kind = text(endpoint.spec, "route", "kind")
     if programmed is not None and programmed.status != "True":
-        return Row("route", RowState.ACTIVE, f"{kind}  {programmed.reason}: {programmed.message}".rstrip(": "))
+        return Row("route", RowState.ACTIVE, programmed.message or f"{kind}  {programmed.reason}")
     if not up or programmed is None:
         return Row("route", RowState.LATER, kind)
     return Row("route", RowState.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
@@ -107,17 +110,18 @@ def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> Row:
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
         return Row("gone", RowState.DONE, old)
-    shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:3])
-    return Row("gone", RowState.ACTIVE if up else RowState.LATER, f"{old}  {len(left)} parts left: {shown}")
+    shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:2])
+    more = f" and {len(left) - 2} more" if len(left) > 2 else ""
+    return Row("gone", RowState.ACTIVE if up else RowState.LATER, f"{shown}{more} left ({old})")
 
 
 def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
-    """The one that is wanted last, whether it serves or not."""
+    """The revision that is wanted, whether it serves or not."""
     return max(endpoint.status.history, key=lambda each: each.number, default=None)
 
 
 def revision_name(endpoint: StoredEndpoint, revision: PastRevision) -> str:
-    """What its parts are called."""
+    """The name of a revision, which its parts have."""
     return f"{endpoint.metadata.name}-{revision.number}"
 
 
@@ -129,7 +133,7 @@ def _what_serves(endpoint: StoredEndpoint) -> str:
 
 
 def _why_failed(endpoint: StoredEndpoint) -> str:
-    """What the operator says, and whether anything serves all the same."""
+    """The reason in the operator's words, and whether anything serves all the same."""
     degraded = endpoint.status.condition("Degraded")
     told = "it is degraded, and does not say why"
     if degraded is not None and degraded.status == "True":
@@ -145,7 +149,7 @@ def _what_keeps_serving(endpoint: StoredEndpoint) -> str:
 
 
 def _what_is_missing(endpoint: StoredEndpoint) -> str:
-    """What is waited for, in the operator's words."""
+    """The wait, in the operator's words."""
     if endpoint.status.waiting_for:
         return endpoint.status.waiting_for
     for type_, interesting in (("Progressing", "True"), ("Available", "False")):

@@ -18,22 +18,26 @@ if TYPE_CHECKING:
 @click.command()
 @cluster_options
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Settings, as YAML.")
-@click.option("--name", metavar="NAME", help="Of the Host that this machine is. [default: the machine's]")
+@click.option("--name", metavar="NAME", help="The name of this machine's Host. [default: the machine's]")
 @click.option(
     "--address",
     metavar="IP",
-    help="Where others reach the servers. [default: this machine's own, as the API server is reached]",
+    help="The address at which others reach the servers. [default: the one used to reach the API server]",
 )
-@click.option("--bind", metavar="IP", help="Where the servers listen. [default: 127.0.0.1]")
-@click.option("--labels", metavar="KEY=VALUE", multiple=True, help="Of the Host, for placements; repeatable.")
+@click.option("--bind", metavar="IP", help="The address that the servers listen on. [default: 127.0.0.1]")
+@click.option("--labels", metavar="KEY=VALUE", multiple=True, help="Labels of the Host, for placements; repeatable.")
 @click.option(
     "--data",
     metavar="DIR",
-    help="Where the journal and the logs of servers are. [default: ~/.local/state/pilotage/agent]",
+    help="The folder of the journal and the logs of servers. [default: ~/.local/state/pilotage/agent]",
 )
-@click.option("--cache-root", metavar="DIR", help="Where fetched weights are kept. [default: ~/.cache/pilotage/models]")
-@click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
-@click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option("--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]")
+@click.option(
+    "--file-roots", metavar="DIR", multiple=True, help="A folder below which file:// sources may be read; repeatable."
+)
+@click.option(
+    "--networks", metavar="CIDR", multiple=True, help="A network that is not public and may serve weights; repeatable."
+)
 @click.option(
     "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
 )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=1),
     default=600.0,
     show_default=True,
-    help="How long it may take. Then it ends, and says what is left, why, and how to go on.",
+    help="How long it may take. Then it ends, and says what is left, why, and how to resume.",
 )
 @click.option(
     "--drain",
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="How long requests may go on after the routes are gone, before what serves them stops.",
+    help="How long requests may continue after the routes are gone, before the workloads stop.",
 )
 @click.option(
     "--receipt",
     "receipt_file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the receipt goes.  [default: NAME-DATE-TIME.json here]",
+    help="The file of the receipt.  [default: NAME-DATE-TIME.json here]",
 )
 @click.option(
     "--resume",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Go on with the teardown of this receipt, and with what belongs to it by now.",
+    help="Resume the teardown of this receipt, with the parts that have appeared since.",
 )
 @cluster_options
 @output_option
@@ -83,7 +83,7 @@ def delete(
     context: str | None,
     output: str,
 ) -> None:
-    """Take things down in order, wait until they are proven gone, and write a receipt.
+    """Delete objects in order, wait until they are proven gone, and write a receipt.
 
     \b
     pilotage delete deployment/web service/web ingress/web -n shop
@@ -160,7 +160,7 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
         try:
             result = await execution.run(progress)
         except asyncio.CancelledError:  # the second Ctrl-C
-            say(f"Stopped at once. Go on with: pilotage delete --resume {quote(str(execution.path))}", err=True)
+            say(f"Stopped at once. Resume with: pilotage delete --resume {quote(str(execution.path))}", err=True)
             return INTERRUPTED
         progress.close()
         print_result(result, as_json=options.json)
@@ -194,7 +194,7 @@ async def _follow(operated: OperatorTeardown, options: _Options) -> int:
         names = " ".join(quote(f"servingendpoint/{each.endpoint.meta.name}") for each in operated.teardowns)
         namespace = quote(operated.teardowns[0].endpoint.meta.namespace)
         again = f"pilotage delete {names} -n {namespace}"
-        say(f"Stopped looking; the operator goes on by itself. Look again with: {again}", err=True)
+        say(f"Stopped waiting; the operator continues. Look again with: {again}", err=True)
         return INTERRUPTED
     return max(codes)
 
@@ -203,7 +203,9 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
     """Show the plan and ask; an exit code if that is all."""
     asks = not options.yes and not options.dry_run and bool(prepared.ledger.going)
     if asks and not sys.stdin.isatty():
-        raise click.UsageError("This is not a terminal, so nobody can be asked: add --yes, or --dry-run to look.")
+        raise click.UsageError(
+            "This is not a terminal, so there is nobody to confirm: add --yes, or --dry-run to look."
+        )
     if options.json:
         import json
 
@@ -215,7 +217,7 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
         return 0
     if options.dry_run:
         return exit_code(prepared)
-    if asks and not click.confirm("Go on?", default=False, err=True):
+    if asks and not click.confirm("Continue?", default=False, err=True):
         say("Nothing was done.", err=True)
         return 1
     return None

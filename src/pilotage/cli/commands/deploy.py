@@ -57,7 +57,7 @@ def deploy(
     changes it.
 
     Exit codes: 0 it serves (or was made, with --no-wait), 1 it does not, 2 bad usage or refused by the server, 3 the
-    API could not be reached, 130 Ctrl-C (the operator goes on by itself).
+    API could not be reached, 130 Ctrl-C (the operator continues).
     """
     from pilotage.cli.rollout import Patience
 
@@ -91,10 +91,10 @@ async def _deploy(
             wanted = await read_manifests(files, namespace, client.namespace)
         await _send(client, wanted, dry_run=True)
         if dry_run:
-            _say([f"{_name(body)} would be made" for body in wanted.endpoints], patience)
+            _say([f"{_name(body)} would be created" for body in wanted.endpoints], patience)
             return 0
         made = await _send(client, wanted, dry_run=False)
-        _say([f"{obj.ref} is made" for obj in made], patience)
+        _say([f"{obj.ref} created" for obj in made], patience)
         codes = [await follow_rollout(session, obj, "", patience) for obj in made]
         return max(codes)
 
@@ -115,15 +115,15 @@ async def _send(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Obj
                 await _check_model(client, body, wanted)
             made.append(await checking(what, client.create(ENDPOINTS, body, dry_run=dry_run)))
         except AlreadyExists as error:
-            raise BadTarget(f"{what} is there already. Change it with: pilotage redeploy") from error
+            raise BadTarget(f"{what} exists already. Change it with: pilotage redeploy") from error
         except Terminating as error:
             raise BadTarget(
-                f"{what} cannot be made, because it or its namespace is being deleted. Wait until that is gone: "
+                f"{what} cannot be created, because it or its namespace is being deleted. Wait until that is gone: "
                 f"pilotage wait {quote('servingendpoint/' + body['metadata']['name'])} -n {quote(place)}"
             ) from error
         except Absent as error:
             raise BadTarget(
-                f"There is no namespace {place}. Make it with: kubectl create namespace {quote(place)}"
+                f"There is no namespace {place}. Create it with: kubectl create namespace {quote(place)}"
             ) from error
     return made
 
@@ -142,7 +142,7 @@ async def _check_model(client: Client, body: Json, wanted: Manifests) -> None:
         await client.get(MODELS, ObjectKey(place, name), metadata_only=True)
     except Absent:
         raise BadTarget(
-            f"There is no model/{name} -n {place}. Make it first, or give a source, such as --model hf://…"
+            f"There is no model/{name} -n {place}. Create it first, or give a source, such as --model hf://…"
         ) from None
     except Forbidden:
         return

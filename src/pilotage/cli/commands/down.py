@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @one_sentence
 def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
-    """Take down what `pilotage up` brought up, and prove it.
+    """Stop what `pilotage up` started, and prove that nothing is left.
 
     Servers first, in order; then it is looked whether anything is left. What was deployed stays written down and comes
     back with the next `pilotage up`, unless --purge is given. Ends with 1 and the numbers of processes and ports where

@@ -66,7 +66,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     default=LISTEN,
     show_default=True,
     callback=_address,
-    help="Where clients get in; port 0 is a free one.",
+    help="The address that clients connect to; port 0 is a free one.",
 )
 @click.option(
     "--metrics-address",
@@ -84,7 +84,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     metavar="DIR",
     envvar="PILOTAGE_GATEWAY_RUN",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where its sockets and logs are. [default: pilotage/gateway in $XDG_RUNTIME_DIR or ~/.cache]",
+    help="The folder of its sockets and logs. [default: pilotage/gateway in $XDG_RUNTIME_DIR or ~/.cache]",
 )
 @click.option(
     "--envoy",
@@ -97,7 +97,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     "--access-log",
     metavar="FILE",
     envvar="PILOTAGE_GATEWAY_ACCESS_LOG",
-    help="A line of JSON for each request goes there; empty for nowhere. [default: access.log in --run]",
+    help="The access log, a line of JSON for each request; empty for none. [default: access.log in --run]",
 )
 @click.option(
     "--name",
@@ -134,7 +134,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="How long requests under way may take to end when the gateway is told to.",
+    help="How long requests in flight may take to end when the gateway stops.",
 )
 @click.option(
     "--log-level",
@@ -181,7 +181,7 @@ def gateway(
     from pilotage.runtime import configure_logging
 
     if listen is None:
-        raise click.UsageError("--listen cannot be empty: there would be no way in.")
+        raise click.UsageError("--listen cannot be empty: no client could connect.")
     folder = Folder(run_folder or default_folder())
     settings = Settings(
         run=str(folder.path),

@@ -24,19 +24,19 @@ def require_harbor() -> None:
     metavar="DIR",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where everything is kept: objects, certificates and the kubeconfig.",
+    help="The data folder: objects, certificates and the kubeconfig.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port on 127.0.0.1. [default: the one of the last time, else a free one]",
+    help="The port on 127.0.0.1. [default: the last one used, else a free one]",
 )
-@click.option("--memory", is_flag=True, help="Keep objects in memory only: they are gone when it ends.")
+@click.option("--memory", is_flag=True, help="Keep objects in memory only: they are lost when it ends.")
 @click.option(
     "--set-damaged-aside",
     is_flag=True,
-    help="Start although objects cannot be read: what was written last about them is set aside, and said.",
+    help="Start although objects cannot be read: their last records are moved aside, and named.",
 )
 def harbor(data: Path, port: int, memory: bool, set_damaged_aside: bool) -> None:
     """Serve the Kubernetes API on this machine until SIGTERM.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @output_option
 @endpoint_errors
 def history(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
-    """Show the revisions of an endpoint: what each was made of, and what became of it.
+    """Show the revisions of an endpoint: the model and runtime of each, and its state.
 
     \b
     pilotage history assistant -n chat

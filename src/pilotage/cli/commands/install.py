@@ -13,7 +13,7 @@ from pilotage.cli.errors import one_sentence
 @click.option("--image", metavar="IMAGE", default=f"pilotage:{__version__}", show_default=True, help="The operator's.")
 @click.option("-n", "--namespace", metavar="NAME", default="pilotage-system", show_default=True, help="The operator's.")
 @click.option(
-    "--replicas", type=click.IntRange(0), default=2, show_default=True, help="How many operators; one of them works."
+    "--replicas", type=click.IntRange(0), default=2, show_default=True, help="How many operators; one of them leads."
 )
 @click.option(
     "--setting",
@@ -24,7 +24,7 @@ from pilotage.cli.errors import one_sentence
 )
 @one_sentence
 def install(printed: bool, image: str, namespace: str, replicas: int, settings: tuple[str, ...]) -> None:
-    """Print what has to be on a cluster for the operator.
+    """Print the manifests that a cluster needs for the operator.
 
     `pilotage install --print | kubectl apply --server-side -f -`
 

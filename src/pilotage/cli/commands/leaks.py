@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import World
 
 SECOND_LOOK_SECONDS = 2.0
-"""What is a leak stays one: a moment later, what was only under way is over."""
+"""Pause between two reads: a leak stays, and an operation that was in progress is over by then."""
 UNREAD_SHOWN_MAX = 3
 
 
 class _Found(NamedTuple):
     leaks: list[Leak]
     unread: dict[str, str]
-    """What could not be read, with why: there may be more."""
+    """Kinds, groups or objects that could not be read, with the reason: there may be more."""
     unread_counts: dict[str, int]
-    """How many of what that is: kinds, API groups, objects of a receipt."""
+    """Their number by sort: kinds, API groups, objects of a receipt."""
 
 
 @click.command()
 @namespace_options
-@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
 @click.option(
     "--receipt",
     "receipt_file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Look for what lives on of the teardown of this receipt, instead.",
+    help="Find the objects of this receipt that still exist, instead.",
 )
 @cluster_options
 @output_option
@@ -58,7 +58,7 @@ def leaks(
     context: str | None,
     output: str,
 ) -> None:
-    """Find what was left behind: objects that nobody cleans up, and references to what is not there.
+    """Find leaked objects: those that nothing cleans up, and references to objects that do not exist.
 
     \b
     pilotage leaks -n shop
@@ -97,7 +97,7 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: 
 
     world = load_dump(files)
     if namespace and not any(namespace in (item.meta.namespace, namespace_of(item)) for item in world):
-        raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to look at all of it.")
+        raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to read all of it.")
     return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
 
 

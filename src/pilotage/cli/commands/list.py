@@ -63,7 +63,7 @@ async def list_objects(
     kubeconfig: str | None,
     context: str | None,
 ) -> list[Object]:
-    """What there is of one of our kinds, by namespace and name. `models` uses it, too."""
+    """The objects of one of our kinds, by namespace and name. `models` uses it, too."""
     from pilotage.teardown.planning.arguments import parse_selector
 
     labels = str(parse_selector(selector)) if selector else ""

@@ -38,7 +38,7 @@ def models(
     context: str | None,
     output: str,
 ) -> None:
-    """List the Models, or show one: where it comes from, how far its fetch is, what it is, and who serves it.
+    """List the Models, or show one: its source, the progress of its fetch, its format, and who serves it.
 
     \b
     pilotage models -n chat
@@ -127,12 +127,15 @@ def page(model: StoredModel, users: list[StoredEndpoint], now: dt.datetime) -> l
         ]
     )
     if meta.terminating:
-        lines += ["", f"Asked to go {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}."]
+        lines += [
+            "",
+            f"Deletion requested {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}.",
+        ]
     return lines + (["", *condition_lines(state.conditions, now)] if state.conditions else [])
 
 
 def fetched(model: StoredModel) -> str:
-    """How far it is: ``212.0 MB of 484.2 MB (43 %)``."""
+    """The progress of the fetch: ``212.0 MB of 484.2 MB (43 %)``."""
     from pilotage.cli.output.table import size
 
     progress = model.status.bytes
@@ -146,7 +149,7 @@ def fetched(model: StoredModel) -> str:
 
 
 def format_words(found: Format | None) -> str:
-    """What it is: ``GGUF qwen3 Q4_K_M, context 32768``."""
+    """The format: ``GGUF qwen3 Q4_K_M, context 32768``."""
     if found is None:
         return ""
     words = " ".join(word for word in (found.kind, found.architecture, found.quantization) if word)

@@ -26,19 +26,21 @@ if TYPE_CHECKING:
 @click.option(
     "--leader-election/--no-leader-election",
     default=None,
-    help="Whether several operators take turns; without it there must be only one. [default: they do]",
+    help="Whether operators elect a leader; without it there must be only one. [default: they do]",
 )
 @click.option(
     "--fetch",
     type=click.Choice(["operator", "pods"]),
-    help="Who brings weights: the operator into its cache, or each pod for itself. [default: operator]",
+    help="Who fetches weights: the operator into its cache, or each pod for itself. [default: operator]",
 )
 @click.option("--fetch-image", metavar="IMAGE", help="The image of Pilotage with which pods fetch weights.")
+@click.option("--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]")
 @click.option(
-    "--cache-root", metavar="DIR", help="Where the operator keeps weights. [default: ~/.cache/pilotage/models]"
+    "--file-roots", metavar="DIR", multiple=True, help="A folder below which file:// sources may be read; repeatable."
 )
-@click.option("--file-roots", metavar="DIR", multiple=True, help="Below it, file:// sources may be read; repeatable.")
-@click.option("--networks", metavar="CIDR", multiple=True, help="Not public, and weights may come from it; repeatable.")
+@click.option(
+    "--networks", metavar="CIDR", multiple=True, help="A network that is not public and may serve weights; repeatable."
+)
 @click.option(
     "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
 )

@@ -39,7 +39,7 @@ def plan(
     context: str | None,
     output: str,
 ) -> None:
-    """Show what `pilotage delete` would do, and what would stand in its way. Changes nothing.
+    """Show what `pilotage delete` would do, and what would block it. Changes nothing.
 
     \b
     pilotage plan deployment/web service/web -n shop

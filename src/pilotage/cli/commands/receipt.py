@@ -27,7 +27,7 @@ SHOWN_MAX = 20
 
 @click.group()
 def receipt() -> None:
-    """Look at the receipts that `pilotage delete` writes."""
+    """Check the receipts that `pilotage delete` writes."""
 
 
 @receipt.command()
@@ -77,7 +77,7 @@ def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
     }[found.verdict]
     lines = [f"{paint(verdict, fg=colour, bold=True)}: {counts}."]
     if found.incomplete:
-        lines.append(f"It is incomplete: {found.incomplete}. Go on with: pilotage delete --resume {quote(str(file))}")
+        lines.append(f"It is incomplete: {found.incomplete}. Resume with: pilotage delete --resume {quote(str(file))}")
     if found.elsewhere:
         lines.append(f"Is this the right cluster? It says that {found.elsewhere}. Choose with --context.")
     lines += _listed("There again, or still", found.back)
@@ -94,7 +94,7 @@ def _listed(title: str, entries: tuple[Entry, ...]) -> list[str]:
 
 
 def _unread(found: Verification) -> list[str]:
-    """Whoever does not answer does not answer about any: the reason is told once."""
+    """A server that does not answer does so for all objects: the reason is printed once."""
     reasons = set(found.unread.values())
     if len(reasons) == 1 and len(found.unread) > 1:
         return [f"{len(found.unread)} objects could not be read: {reasons.pop()}"]

@@ -44,7 +44,7 @@ def redeploy(
     context: str | None,
     output: str,
 ) -> None:
-    """Change an endpoint: a new revision comes up, takes over the route, and the old one goes.
+    """Change an endpoint: a new revision starts, takes over the route, and the old one is removed.
 
     \b
     pilotage redeploy assistant --model hf://Qwen/Qwen3-1.7B-GGUF/qwen3-1.7b-q4_k_m.gguf
@@ -55,7 +55,7 @@ def redeploy(
     new revision does not come up, the old one keeps serving: `pilotage rollback` takes the change back.
 
     Exit codes: 0 the new revision serves, 1 it does not, 2 bad usage or refused by the server, 3 the API could not be
-    reached, 130 Ctrl-C (the operator goes on by itself).
+    reached, 130 Ctrl-C (the operator continues).
     """
     from pilotage.cli.rollout import Patience
 
@@ -97,9 +97,9 @@ async def carry_out(session: Session, key: ObjectKey, alter: Callable[[Object], 
 
     changed = await change(session.client, key, alter)
     if not changed.anything:
-        say(f"{changed.after.ref} is so already: nothing to change", err=patience.json)
+        say(f"{changed.after.ref} is unchanged: the spec is the same", err=patience.json)
         return 0
-    say(f"{changed.after.ref} is changed", err=patience.json)
+    say(f"{changed.after.ref} changed", err=patience.json)
     before = changed.before.get("status", "revision", default="")
     return await follow_rollout(session, changed.after, before, patience)
 

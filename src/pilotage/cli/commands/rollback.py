@@ -40,7 +40,7 @@ def rollback(
     context: str | None,
     output: str,
 ) -> None:
-    """Go back to what an earlier revision of an endpoint was made of.
+    """Return an endpoint to an earlier revision.
 
     \b
     pilotage rollback assistant
@@ -50,7 +50,7 @@ def rollback(
     the rest stay as they are. After a redeploy that failed, it goes back to what still serves.
 
     Exit codes: 0 it serves, 1 it does not, 2 bad usage or no such revision, 3 the API could not be reached, 130 Ctrl-C
-    (the operator goes on by itself).
+    (the operator continues).
     """
     from pilotage.cli.rollout import Patience
 

@@ -23,8 +23,8 @@ EVENTS_SHOWN_MAX = 10
 WAITS_SHOWN_MAX = 5
 
 
-class Note(NamedTuple):
-    """What an Event says."""
+class EndpointEvent(NamedTuple):
+    """An Event about an endpoint."""
 
     at: str
     type: str
@@ -40,7 +40,7 @@ class Note(NamedTuple):
 @output_option
 @endpoint_errors
 def status(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
-    """Show one endpoint: what it serves, whether it does, what it waits for, and what happened to it lately.
+    """Show one endpoint: its model, its state, what it waits for, and its recent events.
 
     \b
     pilotage status assistant -n chat
@@ -62,7 +62,7 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
 
 async def _read(
     name: str, namespace: str, kubeconfig: str | None, context: str | None
-) -> tuple[Object, list[Note] | None]:
+) -> tuple[Object, list[EndpointEvent] | None]:
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import Forbidden, ObjectKey
 
@@ -75,7 +75,7 @@ async def _read(
             return obj, None
 
 
-async def _notes(client: Client, obj: Object) -> list[Note]:
+async def _notes(client: Client, obj: Object) -> list[EndpointEvent]:
     """The Events of an endpoint, the oldest first."""
     from pilotage.kube import EVENTS
     from pilotage.teardown.snapshot.fields import number, text
@@ -86,12 +86,12 @@ async def _notes(client: Client, obj: Object) -> list[Note]:
         body = event.to_dict()
         at = text(body, "series", "lastObservedTime") or text(body, "eventTime") or event.meta.creation_timestamp
         count = number(body, "series", "count", default=number(body, "deprecatedCount", default=1))
-        notes.append(Note(at, text(body, "type"), text(body, "reason"), text(body, "note"), count))
+        notes.append(EndpointEvent(at, text(body, "type"), text(body, "reason"), text(body, "note"), count))
     return sorted(notes)
 
 
-def page(endpoint: StoredEndpoint, notes: list[Note] | None, now: dt.datetime) -> list[str]:
-    """What a person reads. `notes`: None where they may not be read."""
+def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
+    """The page. `notes`: None where Events may not be read."""
     from pilotage.cli.output.endpoints import condition_lines, model_of, phase_of, ready_of, route_of
     from pilotage.cli.output.table import age, facts
     from pilotage.cli.output.text import coloured, paint
@@ -113,11 +113,14 @@ def page(endpoint: StoredEndpoint, notes: list[Note] | None, now: dt.datetime) -
         ]
     )
     if not state.phase:
-        lines.append("No operator has looked at it yet.")
+        lines.append("No operator has reconciled it yet.")
     elif (state.observed_generation or 0) < meta.generation:
-        lines.append("What is below is older than its spec: the operator has not seen the last change yet.")
+        lines.append("The status below is older than the spec: the operator has not reconciled the last change yet.")
     if meta.terminating:
-        lines += ["", f"Asked to go {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}."]
+        lines += [
+            "",
+            f"Deletion requested {age(now, meta.deletion_timestamp)} ago; held by {', '.join(meta.finalizers)}.",
+        ]
     if state.teardown:
         lines += ["", *_teardown(state.teardown, now)]
     if state.conditions:
@@ -136,11 +139,11 @@ def _scaling(endpoint: StoredEndpoint) -> str:
     from pilotage.teardown.snapshot.fields import mapping
 
     limits = mapping(endpoint.spec, "autoscaling")
-    return f", scales by itself between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""
+    return f", autoscaled between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""
 
 
 def _proof(endpoint: StoredEndpoint) -> str:
-    """What is proven of the route."""
+    """The proof that the route is programmed, in words."""
     programmed = endpoint.status.condition("RouteProgrammed")
     if programmed is None:
         return ""
@@ -163,12 +166,12 @@ def _teardown(teardown: TeardownState, now: dt.datetime) -> list[str]:
     ]
 
 
-def _events(notes: list[Note] | None, now: dt.datetime) -> list[str]:
+def _events(notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
     from pilotage.cli.output.table import age, table
     from pilotage.cli.output.text import paint
 
     if notes is None:
-        return ["Events may not be read here."]
+        return ["Events could not be read: no permission."]
     if not notes:
         return ["No events."]
     rows = [

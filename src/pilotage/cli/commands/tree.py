@@ -26,7 +26,7 @@ _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations",
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
 @click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
-@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
 @cluster_options
 @output_option
 @plain_errors
@@ -38,7 +38,7 @@ def tree(
     context: str | None,
     output: str,
 ) -> None:
-    """Show what an object is made of and what refers to it, with the state of each.
+    """Show the parts of an object and its references, with the state of each.
 
     \b
     pilotage tree deployment/web -n shop

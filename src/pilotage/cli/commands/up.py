@@ -26,7 +26,7 @@ def data_option(command: click.decorators.FC) -> click.decorators.FC:
         default=None,
         envvar="PILOTAGE_DATA",
         callback=lambda _, __, given: (given or _default()).absolute(),
-        help="Where everything is kept. [default: ~/.local/share/pilotage]",
+        help="The data folder. [default: ~/.local/share/pilotage]",
     )(command)
 
 
@@ -42,22 +42,24 @@ def _default() -> Path:
     "--api-port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port of the API server. [default: the one of the last time, else a free one]",
+    help="The port of the API server. [default: the last one used, else a free one]",
 )
-@click.option("--host-name", metavar="NAME", default="local", show_default=True, help="What this machine is called.")
+@click.option(
+    "--host-name", metavar="NAME", default="local", show_default=True, help="The name of the Host that this machine is."
+)
 @click.option(
     "--file-roots",
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Below it, file:// sources may be read; repeatable.",
+    help="A folder below which file:// sources may be read; repeatable.",
 )
 @click.option("--llama-server", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
 @click.option("--envoy", metavar="FILE", type=click.Path(path_type=Path, exists=True), help="Instead of PATH's.")
 @click.option(
     "--allow-commands", is_flag=True, help="Run any command that an endpoint names; else presets with safe arguments."
 )
-@click.option("-d", "--detach", is_flag=True, help="Come back when everything is ready, and leave it running.")
+@click.option("-d", "--detach", is_flag=True, help="Return when everything is ready, and leave it running.")
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 @one_sentence
 def up(

@@ -33,7 +33,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
 @click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
-@files_option("Look into a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
 @click.option(
     "--fix",
     "code",
@@ -57,7 +57,7 @@ def why(
     context: str | None,
     output: str,
 ) -> None:
-    """Explain why something does not go away: the root cause, its evidence, and what to do, least destructive first.
+    """Explain why an object is not deleted: the root cause, its evidence, and what to do, least destructive first.
 
     \b
     pilotage why namespace/shop
@@ -75,7 +75,7 @@ def why(
         raise click.UsageError("--finalizer goes with --fix=strip-finalizer.")
     if code:
         if files:
-            raise BadTarget("A dump cannot be changed. Ask without -f, of the cluster itself.")
+            raise BadTarget("A dump cannot be changed. Use --fix without -f, on the cluster itself.")
         sys.exit(run_briefly(_fix(words, namespace, code, finalizer, yes, output == "json", kubeconfig, context)))
     if files:
         explanations = _from_dump(files, words, namespace)
@@ -152,7 +152,7 @@ async def _fix(
     async with connected(kubeconfig, context, remembering=True) as session:
         seen = await read_named(session, words, namespace, FOR_FINALIZERS)
         if len(seen.items) != 1:
-            raise BadTarget("One object is mended at a time. Name one.")
+            raise BadTarget("--fix works on one object at a time. Name one.")
         (item,) = seen.items
         explanation = await settle(session.client, seen.world, lambda world: explain(world, related_graph(world), item))
         try:
@@ -173,8 +173,8 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise click.UsageError("This is not a terminal, so nobody can be asked: add --yes.")
-    return click.confirm("Go on?", default=False, err=True)
+        raise click.UsageError("This is not a terminal, so there is nobody to confirm: add --yes.")
+    return click.confirm("Continue?", default=False, err=True)
 
 
 def _tell(result: FixResult, as_json: bool) -> None:

@@ -19,18 +19,18 @@ _GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"}
 
 
 def model_of(spec: dict[str, Any]) -> str:
-    """What is served: the name of a Model, or a source."""
+    """The model that is served: the name of a Model, or a source."""
     return text(spec, "model", "name") or text(spec, "model", "source") or NOTHING
 
 
 def route_of(spec: dict[str, Any]) -> str:
-    """How requests get there: ``HTTPProxy assistant.example.com``."""
+    """The route: ``HTTPProxy assistant.example.com``."""
     kind, host = text(spec, "route", "kind") or "None", text(spec, "route", "host")
     return kind if kind == "None" else f"{kind} {host}".strip()
 
 
 def ready_of(endpoint: StoredEndpoint) -> str:
-    """How many replicas are ready of how many: ``2/2``."""
+    """Ready replicas of the desired ones: ``2/2``."""
     replicas = endpoint.status.replicas
     wanted = dig(endpoint.spec, "replicas")
     desired = replicas.desired or (wanted if isinstance(wanted, int) and not dig(endpoint.spec, "autoscaling") else 0)

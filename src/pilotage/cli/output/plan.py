@@ -132,7 +132,7 @@ def resumed_lines(resumed: Resumed) -> list[str]:
 
 
 def resumed_to_json(resumed: Resumed) -> dict[str, Any]:
-    """What scripts want to know besides the plan."""
+    """The fields of a resumed plan that a new one has not."""
     return {
         "resumes": resumed.origin,
         "added": [entry.uid for entry in resumed.added],
@@ -142,7 +142,7 @@ def resumed_to_json(resumed: Resumed) -> dict[str, Any]:
 
 
 def _where(left: Ledger) -> str:
-    """How much is left to delete, and in which namespaces: all of them, however long the plan is."""
+    """The number of objects left to delete, and all their namespaces, however long the plan is."""
     places = sorted({entry.namespace for entry in left.going} - {""})
     without = sum(not entry.namespace for entry in left.going)
     words = [f"namespace {place}" for place in places] + ([f"{without} without a namespace"] if without else [])

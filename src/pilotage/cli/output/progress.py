@@ -55,10 +55,10 @@ class ProgressView(Protocol):
         """Whether it is the last one: it is shown in any case."""
 
     def news(self) -> Iterable[Row]:
-        """The rows that a line is printed for, once for each state and text."""
+        """The rows that a line is printed for, once for each text."""
 
     def waits(self, now: dt.datetime) -> Iterable[str | Row]:
-        """What is printed after some quiet; of a row, with the time."""
+        """Lines that are printed after some quiet; a row is printed with the time."""
 
     def block(self, now: dt.datetime) -> Iterable[Row]:
         """All rows."""
@@ -96,7 +96,7 @@ class Lines:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._shown: dict[str, tuple[RowState, str]] = {}
+        self._shown: dict[str, str] = {}
         self._started: dt.datetime | None = None
         self._last_news: dt.datetime | None = None
 
@@ -104,9 +104,9 @@ class Lines:
         """The rows that are new, or else what has been waited for quietly."""
         self._started = self._started or now
         self._last_news = self._last_news or now
-        news = [row for row in view.news() if self._shown.get(row.name) != (row.state, row.text)]
+        news = [row for row in view.news() if self._shown.get(row.name) != _line_of(row)]
         for row in news:
-            self._shown[row.name] = (row.state, row.text)
+            self._shown[row.name] = _line_of(row)
             self._print(row, now)
         if not news and (now - self._last_news).total_seconds() >= QUIET_SECONDS:
             self._last_news = now
@@ -127,8 +127,7 @@ class Lines:
         if isinstance(what, Row):
             assert self._started is not None
             seconds = (now - self._started).total_seconds()
-            text = f"FAILED  {what.text}" if what.state is RowState.FAILED else what.text
-            what = f"{what.name:<9}{text:<{TEXT_WIDTH}} {seconds:>6.1f} s"
+            what = f"{what.name:<9}{_line_of(what):<{TEXT_WIDTH}} {seconds:>6.1f} s"
         self._out.write(one_line(what.rstrip()) + "\n")
         self._out.flush()
 
@@ -198,6 +197,10 @@ class Events:
 
     def close(self) -> None:
         """Every line is complete."""
+
+
+def _line_of(row: Row) -> str:
+    return f"FAILED  {row.text}" if row.state is RowState.FAILED else row.text
 
 
 def print_event(out: TextIO, event: dict[str, Any]) -> None:

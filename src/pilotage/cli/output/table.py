@@ -32,7 +32,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def age(now: dt.datetime, when: str | None) -> str:
-    """How long ago that was: ``14m``; a dash where that is not known."""
+    """The time since then: ``14m``; a dash where that is not known."""
     seconds = seconds_since(now, when or "")
     return NOTHING if seconds is None else span(max(0.0, seconds)).replace(" ", "")
 

@@ -51,7 +51,7 @@ class TeardownProgress:
         self._renderer.tell(event, step.at, line)
 
     def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """What is done and waited for now."""
+        """The acts and waits of this moment."""
         self._renderer.show(_View(self._teardown, decision), now)
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def print_result(result: TeardownResult, *, as_json: bool) -> None:
     else:
         say(*_left_lines(result), err=True)
     if result.unsaved:
-        say(f"Error: {result.unsaved}. What is said above is true; the file is as it was at the start.", err=True)
+        say(f"Error: {result.unsaved}. The result above is true; the file is as it was at the start.", err=True)
 
 
 def print_endpoint_result(result: EndpointResult, *, as_json: bool) -> int:
@@ -202,7 +202,7 @@ def _endpoint_left_lines(result: EndpointResult) -> list[str]:
     lines = [f"Not finished: {result.left} of {result.total} {_are(result.left)} not known to be gone."]
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += [] if result.record else ["  The operator has not begun."]
-    return [*lines, f"The operator goes on by itself. Look again with: pilotage delete {name}"]
+    return [*lines, f"The operator continues. Look again with: pilotage delete {name}"]
 
 
 def _named(obj: Object) -> str:
@@ -232,7 +232,7 @@ def _left_lines(result: TeardownResult) -> list[str]:
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += (f"  {note}" for note in result.receipt.notes)
     lines += result.advice
-    return [*lines, f"Go on with: pilotage delete --resume {quote(str(result.path))}"]
+    return [*lines, f"Resume with: pilotage delete --resume {quote(str(result.path))}"]
 
 
 def identify(entry: Entry) -> dict[str, str]:
@@ -268,7 +268,7 @@ def describe(wait: Wait, now: dt.datetime, *, short: bool = False) -> str:
 
 
 def _detail(entry: Entry, wait: Wait | None, now: dt.datetime) -> str:
-    return f"{_short(entry)}  {describe(wait, now, short=True) if wait else 'asked to go'}"
+    return f"{_short(entry)}  {describe(wait, now, short=True) if wait else 'deletion requested'}"
 
 
 def _short(entry: Entry) -> str:

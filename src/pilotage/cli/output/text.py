@@ -1,4 +1,4 @@
-"""How commands print: lines, in colour where that is wanted. What is in them, `pilotage.terminal` sees to."""
+"""Lines of text, in colour where that is wanted. `pilotage.terminal` keeps what is in them from acting."""
 
 from __future__ import annotations
 

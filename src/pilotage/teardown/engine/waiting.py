@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item
 
 PAUSE_SECONDS = (0.2, 5.0)
-"""The first and the longest pause after an error that passes."""
+"""First and longest pause after a transient error."""
 POLL_SECONDS = 1.0
-"""How often what may not be watched is read."""
+"""Interval of reads where a watch is not allowed."""
 WATCH_SECONDS = 300
 _PASSING = (ErrorClass.UNAVAILABLE, ErrorClass.UNCERTAIN, ErrorClass.THROTTLED)
 

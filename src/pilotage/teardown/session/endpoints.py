@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Object
     from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.session import Session, TeardownRequest
-    from pilotage.teardown.session.operator_lease import Operator
+    from pilotage.teardown.session.operator_lease import OperatorPresence
 
 
 async def plan_endpoints(
@@ -107,7 +107,7 @@ async def _by_this_process(
     request: TeardownRequest,
     found: list[Object],
     gone: list[Object],
-    operator: Operator,
+    operator: OperatorPresence,
     notify: Callable[[str], None],
 ) -> TeardownRequest:
     """The request with the parts of the endpoints, because no operator removes them; with ``adopt`` only."""

@@ -37,7 +37,7 @@ class TeardownObserver(Protocol):
         """Something happened."""
 
     def decision(self, decision: Decision, now: dt.datetime) -> None:
-        """What is done and waited for now."""
+        """The acts and waits of this moment."""
 
 
 class ObservedTeardown(Protocol):
@@ -157,7 +157,7 @@ class Execution:
         )
 
     def _advice(self, decision: Decision) -> list[str]:
-        """What a person can do about finalizers that nobody removes: we remove none but our own."""
+        """Commands for finalizers that nobody removes: we remove none but our own."""
         lines = []
         for wait in decision.blockers:
             entry = wait.entry

@@ -22,8 +22,8 @@ SECOND_LOOK_SECONDS = 4.0
 """A leader renews every two seconds. One whose clock is wrong by more than the slack shows by that."""
 
 
-class Operator(NamedTuple):
-    """What is known of it."""
+class OperatorPresence(NamedTuple):
+    """The operator of a cluster, as far as its Lease shows."""
 
     alive: bool | None
     """None: it could not be read."""
@@ -32,8 +32,8 @@ class Operator(NamedTuple):
     """A clause for people: ``its Lease expired 3m ago``."""
 
 
-async def find_operator(client: Client) -> Operator:
-    """One look at the Leases; a second one, a moment later, where the first says that it is dead."""
+async def find_operator(client: Client) -> OperatorPresence:
+    """Read the Leases; a second time, a moment later, where the first read says that the operator is dead."""
     try:
         leases = await _leases(client)
         found = judge(leases, utc_now())
@@ -42,24 +42,24 @@ async def find_operator(client: Client) -> Operator:
         await asyncio.sleep(SECOND_LOOK_SECONDS)
         again = await _leases(client)
     except ApiError as error:
-        return Operator(None, "", f"whether one runs could not be read: {error.message}")
+        return OperatorPresence(None, "", f"whether one runs could not be read: {error.message}")
     renewed = [lease for lease in again if _held(lease) and _spec(lease) not in map(_spec, leases)]
     if renewed:
-        return Operator(True, renewed[0].meta.namespace, "its Lease was renewed just now")
+        return OperatorPresence(True, renewed[0].meta.namespace, "its Lease was renewed just now")
     return found
 
 
-def judge(leases: list[Object], now: dt.datetime) -> Operator:
+def judge(leases: list[Object], now: dt.datetime) -> OperatorPresence:
     """From the Leases of its name, in any namespace."""
     if not leases:
-        return Operator(False, "", f"there is no Lease {LEASE} in any namespace")
+        return OperatorPresence(False, "", f"there is no Lease {LEASE} in any namespace")
     ages = sorted((_age(lease, now), lease.meta.namespace) for lease in leases)
     late, namespace = ages[0]
     if late <= 0:
-        return Operator(True, namespace, "its Lease is fresh")
+        return OperatorPresence(True, namespace, "its Lease is fresh")
     if late == float("inf"):
-        return Operator(False, namespace, f"nobody holds its Lease ({LEASE} -n {namespace})")
-    return Operator(False, namespace, f"its Lease ({LEASE} -n {namespace}) expired {span(late)} ago")
+        return OperatorPresence(False, namespace, f"nobody holds its Lease ({LEASE} -n {namespace})")
+    return OperatorPresence(False, namespace, f"its Lease ({LEASE} -n {namespace}) expired {span(late)} ago")
 
 
 def _age(lease: Object, now: dt.datetime) -> float:

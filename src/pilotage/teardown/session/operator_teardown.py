@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.session import Session
     from pilotage.teardown.session.execution import TeardownObserver
-    from pilotage.teardown.session.operator_lease import Operator
+    from pilotage.teardown.session.operator_lease import OperatorPresence
     from pilotage.teardown.snapshot.world import Name
 
 TICK_SECONDS = 0.5
@@ -64,7 +64,7 @@ class EndpointEnd(enum.Enum):
 
 
 class EndpointResult(NamedTuple):
-    """How the teardown of one endpoint ended."""
+    """The end of the teardown of one endpoint."""
 
     end: EndpointEnd
     endpoint: Object
@@ -87,7 +87,7 @@ class OperatorTeardown:
     def __init__(
         self,
         session: Session,
-        operator: Operator,
+        operator: OperatorPresence,
         found: list[Object],
         absent: list[Name],
         timeout: float,
@@ -122,7 +122,7 @@ class EndpointTeardown:
     """The teardown of one endpoint; `observed` is its state, for who shows it."""
 
     def __init__(
-        self, session: Session, operator: Operator, endpoint: Object, ledger: Ledger, clock: SteadyClock
+        self, session: Session, operator: OperatorPresence, endpoint: Object, ledger: Ledger, clock: SteadyClock
     ) -> None:
         self.endpoint = endpoint
         self.observed = RecordedTeardown(ledger)
