@@ -31,9 +31,9 @@ from pilotage.serving import (
     EndpointRef,
     ResolvedModel,
     backend,
+    desired_objects,
     labels,
     revision_name,
-    wanted_parts,
 )
 from pilotage.traffic.contract import Backend
 from pilotage.traffic.routers import ROUTERS, RouteRequest
@@ -118,7 +118,7 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:  # noqa: ANN401
 async def created(name: str, uid: str, spec: kopf.Spec, memo: kopf.Memo, **_: Any) -> None:  # noqa: ANN401
     subject = EndpointRef(namespace, name, uid, EndpointSpec.read(dict(spec)))
     model = ResolvedModel(name, subject.spec.model.source or "")
-    for part in wanted_parts(subject, REVISION, model, CAPABILITIES):
+    for part in desired_objects(subject, REVISION, model, CAPABILITIES):
         await memo.api.create(part)
 
 

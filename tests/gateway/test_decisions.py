@@ -12,7 +12,7 @@ from pilotage.gateway import overload
 from pilotage.gateway.claims import Conflict, Name, decide
 from pilotage.gateway.counts import Counts, read
 from pilotage.gateway.inputs import (
-    Backend,
+    GatewayBackend,
     Host,
     Route,
     Service,
@@ -31,7 +31,7 @@ NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def route(name="chat", *backends, created="2026-01-01T00:00:00Z", **fields):
-    made = tuple(Backend(service, 80, weight) for service, weight in backends)
+    made = tuple(GatewayBackend(service, 80, weight) for service, weight in backends)
     return Route(ObjectKey("ns", name), f"uid-{name}", 1, created, name, backends=made, **fields)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from pilotage.serving import ResolvedModel, wanted_parts
+from pilotage.serving import ResolvedModel, desired_objects
 from tests.serving.cases import ALL, GGUF, RUNTIMES, subject
 
 PAGE = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()
 def test_the_example_is_what_is_made():
     endpoint, containers = (yaml.safe_load(each) for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[-2:])
     made = subject(endpoint["spec"], endpoint["metadata"]["name"])
-    parts = wanted_parts(made, 1, ResolvedModel("qwen-small", "hf://Qwen/Qwen3-0.6B"), ALL)
+    parts = desired_objects(made, 1, ResolvedModel("qwen-small", "hf://Qwen/Qwen3-0.6B"), ALL)
     [pod] = [each.body["spec"]["template"]["spec"] for each in parts if each.resource.kind == "Deployment"]
     assert pod["containers"] == containers
     assert f"is {pod['terminationGracePeriodSeconds']}: 5, 60 and 15" in PAGE
@@ -25,7 +25,7 @@ def test_the_table_has_the_images_and_ports():
         made = subject({"runtime": {"name": runtime, "image": None}})
         [pod] = [
             each.body["spec"]["template"]["spec"]
-            for each in wanted_parts(made, 1, GGUF, ALL)
+            for each in desired_objects(made, 1, GGUF, ALL)
             if each.resource.kind == "Deployment"
         ]
         [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{runtime}` |")]

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Object, Resource
-from pilotage.serving import EndpointRef, apply_body, same, unchangeable, wanted_parts
+from pilotage.serving import EndpointRef, apply_body, desired_objects, same, unchangeable
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
 from pilotage.serving.parts import DesiredObject
 from tests.serving.cases import ALL, GGUF, cases, subject
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def part(wanted: EndpointRef, kind: str, **capabilities: Any) -> DesiredObject:
-    parts = wanted_parts(wanted, 1, GGUF, ALL._replace(**capabilities))
+    parts = desired_objects(wanted, 1, GGUF, ALL._replace(**capabilities))
     return next(each for each in parts if each.resource.kind == kind)
 
 
@@ -43,7 +43,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @settings(max_examples=100, deadline=None)
 def test_every_value_that_is_ours_is_put_right(data):
     case = CASES[data.draw(st.sampled_from(sorted(CASES)))]
-    wanted = data.draw(st.sampled_from(wanted_parts(case.subject, 1, case.model, ALL)))
+    wanted = data.draw(st.sampled_from(desired_objects(case.subject, 1, case.model, ALL)))
     path = data.draw(
         st.sampled_from(leaves({"spec": wanted.body["spec"], "labels": wanted.body["metadata"]["labels"]}))
     )

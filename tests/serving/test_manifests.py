@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pilotage.serving import backend, labels, problems, wanted_parts
+from pilotage.serving import backend, desired_objects, labels, problems
 from pilotage.serving.runtimes.stop import WITHDRAW_SECONDS
 from tests.serving.cases import ALL, GGUF, UID, Case, cases, subject
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 def pods_of(case: Case, revision: int = 7) -> Iterator[Json]:
     """The pods that its parts make."""
-    for part in wanted_parts(case.subject, revision, case.model, ALL):
+    for part in desired_objects(case.subject, revision, case.model, ALL):
         spec = part.body["spec"]
         if part.resource.kind == "Deployment":
             yield spec["template"]["spec"]
@@ -44,7 +44,7 @@ def test_all_of_them_can_be_served(case):
 
 @for_every_case
 def test_parts_are_labelled_and_owned_by_nobody(case):
-    for part in wanted_parts(case.subject, 7, case.model, ALL):
+    for part in desired_objects(case.subject, 7, case.model, ALL):
         metadata = part.body["metadata"]
         expected = labels(case.subject, part.revision)
         assert expected["pilotage.dev/endpoint-uid"] == UID
@@ -57,7 +57,7 @@ def test_parts_are_labelled_and_owned_by_nobody(case):
 
 @for_every_case
 def test_pods_are_labelled_and_are_what_the_service_selects(case):
-    parts = {each.resource.kind: each for each in wanted_parts(case.subject, 7, case.model, ALL)}
+    parts = {each.resource.kind: each for each in desired_objects(case.subject, 7, case.model, ALL)}
     if case.subject.spec.placement.kind == "KServe":
         return  # copies the labels of the InferenceService
     on_pods = parts["Deployment"].body["spec"]["template"]["metadata"]["labels"]
@@ -68,7 +68,7 @@ def test_pods_are_labelled_and_are_what_the_service_selects(case):
 
 @for_every_case
 def test_names_are_short_enough_for_labels_and_addresses(case):
-    names = [each.name for each in wanted_parts(case.subject, 99_999, case.model, ALL)]
+    names = [each.name for each in desired_objects(case.subject, 99_999, case.model, ALL)]
     service = backend(case.subject, 99_999).service
     made_by_kserve = f"isvc.{service}" if case.subject.spec.placement.kind == "KServe" else ""
     assert max(map(len, [*names, service, made_by_kserve])) <= 63
@@ -105,7 +105,7 @@ def test_what_is_mounted_is_there(case):
 
 def test_an_ingress_of_kserves_own_is_not_asked_for():
     case = CASES["KServe, vllm, plain"]
-    [service] = wanted_parts(case.subject, 1, case.model, ALL)
+    [service] = desired_objects(case.subject, 1, case.model, ALL)
     assert service.body["metadata"]["labels"]["networking.kserve.io/visibility"] == "cluster-local"
 
 
@@ -119,7 +119,7 @@ def test_for_a_host_there_is_a_service_and_a_process_for_each_replica():
     )
     model = GGUF._replace(secret="hf-token")
     assert problems(endpoint, model, ALL) == []
-    service, first, second = wanted_parts(endpoint, 7, model, ALL)
+    service, first, second = desired_objects(endpoint, 7, model, ALL)
     assert (service.name, first.name, second.name) == ("assistant-7", "assistant-7-0", "assistant-7-1")
     assert service.body["spec"] == {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
     assert second.body["metadata"]["finalizers"] == ["pilotage.dev/agent"]

@@ -10,7 +10,7 @@ import pytest
 from controlplane import Access
 from controlplane.access import ApiError
 from pilotage.kube import Client, Foreign, Object, ObjectKey, load_config, merge_patch
-from pilotage.serving import EndpointRef, apply_body, same, wanted_parts
+from pilotage.serving import EndpointRef, apply_body, desired_objects, same
 from pilotage.serving.manifests import digest
 from pilotage.serving.parts import DesiredObject
 from pilotage.serving.placements.kserve import SCALING_FIELDS
@@ -29,7 +29,7 @@ def every_part(namespace: str) -> dict[str, DesiredObject]:
     parts = {
         digest(part.body): (f"{name}: {part.resource.kind}", part)
         for name, case in cases(namespace).items()
-        for part in wanted_parts(case.subject, 7, case.model, ALL)
+        for part in desired_objects(case.subject, 7, case.model, ALL)
     }
     return dict(parts.values())
 
@@ -102,7 +102,7 @@ async def changes_in_place(client: Client, namespace: str) -> None:
     async def settle(wanted: EndpointRef) -> list[str]:
         """Write what has to be written, and say what that was. A second time, there is nothing."""
         written = []
-        for part in wanted_parts(wanted, 1, GGUF, ALL):
+        for part in desired_objects(wanted, 1, GGUF, ALL):
             key = ObjectKey(namespace, part.name)
             seen = await client.get(part.resource, key)
             if not same(part, seen):
@@ -112,13 +112,15 @@ async def changes_in_place(client: Client, namespace: str) -> None:
         return written
 
     async def template() -> Json:
-        [deployment] = [each for each in wanted_parts(endpoint(), 1, GGUF, ALL) if each.resource.kind == "Deployment"]
+        [deployment] = [
+            each for each in desired_objects(endpoint(), 1, GGUF, ALL) if each.resource.kind == "Deployment"
+        ]
         found: Json = (await client.get(deployment.resource, ObjectKey(namespace, deployment.name))).get(
             "spec", "template"
         )
         return found
 
-    parts = wanted_parts(endpoint(), 1, GGUF, ALL)
+    parts = desired_objects(endpoint(), 1, GGUF, ALL)
     for part in parts:
         await client.create(part.resource, part.body, namespace=namespace)
     made_of = await template()
@@ -128,7 +130,7 @@ async def changes_in_place(client: Client, namespace: str) -> None:
 
     # Whoever scales has the last word, from the moment on that there is somebody.
     scales = endpoint(autoscaling={"min": 1, "max": 3})
-    [scaled] = [each for each in wanted_parts(scales, 1, GGUF, ALL) if each.resource.kind == "Deployment"]
+    [scaled] = [each for each in desired_objects(scales, 1, GGUF, ALL) if each.resource.kind == "Deployment"]
     key = ObjectKey(namespace, scaled.name)
     seen = await client.apply(scaled.resource, apply_body(scaled, await client.get(scaled.resource, key)), force=True)
     assert same(scaled, seen)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
-from pilotage.serving import ResolvedModel, fingerprint, wanted_parts
+from pilotage.serving import ResolvedModel, desired_objects, fingerprint
 from pilotage.serving.manifests import TEMPLATE
 from tests.serving.cases import ALL, GGUF, subject
 
@@ -88,7 +88,7 @@ def test_other_pods_make_one(one, other):
     """Whatever can be seen in the pods, or in the claim that they share, is in the fingerprint, and nothing else."""
 
     def seen(given: Json) -> Any:
-        parts = {each.resource.kind: each.body for each in wanted_parts(subject(given), 1, GGUF, ALL)}
+        parts = {each.resource.kind: each.body for each in desired_objects(subject(given), 1, GGUF, ALL)}
         return parts["Deployment"]["metadata"]["annotations"][TEMPLATE], parts.get("PersistentVolumeClaim")
 
     assert (fingerprint(spec_of(one), GGUF) == fingerprint(spec_of(other), GGUF)) == (seen(one) == seen(other))

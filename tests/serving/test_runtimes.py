@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.serving import ResolvedModel, wanted_parts
+from pilotage.serving import ResolvedModel, desired_objects
 from tests.serving.cases import ALL, GGUF, REPOSITORY, subject
 
 Json = dict[str, Any]
@@ -18,7 +18,7 @@ def pod_of(model: ResolvedModel = GGUF, *, gpus: int = 0, drain: int = 30, **run
     spec: Json = {"runtime": runtime, "deletion": {"drainSeconds": drain}}
     if gpus:
         spec["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
-    parts = wanted_parts(subject(spec), 1, model, ALL)
+    parts = desired_objects(subject(spec), 1, model, ALL)
     pod: Json = next(each.body for each in parts if each.resource.kind == "Deployment")["spec"]["template"]["spec"]
     return pod
 

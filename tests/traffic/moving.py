@@ -12,7 +12,7 @@ from field.ground.backends import PORT as SERVER_PORT
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
 from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus, combined
-from pilotage.traffic.proxies import Proxies, observe, place
+from pilotage.traffic.proxies import Proxies, envoy_source, observe
 from pilotage.traffic.routers import ROUTERS, RouteRequest
 from pilotage.traffic.routers.base import Router
 from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expected_route, next_step
@@ -31,7 +31,7 @@ class Town:
     def __init__(self, here: Place, client: Client) -> None:
         self.place, self.client = here, client
         self.edge, self.namespace = here.edge, here.namespace
-        self.proxies = Proxies([place(f"unix://{here.edge.admin}", client)])
+        self.proxies = Proxies([envoy_source(f"unix://{here.edge.admin}", client)])
         self._suffix = secrets.token_hex(3)
         self._made: list[tuple[Resource, str]] = []
         self._servers: set[str] = set()
@@ -177,7 +177,7 @@ def router_of(kind: str) -> tuple[Router, Resource]:
 
 
 async def until(look: Callable[[], Awaitable[RouteStatus]], proof: Programming) -> RouteStatus:
-    """Look again and again until it is that."""
+    """EnvoyReading again and again until it is that."""
     status = None
     try:
         async with asyncio.timeout(SECONDS_MAX):

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from pilotage.traffic.contract import Backend, ExpectedRoute
-from pilotage.traffic.envoy import STATS, Loaded, NotUnderstood, in_flight, lacks, understood
+from pilotage.traffic.envoy import STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
 from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, routes, stats, to
 
 OLD, NEW = cluster("old"), cluster("new")
@@ -15,9 +15,9 @@ OLD, NEW = cluster("old"), cluster("new")
 
 def loaded(
     *rules: dict[str, Any], clusters: list[dict[str, Any]] | None = None, gauges: dict[str, int] | None = None
-) -> Loaded:
+) -> EnvoyConfig:
     """An Envoy with these rules for a.example.com."""
-    return understood(
+    return parsed(
         dump(
             clusters=[OLD, NEW] if clusters is None else clusters,
             listeners=[listener("ingress_http")],
@@ -79,15 +79,15 @@ def test_paths_are_found_as_the_kinds_of_routes_write_them(match):
 def test_a_redirect_to_https_is_not_the_route():
     hosts = [routes("ingress_http", a=[REDIRECT]), routes("https/a.example.com", a=[to(("new", 1))])]
     listeners = [listener("ingress_http"), listener("https/a.example.com")]
-    envoy = understood(dump(clusters=[NEW], listeners=listeners, route_configs=hosts), b"")
+    envoy = parsed(dump(clusters=[NEW], listeners=listeners, route_configs=hosts), b"")
     assert lacks(envoy, wanted(("new", 100))) == ""
-    envoy = understood(dump(clusters=[NEW], listeners=listeners, route_configs=hosts[:1]), b"")
+    envoy = parsed(dump(clusters=[NEW], listeners=listeners, route_configs=hosts[:1]), b"")
     assert lacks(envoy, wanted(("new", 100))) == "has no route for a.example.com/"
 
 
 def test_what_no_listener_uses_any_more_is_not_looked_at():
     configs = [routes("http-80", a=[to(("new", 1))]), routes("http-81", a=[to(("old", 1))])]
-    envoy = understood(dump(clusters=[OLD, NEW], listeners=[listener("http-80")], route_configs=configs), b"")
+    envoy = parsed(dump(clusters=[OLD, NEW], listeners=[listener("http-80")], route_configs=configs), b"")
     assert lacks(envoy, wanted(("new", 100))) == ""
     assert lacks(envoy, wanted(counted=frozenset({"old"}))) == ""
 
@@ -106,14 +106,14 @@ def test_connections_of_a_drained_listener_may_still_use_its_routes_while_there_
     gone = wanted(counted=frozenset({"old"}))
     configs = [routes("http-80", a=[to(("old", 1))])]
     draining = [listener("http-80", state="draining_state")]
-    there = understood(dump(clusters=[OLD], listeners=draining, route_configs=configs), b"")
+    there = parsed(dump(clusters=[OLD], listeners=draining, route_configs=configs), b"")
     assert lacks(there, gone) == "still has a route from a.example.com/ to chat/old:8080"
     assert lacks(there, wanted(("old", 100))) == "has no route for a.example.com/"
-    assert lacks(understood(dump(clusters=[], listeners=draining, route_configs=configs), b""), gone) == ""
+    assert lacks(parsed(dump(clusters=[], listeners=draining, route_configs=configs), b""), gone) == ""
 
 
 def test_a_route_for_all_hosts_is_one_too():
-    envoy = understood(
+    envoy = parsed(
         dump(
             clusters=[NEW],
             listeners=[listener("http-80")],
@@ -170,10 +170,10 @@ def test_a_service_is_reachable_when_an_address_of_it_is_known():
     ],
 )
 def test_nothing_is_concluded_from_what_is_not_understood(answer, why):
-    with pytest.raises(NotUnderstood, match=why):
-        understood(answer, b"")
+    with pytest.raises(InvalidAnswer, match=why):
+        parsed(answer, b"")
 
 
 def test_nothing_is_concluded_from_gauges_that_are_none():
-    with pytest.raises(NotUnderstood, match="is no gauge"):
-        understood(dump(clusters=[], listeners=[], route_configs=[]), b"<html>\n")
+    with pytest.raises(InvalidAnswer, match="is no gauge"):
+        parsed(dump(clusters=[], listeners=[], route_configs=[]), b"<html>\n")

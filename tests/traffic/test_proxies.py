@@ -14,7 +14,7 @@ from pilotage.kube.transport import TransportError
 from pilotage.traffic import proxies as module
 from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.envoy import DUMP, STATS
-from pilotage.traffic.proxies import Admin, Proxies, Unreadable, observe, place
+from pilotage.traffic.proxies import EnvoyAdmin, Proxies, Unreadable, envoy_source, observe
 from pilotage_sim.loop import virtual
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
 from tests.traffic.dumps import cluster, dump, listener, routes, stats, to
@@ -37,7 +37,7 @@ class Fake:
         self.name, self.has, self.active, self.seconds, self.broken = name, has, active, seconds, broken
         self.asked: list[str] = []
 
-    async def admins(self) -> Sequence[Admin]:
+    async def admins(self) -> Sequence[EnvoyAdmin]:
         return [self]
 
     async def get(self, target: str) -> bytes:
@@ -153,11 +153,11 @@ async def envoy_at(path: Path | None = None, host: str = "127.0.0.1") -> AsyncIt
 @pytest.mark.parametrize("unix", [True, False], ids=["unix", "http"])
 async def test_an_envoy_is_read_at_its_address(tmp_path, unix):
     async with envoy_at(tmp_path / "admin.sock" if unix else None) as setting:
-        assert (await observe(Proxies([place(setting, client())]), WANTED)).programming is Programming.PROGRAMMED
+        assert (await observe(Proxies([envoy_source(setting, client())]), WANTED)).programming is Programming.PROGRAMMED
 
 
 async def test_an_address_where_nobody_is_is_said(tmp_path):
-    status = await observe(Proxies([place(f"unix://{tmp_path}/none.sock", client())]), WANTED)
+    status = await observe(Proxies([envoy_source(f"unix://{tmp_path}/none.sock", client())]), WANTED)
     assert status.programming is Programming.PENDING
     assert f"unix://{tmp_path}/none.sock cannot be read (" in status.text
     assert "No such file" in status.text
@@ -165,7 +165,7 @@ async def test_an_address_where_nobody_is_is_said(tmp_path):
 
 async def test_what_is_no_envoy_is_said():
     async with envoy_at() as setting:
-        wrong = place(setting, client())
+        wrong = envoy_source(setting, client())
         with pytest.raises(Unreadable, match="it answered 404: invalid path"):
             await (await wrong.admins())[0].get("/other")
 
@@ -178,7 +178,7 @@ async def test_an_envoy_that_never_answers_is_given_up(monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS_MAX", 0.05)
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     setting = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    status = await observe(Proxies([place(setting, client())]), WANTED)
+    status = await observe(Proxies([envoy_source(setting, client())]), WANTED)
     server.close()
     assert status == RouteStatus(
         Programming.PENDING, None, f"programmed in 0 of 1 Envoys: {setting} cannot be read (no answer within 0.05 s)"
@@ -210,7 +210,7 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
     running = pods(a="running", b="running", c="waiting")
     told = [MemoryResponse(each) for each in (having("new"), stats(), having("new"), stats())]
     transport = ScriptedTransport(running, *told)
-    found = place("pods://projectcontour/app=envoy,tier in (edge):9001", Client(transport))
+    found = envoy_source("pods://projectcontour/app=envoy,tier in (edge):9001", Client(transport))
     assert await observe(Proxies([found]), WANTED) == RouteStatus(
         Programming.PROGRAMMED, 0, "programmed in 2 of 2 Envoys"
     )
@@ -222,7 +222,7 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
 
 
 async def test_without_any_pod_that_runs_nothing_is_proven():
-    found = place("pods://projectcontour/app=envoy:9001", client(pods(a="waiting")))
+    found = envoy_source("pods://projectcontour/app=envoy:9001", client(pods(a="waiting")))
     assert await observe(Proxies([found]), WANTED) == RouteStatus(
         Programming.PENDING,
         None,
@@ -232,11 +232,11 @@ async def test_without_any_pod_that_runs_nothing_is_proven():
 
 async def test_pods_that_may_not_be_listed_or_read_are_said():
     forbidden = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}
-    found = place("pods://projectcontour/app=envoy:9001", client(answer(forbidden, status=403)))
+    found = envoy_source("pods://projectcontour/app=envoy:9001", client(answer(forbidden, status=403)))
     status = await observe(Proxies([found]), WANTED)
     assert status.programming is Programming.PENDING
     assert "pods://projectcontour/app=envoy:9001 cannot be listed (" in status.text
-    found = place("pods://x/y:1", client(pods(a="running"), answer(forbidden, status=403)))
+    found = envoy_source("pods://x/y:1", client(pods(a="running"), answer(forbidden, status=403)))
     assert "pod/a -n x cannot be read (" in (await observe(Proxies([found]), WANTED)).text
 
 
@@ -261,7 +261,7 @@ async def test_a_real_api_server_leads_to_a_pod(cluster: Access, namespace_for_p
         }
         cluster.request("PUT", f"{path}/envoy/status", pod)
         async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
-            found = place(f"pods://{namespace_for_pods}/app=envoy:{port}", client)
+            found = envoy_source(f"pods://{namespace_for_pods}/app=envoy:{port}", client)
             assert await observe(Proxies([found]), WANTED) == RouteStatus(
                 Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
             )
@@ -289,7 +289,7 @@ def own_address() -> str:
 )
 def test_a_setting_that_names_no_envoy_says_how_it_is_done(setting):
     with pytest.raises(ValueError, match=r"names no Envoy: use http://HOST:PORT, unix:///PATH or pods://"):
-        place(setting, client())
+        envoy_source(setting, client())
 
 
 async def test_no_envoy_at_all_proves_nothing():

@@ -26,7 +26,7 @@ HTTP = "http"
 Service = ObjectKey
 
 
-class Backend(NamedTuple):
+class GatewayBackend(NamedTuple):
     """A Service of the route's namespace, and its share of the requests."""
 
     service: str
@@ -45,7 +45,7 @@ class Route(NamedTuple):
     models: tuple[str, ...] = ()
     host: str = ""
     path: str = "/"
-    backends: tuple[Backend, ...] = ()
+    backends: tuple[GatewayBackend, ...] = ()
 
     @property
     def age(self) -> tuple[str, ObjectKey]:
@@ -97,7 +97,7 @@ def read_route(obj: Object) -> Route:
         tuple(dict.fromkeys(spec.models)),
         (spec.host or "").lower(),
         spec.path,
-        tuple(Backend(each.service, each.port, each.weight) for each in spec.backends),
+        tuple(GatewayBackend(each.service, each.port, each.weight) for each in spec.backends),
     )
 
 

@@ -21,7 +21,7 @@ from pilotage.operator.heartbeat import heartbeat
 from pilotage.operator.metrics import OperatorMetrics
 from pilotage.runtime import Election, Manager
 from pilotage.runtime.process import on_signals
-from pilotage.traffic.proxies import Proxies, observe, place
+from pilotage.traffic.proxies import Proxies, envoy_source, observe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,7 +57,7 @@ async def add_controllers(
     blocking: Blocking = in_thread,
 ) -> None:
     """Everything that the operator runs. What has to be put in order after the manager goes onto the stack."""
-    proxies = Proxies([place(each, manager.client) for each in settings.envoy_admins])
+    proxies = Proxies([envoy_source(each, manager.client) for each in settings.envoy_admins])
     around.push_async_callback(proxies.close)
     observer = Envoys(proxies) if proxies else NobodyLooks()
     options = Options(

@@ -22,8 +22,8 @@ from pilotage.serving.parts import (
     labels,
     revision_name,
 )
-from pilotage.serving.placements import PLACEMENTS, Backend, Find, Placement
-from pilotage.serving.pods import explained
+from pilotage.serving.placements import PLACEMENTS, Find, PlacementStrategy, ServiceBackend
+from pilotage.serving.pod_problems import explained
 from pilotage.serving.problems import problems
 from pilotage.serving.revision import fingerprint, replicas_of
 from pilotage.serving.weights import cache_name
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from pilotage.kube import Resource
 
 
-def placement_of(endpoint: EndpointRef) -> Placement:
+def placement_of(endpoint: EndpointRef) -> PlacementStrategy:
     """Where an endpoint runs."""
     return PLACEMENTS[endpoint.spec.placement.kind]
 
 
-def wanted_parts(
+def desired_objects(
     endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
 ) -> list[DesiredObject]:
     """All objects of a revision, and those of all revisions, in the order in which they are made."""
-    return placement_of(endpoint).wanted(endpoint, revision, model, capabilities)
+    return placement_of(endpoint).desired(endpoint, revision, model, capabilities)
 
 
 def readiness(endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
@@ -49,7 +49,7 @@ def readiness(endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
     return placement_of(endpoint).readiness(endpoint, revision, find)
 
 
-def backend(endpoint: EndpointRef, revision: int) -> Backend:
+def backend(endpoint: EndpointRef, revision: int) -> ServiceBackend:
     """The Service of a revision, and its port."""
     return placement_of(endpoint).backend(endpoint, revision)
 
@@ -61,17 +61,18 @@ def observed(endpoint: EndpointRef) -> tuple[Resource, ...]:
 
 __all__ = [
     "PLACEMENTS",
-    "Backend",
     "Capabilities",
     "DesiredObject",
     "EndpointRef",
     "Find",
-    "Placement",
+    "PlacementStrategy",
     "Readiness",
     "ResolvedModel",
+    "ServiceBackend",
     "apply_body",
     "backend",
     "cache_name",
+    "desired_objects",
     "explained",
     "fingerprint",
     "labels",
@@ -83,5 +84,4 @@ __all__ = [
     "revision_name",
     "same",
     "unchangeable",
-    "wanted_parts",
 ]

@@ -30,7 +30,7 @@ _TOKENS = {"HF_TOKEN": "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN": "token"}
 _SECRET_VOLUME = "credentials"  # noqa: S105 - the name of a volume
 
 
-class Weights(NamedTuple):
+class PodWeights(NamedTuple):
     """What a server is told, and what its pod needs for it."""
 
     path: str
@@ -86,7 +86,7 @@ def is_fetched(source: str) -> bool:
     return scheme_of(source) not in ("pvc", "file") and not is_repository(source)
 
 
-def weights_of(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+def weights_of(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> PodWeights:
     """What the pod of an endpoint needs for its weights. `problems` says beforehand whether that is possible."""
     if scheme_of(model.source) == "pvc":
         return _on_claim(model.source)
@@ -102,34 +102,34 @@ def literal(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _on_claim(source: str) -> Weights:
+def _on_claim(source: str) -> PodWeights:
     claim, _, path = source.removeprefix("pvc://").partition("/")
     volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim}}
     mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
     place = posixpath.join(FOLDER, posixpath.normpath("/" + unquote(path)).lstrip("/"))
-    return Weights(place, "", [volume], [mount], [], [])
+    return PodWeights(place, "", [volume], [mount], [], [])
 
 
-def _on_node(source: str) -> Weights:
+def _on_node(source: str) -> PodWeights:
     path = host_path(source)
     place = posixpath.join(FOLDER, posixpath.basename(path))
     # A node without it must not get an empty folder in its place.
     kind = "File" if re.search(r"\.[A-Za-z][A-Za-z0-9]*$", path) else "Directory"
     volume = {"name": _VOLUME, "hostPath": {"path": path, "type": kind}}
-    return Weights(place, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
+    return PodWeights(place, "", [volume], [{"name": _VOLUME, "mountPath": place, "readOnly": True}], [], [])
 
 
-def _from_hub(endpoint: EndpointRef, model: ResolvedModel) -> Weights:
+def _from_hub(endpoint: EndpointRef, model: ResolvedModel) -> PodWeights:
     repository, revision, _ = hub_repository(model.source)
     env: list[Json] = [{"name": "HF_HOME", "value": f"{FOLDER}/hub"}]
     for variable, key in _TOKENS.items() if model.secret else ():
         reference = {"name": model.secret, "key": key, "optional": True}
         env.append({"name": variable, "valueFrom": {"secretKeyRef": reference}})
     mounts = [{"name": _VOLUME, "mountPath": FOLDER}]
-    return Weights(repository, revision, [_cache(endpoint)], mounts, [], env)
+    return PodWeights(repository, revision, [_cache(endpoint)], mounts, [], env)
 
 
-def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Weights:
+def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> PodWeights:
     # By source: on a claim that revisions share, another one must not take this one's place.
     digest = hashlib.sha256(f"{model.source}\n{model.sha256}".encode()).hexdigest()[:16]
     last = unquote(model.source.partition("?")[0].rstrip("/")).rpartition("/")[2]
@@ -155,7 +155,7 @@ def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabili
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    return Weights(place, "", volumes, [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}], [container], [])
+    return PodWeights(place, "", volumes, [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}], [container], [])
 
 
 def _resources(endpoint: EndpointRef) -> Json:

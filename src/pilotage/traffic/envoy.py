@@ -1,12 +1,11 @@
-"""What an Envoy of Contour's has loaded, from what its admin interface says. No I/O here.
+"""Configuration and counters of an Envoy that Contour configures, parsed from its admin interface. No I/O here.
 
-The dump of its configuration has everything that it ever got: route configurations stay in it after the listener that
-used them is gone. So the listeners come first, and only what they name counts. A listener that is drained takes no new
-connections, but those that it has still use its routes. What is loaded is compared by its content; versions in the dump
-are stale where a new version changed nothing.
+A config dump keeps route configurations after the listener that used them is gone. So only those count that a listener
+names. A draining listener accepts no new connections, but its open connections still use its routes. Configurations are
+compared by content: versions in the dump are stale where a new version changed nothing.
 
 Contour names clusters by namespace, service, port and a hash, and cuts long names. Their `alt_stat_name`, under which
-Envoy counts, has all three in full; names of Kubernetes have no underscore, so it can be taken apart again.
+Envoy counts, has all three in full; names of Kubernetes have no underscore, so it can be split again.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ STATS = (
     "/stats?type=Gauges&filter=%5Ecluster%5C..%2A%5C."
     "%28upstream_rq_active%7Cupstream_rq_pending_active%7Cmembership_healthy%29%24"
 )
-"""Requests under way, requests that wait for a connection, and addresses: of each cluster.
+"""Active requests, requests that wait for a connection, and healthy addresses of each cluster.
 
-Those of single hosts will not do: they vanish with the host, while its requests go on.
+The counters of single hosts do not suffice: they vanish with the host, while its requests go on.
 """
 
 MARK = "contour"
-"""A static cluster of every Envoy that Contour feeds. Nothing can be said about another's."""
+"""A static cluster of every Envoy that Contour configures. Nothing is known about any other Envoy."""
 
 
-class NotUnderstood(Exception):
-    """What came is not what an Envoy of Contour's says."""
+class InvalidAnswer(Exception):
+    """An answer that no Envoy of Contour's gives."""
 
 
 class Service(NamedTuple):
-    """What a cluster stands for."""
+    """The Service of a cluster."""
 
     namespace: str
     name: str
@@ -50,42 +49,42 @@ class Service(NamedTuple):
         return f"{self.namespace}/{self.name}:{self.port}"
 
 
-class Rule(NamedTuple):
-    """One rule of a host: where requests to a path go. None for those that the proxy answers by itself."""
+class EnvoyRoute(NamedTuple):
+    """One route of a virtual host. `clusters` is None where the proxy answers by itself."""
 
     path: str
     clusters: tuple[tuple[str, int], ...] | None
 
 
-class Loaded(NamedTuple):
-    """What one Envoy has."""
+class EnvoyConfig(NamedTuple):
+    """Loaded configuration and counters of one Envoy."""
 
-    rules: dict[str, list[Rule]]
-    """By host, of listeners that take connections; those that send clients elsewhere are left out."""
-    fading: dict[str, list[Rule]]
-    """The same, of listeners that are drained."""
+    routes: dict[str, list[EnvoyRoute]]
+    """Routes by host, of active listeners; redirects are left out."""
+    draining: dict[str, list[EnvoyRoute]]
+    """The same, of draining listeners."""
     services: dict[str, Service]
-    """By the name of their cluster, of all clusters that are ready."""
+    """By the name of the cluster, of all active clusters."""
     active: dict[tuple[str, str], int]
-    """Requests under way and waiting, by namespace and service."""
+    """Requests active and pending, by namespace and service."""
     addresses: dict[tuple[str, str], int]
 
 
-def understood(dump: bytes, stats: bytes) -> Loaded:
-    """From the answers to `DUMP` and, asked after that, `STATS`. Raises `NotUnderstood`.
+def parsed(dump: bytes, stats: bytes) -> EnvoyConfig:
+    """The configuration, from the answers to `DUMP` and then `STATS`. Raises `InvalidAnswer`.
 
-    In this order: nothing in flight means something only after the route was seen.
+    In this order: a count of zero means something only after the route was seen.
     """
     try:
         configs = _dump.decode(dump).configs
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotUnderstood(f"not the dump of an Envoy: {error}") from error
+        raise InvalidAnswer(f"not the dump of an Envoy: {error}") from error
     if MARK not in {each.cluster.name for config in configs for each in config.static_clusters}:
-        raise NotUnderstood("this Envoy is not fed by Contour")
+        raise InvalidAnswer("this Envoy is not fed by Contour")
     active, addresses = _counted(stats)
     services = {each.cluster.name: _split(each.cluster.alt_stat_name) for config in configs for each in config.clusters}
     listeners = [each for config in configs for each in config.listeners]
-    return Loaded(
+    return EnvoyConfig(
         _rules(configs, {name for each in listeners for name in _named(each.active_state)}),
         _rules(configs, {name for each in listeners for name in _named(each.draining_state)}),
         {name: each for name, each in services.items() if each is not None},
@@ -94,9 +93,9 @@ def understood(dump: bytes, stats: bytes) -> Loaded:
     )
 
 
-def lacks(loaded: Loaded, wanted: ExpectedRoute) -> str:
-    """What is missing or too much, for people; empty where all is as it should be."""
-    rules = [each for each in loaded.rules.get(wanted.host.lower() or "*", ()) if each.path == _plain(wanted.path)]
+def lacks(loaded: EnvoyConfig, wanted: ExpectedRoute) -> str:
+    """The first difference from the expected route, for people; empty if there is none."""
+    rules = [each for each in loaded.routes.get(wanted.host.lower() or "*", ()) if each.path == _plain(wanted.path)]
     where = f"{wanted.host or '*'}{wanted.path}"
     if not wanted.backends:
         return _leftover(loaded, rules, wanted, where)
@@ -118,12 +117,12 @@ def lacks(loaded: Loaded, wanted: ExpectedRoute) -> str:
     return ""
 
 
-def in_flight(loaded: Loaded, wanted: ExpectedRoute) -> int:
-    """Requests to the services that are counted, under way or waiting for a connection."""
+def in_flight(loaded: EnvoyConfig, wanted: ExpectedRoute) -> int:
+    """Requests to the counted services, active or waiting for a connection."""
     return sum(loaded.active.get((wanted.namespace, each), 0) for each in wanted.counted)
 
 
-def _leftover(loaded: Loaded, rules: list[Rule], wanted: ExpectedRoute, where: str) -> str:
+def _leftover(loaded: EnvoyConfig, rules: list[EnvoyRoute], wanted: ExpectedRoute, where: str) -> str:
     if not wanted.counted:
         return f"still has a route for {where}" if rules else ""
     goes = {(wanted.namespace, each) for each in wanted.counted}
@@ -135,15 +134,15 @@ def _leftover(loaded: Loaded, rules: list[Rule], wanted: ExpectedRoute, where: s
     return ""
 
 
-def _all_rules(loaded: Loaded) -> Iterator[tuple[str, Rule]]:
-    for hosts in (loaded.rules, loaded.fading):
+def _all_rules(loaded: EnvoyConfig) -> Iterator[tuple[str, EnvoyRoute]]:
+    for hosts in (loaded.routes, loaded.draining):
         for host, rules in hosts.items():
             for rule in rules:
                 yield host, rule
 
 
 def _shares(weights: Iterable[tuple[Service, int]]) -> dict[Service, Fraction]:
-    """Which part of the requests each one gets. A single one gets everything."""
+    """The share of the requests that each service gets. A single one gets all."""
     found = list(weights)
     total = sum(weight for _, weight in found)
     shares: dict[Service, Fraction] = {}
@@ -153,9 +152,9 @@ def _shares(weights: Iterable[tuple[Service, int]]) -> dict[Service, Fraction]:
     return shares
 
 
-def _rules(configs: list[_Config], used: set[str]) -> dict[str, list[Rule]]:
-    """By host, of the route configurations with these names."""
-    found: dict[str, list[Rule]] = {}
+def _rules(configs: list[_Config], used: set[str]) -> dict[str, list[EnvoyRoute]]:
+    """Routes by host, of the route configurations with these names."""
+    found: dict[str, list[EnvoyRoute]] = {}
     for config in configs:
         for each in config.routes:
             if each.route_config.name not in used:
@@ -175,18 +174,18 @@ def _named(state: _ListenerState | None) -> Iterator[str]:
                 yield each.typed_config.rds.route_config_name
 
 
-def _rule(route: _Route) -> Rule | None:
+def _rule(route: _Route) -> EnvoyRoute | None:
     match = route.match
     path = _plain(match.prefix or match.path_separated_prefix or match.path)
     if route.redirect is not None:
         return None
     action = route.route
     if action is None:
-        return Rule(path, None)
+        return EnvoyRoute(path, None)
     if action.cluster:
-        return Rule(path, ((action.cluster, 1),))
+        return EnvoyRoute(path, ((action.cluster, 1),))
     clusters = action.weighted_clusters.clusters if action.weighted_clusters else []
-    return Rule(path, tuple((each.name, each.weight) for each in clusters) or None)
+    return EnvoyRoute(path, tuple((each.name, each.weight) for each in clusters) or None)
 
 
 def _plain(path: str) -> str:
@@ -195,7 +194,7 @@ def _plain(path: str) -> str:
 
 
 def _split(name: str) -> Service | None:
-    """What an `alt_stat_name` of Contour's stands for; None for a name that is another's."""
+    """The Service of an `alt_stat_name`; None for a name that is not Contour's."""
     parts = name.split("_")
     if len(parts) != 3 or not parts[2].isdigit():
         return None
@@ -212,14 +211,14 @@ def _counted(stats: bytes) -> tuple[dict[tuple[str, str], int], dict[tuple[str, 
         cluster, _, gauge = rest.partition(".")
         service = _split(cluster)
         if prefix != "cluster" or not value.isdigit():
-            raise NotUnderstood(f"{line[:80]!r} is no gauge of a cluster")
+            raise InvalidAnswer(f"{line[:80]!r} is no gauge of a cluster")
         if service is not None:
             counts = addresses if gauge == "membership_healthy" else active
             counts[service[:2]] = counts.get(service[:2], 0) + int(value)
     return active, addresses
 
 
-# The parts of a dump that are looked at. msgspec skips everything else without making objects of it.
+# The parts of a dump that are read. msgspec skips everything else without creating objects.
 
 
 class _Rds(msgspec.Struct):

@@ -1,14 +1,14 @@
-"""Where Envoys are, how they are asked, and what all of them together prove.
+"""The Envoys of a cluster: how they are found and read, and what all of them together prove.
 
-An Envoy is named by the address of its admin interface, or found among the pods of a namespace and asked through the
-API server:
+An Envoy is named by the address of its admin interface, or found among the pods of a namespace and read through the API
+server:
 
     http://127.0.0.1:9901                  unix:///run/envoy/admin.sock
     pods://projectcontour/app=envoy:9001   (namespace, label selector, port)
 
-Nothing is remembered between two questions. But many ask at the same time, and an answer can be large, so those who
-come while the Envoys are being asked, or a moment after, share the next round. It begins after they came: nobody gets
-an answer that is older than the question.
+Nothing is cached. But many callers ask at the same time, and an answer can be large, so callers that come while the
+Envoys are being read share the next round. It begins after they came: no caller gets an answer that is older than its
+question.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import encode_request
 from pilotage.kube.transport import TransportError
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
-from pilotage.traffic.envoy import DUMP, STATS, Loaded, NotUnderstood, in_flight, lacks, understood
+from pilotage.traffic.envoy import DUMP, STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Object
 
 ANSWER_SECONDS_MAX = 3.0
-"""For one answer, with the way there."""
+"""Timeout of one answer, with the connection."""
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 ROUND_SECONDS = 0.1
-"""Between the beginnings of two rounds, at least."""
+"""Shortest time between the beginnings of two rounds."""
 AT_ONCE = 8
-"""How many Envoys are asked side by side."""
+"""Number of Envoys that are read concurrently."""
 
 
 class Unreadable(Exception):
-    """Nothing is known about an Envoy, or about which there are; one line that says why."""
+    """An Envoy, or the list of Envoys, could not be read; one line that says why."""
 
 
-class Admin(Protocol):
+class EnvoyAdmin(Protocol):
     """The admin interface of one Envoy."""
 
     @property
@@ -54,86 +54,88 @@ class Admin(Protocol):
         """The answer to a GET. Raises `Unreadable`, after `ANSWER_SECONDS_MAX` at the latest."""
 
 
-class Place(Protocol):
-    """Where Envoys are to be found."""
+class EnvoySource(Protocol):
+    """A setting that names one or more Envoys."""
 
-    async def admins(self) -> Sequence[Admin]:
-        """All of them, as of now. Raises `Unreadable`."""
+    async def admins(self) -> Sequence[EnvoyAdmin]:
+        """The Envoys that it names now. Raises `Unreadable`."""
 
 
-class Look(NamedTuple):
-    """One Envoy, just read; or why not."""
+class EnvoyReading(NamedTuple):
+    """The state of one Envoy, or why it could not be read."""
 
     name: str
-    loaded: Loaded | None
+    loaded: EnvoyConfig | None
     problem: str = ""
 
 
 class Proxies:
     """All Envoys that serve a cluster's routes. Every one of them counts."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        """Of `place`, for each setting. With none, nothing can be proven: `observe` must not be called."""
-        self._places = places
-        self._next: asyncio.Task[list[Look]] | None = None
-        self._rounds: set[asyncio.Task[list[Look]]] = set()
+    def __init__(self, sources: Sequence[EnvoySource]) -> None:
+        """`sources` are those of the settings. Without any, nothing can be proven: `observe` must not be called."""
+        self._sources = sources
+        self._next: asyncio.Task[list[EnvoyReading]] | None = None
+        self._rounds: set[asyncio.Task[list[EnvoyReading]]] = set()
         self._one_at_a_time = asyncio.Lock()
         self._begun = float("-inf")
 
     def __bool__(self) -> bool:
-        return bool(self._places)
+        return bool(self._sources)
 
-    async def looks(self) -> list[Look]:
-        """Read every Envoy, in a round that begins after this call; shared by all who call before it does."""
+    async def readings(self) -> list[EnvoyReading]:
+        """Read every Envoy, in a round that begins after this call and is shared by all calls before that."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._round())
             self._rounds.add(self._next)
             self._next.add_done_callback(self._rounds.discard)
-        return await asyncio.shield(self._next)  # one who leaves must not take it from the others
+        return await asyncio.shield(self._next)  # a caller that is cancelled must not cancel it for the others
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel the rounds that are running."""
         for each in [*self._rounds]:
             each.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await each
 
-    async def _round(self) -> list[Look]:
+    async def _round(self) -> list[EnvoyReading]:
         async with self._one_at_a_time:
             loop = asyncio.get_running_loop()
             await asyncio.sleep(max(0.0, self._begun + ROUND_SECONDS - loop.time()))
             self._begun = loop.time()
-            self._next = None  # whoever comes from here on waits for the next one
-            found = await asyncio.gather(*map(_find, self._places))
+            self._next = None  # later callers wait for the next one
+            found = await asyncio.gather(*map(_find, self._sources))
             gate = asyncio.Semaphore(AT_ONCE)
-            admins = [each for place in found if not isinstance(place, Look) for each in place]
+            admins = [each for one in found if not isinstance(one, EnvoyReading) for each in one]
             return [
-                *(place for place in found if isinstance(place, Look)),
-                *await asyncio.gather(*(_look(each, gate) for each in admins)),
+                *(one for one in found if isinstance(one, EnvoyReading)),
+                *await asyncio.gather(*(_read(each, gate) for each in admins)),
             ]
 
 
 async def observe(proxies: Proxies, wanted: ExpectedRoute) -> RouteStatus:
-    """What the Envoys prove: PROGRAMMED if each of them was read and has it, else PENDING.
+    """Status of a route in the Envoys: PROGRAMMED if each of them was read and has it, else PENDING.
 
-    The text says who lacks what. Requests in flight are None unless every Envoy was read.
+    The text names the Envoys that differ. Requests in flight are None unless every Envoy was read.
     """
-    looks = await proxies.looks()
-    if not looks:
+    readings = await proxies.readings()
+    if not readings:
         return RouteStatus(Programming.PENDING, text="no Envoy was found")
-    counts = [in_flight(each.loaded, wanted) for each in looks if each.loaded is not None]
-    flying = sum(counts) if len(counts) == len(looks) else None
+    counts = [in_flight(each.loaded, wanted) for each in readings if each.loaded is not None]
+    flying = sum(counts) if len(counts) == len(readings) else None
     missing = [
-        f"{each.name} {what}" for each in looks if (what := lacks(each.loaded, wanted) if each.loaded else each.problem)
+        f"{each.name} {what}"
+        for each in readings
+        if (what := lacks(each.loaded, wanted) if each.loaded else each.problem)
     ]
-    having = f"{len(looks) - len(missing)} of {len(looks)} Envoys"
+    having = f"{len(readings) - len(missing)} of {len(readings)} Envoys"
     if missing:
         return RouteStatus(Programming.PENDING, flying, f"programmed in {having}: {'; '.join(missing[:3])}")
     return RouteStatus(Programming.PROGRAMMED, flying, f"programmed in {having}")
 
 
-def place(setting: str, client: Client) -> Place:
-    """Where a setting points. ValueError, which says what is wrong with it."""
+def envoy_source(setting: str, client: Client) -> EnvoySource:
+    """The Envoys that a setting names. ValueError, which says what is wrong with it."""
     url = urlsplit(setting)
     if url.scheme == "unix" and not url.netloc and url.path:
         return _Address(setting, unix_path=url.path)
@@ -148,31 +150,31 @@ def place(setting: str, client: Client) -> Place:
     )
 
 
-async def _find(place: Place) -> Sequence[Admin] | Look:
+async def _find(source: EnvoySource) -> Sequence[EnvoyAdmin] | EnvoyReading:
     try:
-        return await place.admins()
+        return await source.admins()
     except Unreadable as error:
-        return Look(str(place), None, str(error))
+        return EnvoyReading(str(source), None, str(error))
 
 
-async def _look(admin: Admin, gate: asyncio.Semaphore) -> Look:
+async def _read(admin: EnvoyAdmin, gate: asyncio.Semaphore) -> EnvoyReading:
     try:
         async with gate:
             dump = await admin.get(DUMP)
-            loaded = understood(dump, await admin.get(STATS))
-    except (Unreadable, NotUnderstood) as error:
-        return Look(admin.name, None, f"cannot be read ({error})")
-    return Look(admin.name, loaded)
+            loaded = parsed(dump, await admin.get(STATS))
+    except (Unreadable, InvalidAnswer) as error:
+        return EnvoyReading(admin.name, None, f"cannot be read ({error})")
+    return EnvoyReading(admin.name, loaded)
 
 
 class _Address:
-    """An Envoy that is spoken to directly, and the place with just that one."""
+    """An Envoy that is read directly, and the source with just that one."""
 
     def __init__(self, name: str, *, host: str = "", port: int = 0, unix_path: str = "") -> None:
         self.name = name
         self._host, self._port, self._unix_path = host, port, unix_path
 
-    async def admins(self) -> Sequence[Admin]:
+    async def admins(self) -> Sequence[EnvoyAdmin]:
         return [self]
 
     async def get(self, target: str) -> bytes:
@@ -216,7 +218,7 @@ class _Pods:
     def __str__(self) -> str:
         return f"pods://{self._namespace}/{self._selector}:{self._port}"
 
-    async def admins(self) -> Sequence[Admin]:
+    async def admins(self) -> Sequence[EnvoyAdmin]:
         try:
             listed = await self._client.list(PODS, self._namespace, labels=self._selector)
         except ApiError as error:
@@ -228,7 +230,7 @@ class _Pods:
 
 
 class _Pod:
-    """An Envoy in a pod, asked through the API server."""
+    """An Envoy in a pod, read through the API server."""
 
     def __init__(self, client: Client, name: str, namespace: str, port: int) -> None:
         self.name = f"pod/{name} -n {namespace}"

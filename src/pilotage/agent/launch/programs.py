@@ -14,25 +14,25 @@ SET_PROGRAM = "llama-server"
 """The program whose path the settings can give."""
 
 
-class Program(NamedTuple):
+class RuntimeProgram(NamedTuple):
     """An executable for a runtime."""
 
     runtime: str
     path: str
 
 
-def find(runtime: str, llama_server: Path | None = None) -> Program | None:
+def find(runtime: str, llama_server: Path | None = None) -> RuntimeProgram | None:
     """The program of a runtime: by setting, on PATH, or from a Python package, in this order."""
     known = RUNTIMES[runtime]
     if not known.program:
         return None
     if known.program == SET_PROGRAM and llama_server is not None:
-        return Program(runtime, str(llama_server)) if _runs(llama_server) else None
+        return RuntimeProgram(runtime, str(llama_server)) if _runs(llama_server) else None
     found = shutil.which(known.program) or _from_wheel(known.wheel, known.program)
-    return Program(runtime, found) if found else None
+    return RuntimeProgram(runtime, found) if found else None
 
 
-def find_all(llama_server: Path | None = None) -> list[Program]:
+def find_all(llama_server: Path | None = None) -> list[RuntimeProgram]:
     """The programs of all runtimes that are installed."""
     return [found for runtime in RUNTIMES if (found := find(runtime, llama_server)) is not None]
 

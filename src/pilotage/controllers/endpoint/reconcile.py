@@ -40,7 +40,7 @@ from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.serving import readiness
 from pilotage.serving.parts import EndpointRef
-from pilotage.serving.pods import explained
+from pilotage.serving.pod_problems import explained
 from pilotage.serving.resources import SERVICES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.api.endpoint_status import PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube.wire import format_time
-from pilotage.serving import backend, fingerprint, problems, wanted_parts
+from pilotage.serving import backend, desired_objects, fingerprint, problems
 from pilotage.serving.parts import EndpointRef, ResolvedModel
 from pilotage.traffic.routers import route_problems
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pilotage.kube import Json
-    from pilotage.serving import Backend
+    from pilotage.serving import ServiceBackend
     from pilotage.serving.parts import Capabilities, DesiredObject
 
 KEPT = 10
@@ -45,10 +45,10 @@ class Revision:
     @cached_property
     def parts(self) -> Sequence[DesiredObject]:
         """All its objects, and those of all revisions, in the order in which they are made."""
-        return wanted_parts(self.subject, self.number, self.model, self.capabilities)
+        return desired_objects(self.subject, self.number, self.model, self.capabilities)
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> ServiceBackend:
         """Its Service and the port."""
         return backend(self.subject, self.number)
 

@@ -1,8 +1,20 @@
-"""Where endpoints run: one file each, found here by the kind of placement."""
+"""Placements: one file for each way to run an endpoint, found here by the kind of placement.
 
-from pilotage.serving.placements import deployment, host, kserve
-from pilotage.serving.placements.contract import Backend, Find, Placement
+Every module of this package that has a `PLACEMENT` is registered; `contract` says what that is.
+"""
 
-PLACEMENTS: dict[str, Placement] = {each.PLACEMENT.kind: each.PLACEMENT for each in (deployment, kserve, host)}
+from __future__ import annotations
 
-__all__ = ["PLACEMENTS", "Backend", "Find", "Placement"]
+import pkgutil
+from importlib import import_module
+
+from pilotage.serving.placements.contract import Find, PlacementStrategy, ServiceBackend
+
+_MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+
+PLACEMENTS: dict[str, PlacementStrategy] = {
+    each.PLACEMENT.kind: each.PLACEMENT for each in _MODULES if hasattr(each, "PLACEMENT")
+}
+"""By kind, which is that of `spec.placement.kind`."""
+
+__all__ = ["PLACEMENTS", "Find", "PlacementStrategy", "ServiceBackend"]

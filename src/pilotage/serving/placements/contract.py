@@ -14,21 +14,21 @@ Find: TypeAlias = Callable[[Resource, str], Object | None]
 """The object of a kind and name in the endpoint's namespace, as it was last seen."""
 
 
-class Backend(NamedTuple):
+class ServiceBackend(NamedTuple):
     """Where requests for a revision go."""
 
     service: str
     port: int
 
 
-class Placement(Protocol):
+class PlacementStrategy(Protocol):
     """Where an endpoint runs."""
 
     kind: str
     observed: tuple[Resource, ...]
     """The kinds that `readiness` looks at."""
 
-    def wanted(
+    def desired(
         self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
     ) -> list[DesiredObject]:
         """All objects of a revision, and those of all revisions, in the order in which they are made."""
@@ -36,7 +36,7 @@ class Placement(Protocol):
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """What the observed parts of a revision say."""
 
-    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
+    def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
         """The Service of a revision, and its port."""
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE, claims, digest, manifest
 from pilotage.serving.parts import labels, revision_name
 from pilotage.serving.placements.autoscaling import scaler, scaler_of
-from pilotage.serving.placements.contract import Backend
+from pilotage.serving.placements.contract import ServiceBackend
 from pilotage.serving.pod import PORT_NAME, pod_of
 from pilotage.serving.resources import DEPLOYMENTS, SERVICES
 from pilotage.serving.revision import replicas_of
@@ -28,10 +28,10 @@ class _Deployment:
     kind = "Deployment"
     observed: tuple[Resource, ...] = (DEPLOYMENTS,)
 
-    def wanted(
+    def desired(
         self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
     ) -> list[DesiredObject]:
-        """See `Placement`. What scales comes last: it needs something to scale."""
+        """See `PlacementStrategy`. What scales comes last: it needs something to scale."""
         return [
             *claims(endpoint, model),
             _service(endpoint, revision),
@@ -40,15 +40,15 @@ class _Deployment:
         ]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         return readiness_of(endpoint.spec, find(DEPLOYMENTS, revision_name(endpoint.name, revision)))
 
-    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
-        """See `Placement`."""
-        return Backend(revision_name(endpoint.name, revision), SERVICE_PORT)
+    def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
+        """See `PlacementStrategy`."""
+        return ServiceBackend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `Placement`. What holds for all placements in pods is in `problems`."""
+        """See `PlacementStrategy`. What holds for all placements in pods is in `problems`."""
         return iter(())
 
 

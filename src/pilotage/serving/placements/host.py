@@ -13,7 +13,7 @@ from pilotage.api.host import BYTES_MAX, ProcessSpec, ServedModel
 from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
 from pilotage.serving.manifests import manifest
 from pilotage.serving.parts import Readiness, revision_name
-from pilotage.serving.placements.contract import Backend
+from pilotage.serving.placements.contract import ServiceBackend
 from pilotage.serving.pod import PORT_NAME
 from pilotage.serving.quantity import amount
 from pilotage.serving.resources import SERVICES
@@ -35,14 +35,14 @@ class _Host:
     kind = "Host"
     observed: tuple[Resource, ...] = (PROCESSES,)
 
-    def wanted(
+    def desired(
         self,
         endpoint: EndpointRef,
         revision: int,
         model: ResolvedModel,
         capabilities: Capabilities,  # noqa: ARG002
     ) -> list[DesiredObject]:
-        """See `Placement`. The Service comes first: the agents add addresses to it."""
+        """See `PlacementStrategy`. The Service comes first: the agents add addresses to it."""
         name = revision_name(endpoint.name, revision)
         ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
         service = manifest(SERVICES, endpoint, name, revision, {"ports": ports})
@@ -50,17 +50,17 @@ class _Host:
         return [service, *_processes(endpoint, revision, model, names)]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         desired = replicas_of(endpoint.spec)
         names = [process_name(endpoint, revision, number) for number in range(desired)]
         return _readiness([(name, find(PROCESSES, name)) for name in names])
 
-    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
-        """See `Placement`."""
-        return Backend(revision_name(endpoint.name, revision), SERVICE_PORT)
+    def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
+        """See `PlacementStrategy`."""
+        return ServiceBackend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         spec = endpoint.spec
         if spec.autoscaling is not None:
             yield "Placement Host has a fixed number of replicas; take autoscaling out."

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.serving.manifests import TEMPLATE, claims, digest, manifest
 from pilotage.serving.parts import Readiness, revision_name
-from pilotage.serving.placements.contract import Backend
+from pilotage.serving.placements.contract import ServiceBackend
 from pilotage.serving.pod import pod_of
 from pilotage.serving.resources import DEPLOYMENTS, INFERENCE_SERVICES
 from pilotage.serving.revision import replicas_of
@@ -47,10 +47,10 @@ class _KServe:
     kind = "KServe"
     observed: tuple[Resource, ...] = (INFERENCE_SERVICES, DEPLOYMENTS)
 
-    def wanted(
+    def desired(
         self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
     ) -> list[DesiredObject]:
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         pod = pod_of(endpoint, model, capabilities, _CONTAINER)
         predictor: Json = dict(pod.spec)
         if pod.annotations:
@@ -67,7 +67,7 @@ class _KServe:
         return [*claims(endpoint, model), made]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         name = revision_name(endpoint.name, revision)
         service = find(INFERENCE_SERVICES, name)
         if service is None:
@@ -86,12 +86,12 @@ class _KServe:
             )
         return found
 
-    def backend(self, endpoint: EndpointRef, revision: int) -> Backend:
-        """See `Placement`."""
-        return Backend(f"{revision_name(endpoint.name, revision)}-predictor", SERVICE_PORT)
+    def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
+        """See `PlacementStrategy`."""
+        return ServiceBackend(f"{revision_name(endpoint.name, revision)}-predictor", SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `Placement`."""
+        """See `PlacementStrategy`."""
         if not capabilities.kserve:
             yield "This cluster has no KServe (no kind InferenceService). Install it, or use placement Deployment."
         if len(endpoint.name) > NAME_MAX:

@@ -18,7 +18,7 @@ _RESTARTS_MAX = 5
 _CHARS_MAX = 400
 
 
-class Trouble(NamedTuple):
+class PodProblem(NamedTuple):
     """What is wrong with one pod."""
 
     reason: str
@@ -31,31 +31,31 @@ def explained(found: Readiness, pods: Iterable[Object]) -> Readiness:
     """The same, with what the pods of the revision say, where it is not available. They have to be known in full."""
     if found.available:
         return found
-    troubles = sorted((each for pod in pods for each in _troubles(pod)), key=lambda each: not each.failed)
-    if not troubles:
+    problems = sorted((each for pod in pods for each in _problems(pod)), key=lambda each: not each.failed)
+    if not problems:
         return found
-    worst = troubles[0]
+    worst = problems[0]
     return found._replace(
         reason=worst.reason, message=f"{found.message} {worst.message}", failed=found.failed or worst.failed
     )
 
 
-def _troubles(pod: Object) -> Iterator[Trouble]:
+def _problems(pod: Object) -> Iterator[PodProblem]:
     status: Json = pod.get("status", default=None) or {}
     where = f"pod/{pod.meta.name}"
     for each in status.get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            yield Trouble(each.get("reason") or "Unschedulable", f"{where}: {each.get('message', '')}", failed=False)
+            yield PodProblem(each.get("reason") or "Unschedulable", f"{where}: {each.get('message', '')}", failed=False)
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         name = f"{where}, container {each.get('name')}"
         waiting: Json = (each.get("state") or {}).get("waiting") or {}
         ended: Json = (each.get("lastState") or {}).get("terminated") or {}
         if waiting.get("reason") in _HOPELESS:
-            yield Trouble(waiting["reason"], f"{name}: {_end(waiting)}", failed=True)
+            yield PodProblem(waiting["reason"], f"{name}: {_end(waiting)}", failed=True)
         elif ended and not each.get("ready"):
             restarts = each.get("restartCount", 0)
             said = f"{name} has ended {restarts} times, with {ended.get('exitCode')} at last: {_end(ended)}"
-            yield Trouble("ContainerEnds", said, failed=restarts >= _RESTARTS_MAX)
+            yield PodProblem("ContainerEnds", said, failed=restarts >= _RESTARTS_MAX)
 
 
 def _end(state: Json) -> str:
