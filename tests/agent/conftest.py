@@ -1,4 +1,4 @@
-"""A town for each test, and one tiny model for all of them."""
+"""A agent_host for each test, and one tiny model for all of them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from pilotage.kube import Client, load_config
-from tests.agent.town import KINDS, Town, write_model
+from tests.agent.agent_host import KINDS, AgentHost, write_model
 from tests.api.objects import install
 from tests.contract.server import harbor
 
@@ -27,9 +27,9 @@ def logs_of_each_test() -> Iterator[None]:
 
 
 @pytest.fixture
-async def town(tmp_path: Path, tiny: Path) -> AsyncIterator[Town]:
+async def host(tmp_path: Path, tiny: Path) -> AsyncIterator[AgentHost]:
     """Without an agent yet."""
-    async with Town(tmp_path, tiny) as made:
+    async with AgentHost(tmp_path, tiny) as made:
         yield made
 
 

@@ -4,10 +4,10 @@ import asyncio
 import math
 import secrets
 
-from pilotage.agent.health import Health, Prober, Verdict
-from pilotage.agent.journal import State
+from pilotage.agent.health import Health, Prober, ProbeResult
+from pilotage.agent.journal import LifecycleState
 from pilotage.agent.launch import process
-from pilotage.agent.run import Running
+from pilotage.agent.run import AgentProcess
 from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import HOST_LEASES, PROCESSES
 from pilotage.kube import LEASES, Client, ObjectKey, Propagation
@@ -17,7 +17,7 @@ from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.faults import FaultInjection, FaultyTransport
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
-from tests.agent.town import KINDS, NAMESPACE, ask, end_all, process_body, service_body
+from tests.agent.agent_host import KINDS, NAMESPACE, ask, end_all, process_body, service_body
 from tests.api.objects import install
 
 
@@ -46,45 +46,45 @@ class Line:
         self._disturbance.partitioned_until = 0.0
 
 
-async def test_servers_go_on_and_deletes_happen_afterwards(town):
+async def test_servers_go_on_and_deletes_happen_afterwards(host):
     """Both are real, and both answer: that one of them is to go cannot be known."""
-    line = Line(town.world)
-    await town.start(line.client)
-    await town.serving("stays")
-    await town.serving("goes", drainSeconds=0)
-    pids = {name: town.pid(name) for name in ("stays", "goes")}
+    line = Line(host.world)
+    await host.start(line.client)
+    await host.serving("stays")
+    await host.serving("goes", drainSeconds=0)
+    pids = {name: host.pid(name) for name in ("stays", "goes")}
     line.cut()
-    await town.delete("goes")
-    checks = town.metric('pilotage_agent_health_checks_total{result="healthy"}')
-    await town.until(lambda: town.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 4)
+    await host.delete("goes")
+    checks = host.metric('pilotage_agent_health_checks_total{result="healthy"}')
+    await host.until(lambda: host.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 4)
     for name in pids:
-        assert (await asyncio.to_thread(ask, town.status(name)["port"]))["model"] == "tiny"
-    assert sorted(town.processes()) == sorted(pids.values())
-    assert town.find("goes") is not None
-    assert town.conditions("stays")["ready"]
+        assert (await asyncio.to_thread(ask, host.status(name)["port"]))["model"] == "tiny"
+    assert sorted(host.processes()) == sorted(pids.values())
+    assert host.find("goes") is not None
+    assert host.conditions("stays")["ready"]
     lists = line.lists
     line.mend()
-    await town.until(lambda: town.find("goes") is None)
+    await host.until(lambda: host.find("goes") is None)
     assert line.lists > lists, "no watch has told it"
-    assert town.processes() == [pids["stays"]]
-    assert town.is_ready("stays")
+    assert host.processes() == [pids["stays"]]
+    assert host.is_ready("stays")
 
 
-async def test_what_cannot_be_read_is_not_gone(town):
+async def test_what_cannot_be_read_is_not_gone(host):
     """It vanishes from the watch, and the API server does not say whether it is there."""
-    line = Line(town.world)
-    await town.start(line.client)
-    await town.serving(drainSeconds=0)
-    pid = town.pid()
+    line = Line(host.world)
+    await host.start(line.client)
+    await host.serving(drainSeconds=0)
+    pid = host.pid()
     line.cut()
     key = ObjectKey(NAMESPACE, "chat-1-0")
-    town.running.agent._store.remove(key)
-    town.running.agent.controller.queue.add(key)
+    host.running.agent._store.remove(key)
+    host.running.agent.controller.queue.add(key)
     failed = 'controller_runtime_reconcile_total{controller="agent",result="requeue_after"}'
-    before = town.metric(failed)
-    await town.until(lambda: town.metric(failed) > before)
-    assert town.running.journal.entries()[0].state is State.RUNNING
-    assert town.processes() == [pid]
+    before = host.metric(failed)
+    await host.until(lambda: host.metric(failed) > before)
+    assert host.running.journal.entries()[0].state is LifecycleState.RUNNING
+    assert host.processes() == [pid]
 
 
 class Well(Prober):
@@ -99,7 +99,7 @@ class Well(Prober):
 
     async def check(self, entry):
         self.asked += 1
-        return Health(Verdict.HEALTHY if is_running(entry.process) else Verdict.DEAD)
+        return Health(ProbeResult.HEALTHY if is_running(entry.process) else ProbeResult.DEAD)
 
     async def in_flight(self, _entry):
         return 0
@@ -136,7 +136,7 @@ async def play(settings, model):
         admin, prober = world.client("admin"), Well()
         await install(admin, KINDS)
         line = Line(world)
-        running = Running(settings, line.client, prober=prober, blocking=inline)
+        running = AgentProcess(settings, line.client, prober=prober, blocking=inline)
         agent = asyncio.create_task(running.run())
         await admin.create(SERVICES, service_body(), namespace=NAMESPACE)
         for name in ("stays", "goes"):

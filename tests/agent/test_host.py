@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pilotage.agent import host as host_module
 from pilotage.agent.host import AnotherAgent, own_address, status_changes
-from pilotage.agent.pressure import Level
+from pilotage.agent.pressure import PressureLevel
 from pilotage.agent.settings import AgentSettings, load_settings
 from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.cli.commands.agent import agent as command
@@ -21,96 +21,101 @@ from tests.cli.running import run
 from tests.support.kinds import NAMESPACES, delete
 
 
-def host(town):
-    return town.world.find(HOSTS, ObjectKey("", town.host))
+def host_object(host):
+    return host.world.find(HOSTS, ObjectKey("", host.name))
 
 
-async def test_it_says_what_it_has(town):
-    town.settings = replace(town.settings, labels=("disk=ssd", "zone=a"))
-    town.memory.reading = town.memory.reading._replace(total=64 << 30, available=32 << 30)
-    await town.start()
-    await town.until(lambda: host(town) and host(town).get("status", {}).get("phase") == "Ready")
-    status = host(town)["status"]
+async def test_it_says_what_it_has(host):
+    host.settings = replace(host.settings, labels=("disk=ssd", "zone=a"))
+    host.memory.reading = host.memory.reading._replace(total=64 << 30, available=32 << 30)
+    await host.start()
+    await host.until(lambda: host_object(host) and host_object(host).get("status", {}).get("phase") == "Ready")
+    status = host_object(host)["status"]
     assert status["addresses"] == ["127.0.0.1"]
     assert status["memoryBytes"] == 64 << 30
     assert status["freeBytes"] == 32 << 30
     assert [each["name"] for each in status["runtimes"]] == ["llama.cpp"]
     assert status["runtimes"][0]["path"].endswith("llama-server")
     assert status["cpus"] >= 1
-    assert host(town)["metadata"]["labels"] == {"disk": "ssd", "zone": "a"}
-    lease = town.world.find(LEASES, ObjectKey(HOST_LEASES, town.host))
-    assert lease["spec"]["holderIdentity"].startswith(town.host)
+    assert host_object(host)["metadata"]["labels"] == {"disk": "ssd", "zone": "a"}
+    lease = host.world.find(LEASES, ObjectKey(HOST_LEASES, host.name))
+    assert lease["spec"]["holderIdentity"].startswith(host.name)
     assert lease["spec"]["leaseDurationSeconds"] == 15
 
 
-async def test_it_counts_servers_and_what_they_were_promised(town):
-    await town.start()
-    await town.serving(memoryBytes=32 << 30)
-    await town.until(lambda: host(town)["status"]["processes"] == 1)
-    await town.until(lambda: host(town)["status"]["freeBytes"] < 30 << 30)
+async def test_it_counts_servers_and_what_they_were_promised(host):
+    await host.start()
+    await host.serving(memoryBytes=32 << 30)
+    await host.until(lambda: host_object(host)["status"]["processes"] == 1)
+    await host.until(lambda: host_object(host)["status"]["freeBytes"] < 30 << 30)
 
 
-async def test_labels_of_others_stay_and_ours_are_put_back(town):
-    town.settings = replace(town.settings, labels=("disk=ssd",))
-    await town.start()
-    await town.until(lambda: host(town))
+async def test_labels_of_others_stay_and_ours_are_put_back(host):
+    host.settings = replace(host.settings, labels=("disk=ssd",))
+    await host.start()
+    await host.until(lambda: host_object(host))
     patch = merge_patch({"metadata": {"labels": {"disk": "none", "theirs": "yes"}}})
-    await town.client.patch(HOSTS, ObjectKey("", town.host), patch)
-    await town.until(lambda: host(town)["metadata"]["labels"] == {"disk": "ssd", "theirs": "yes"})
+    await host.client.patch(HOSTS, ObjectKey("", host.name), patch)
+    await host.until(lambda: host_object(host)["metadata"]["labels"] == {"disk": "ssd", "theirs": "yes"})
 
 
-async def test_it_is_quiet(town):
-    await town.start()
-    await town.until(lambda: host(town) and host(town).get("status", {}).get("phase") == "Ready")
-    assert await quiet(town) == []
+async def test_it_is_quiet(host):
+    await host.start()
+    await host.until(lambda: host_object(host) and host_object(host).get("status", {}).get("phase") == "Ready")
+    assert await quiet(host) == []
 
 
-async def test_a_host_that_somebody_deletes_is_not_made_again(town):
-    await town.start()
-    await town.until(lambda: host(town) and host(town).get("status"))
+async def test_a_host_that_somebody_deletes_is_not_made_again(host):
+    await host.start()
+    await host.until(lambda: host_object(host) and host_object(host).get("status"))
     with structlog.testing.capture_logs() as logs:
-        await delete(town.client, HOSTS, await town.client.get(HOSTS, ObjectKey("", town.host)))
-        await town.until(lambda: [each for each in logs if "was deleted" in each["event"]])
-        assert await quiet(town) == []
-    assert host(town) is None
-    await town.stop()
-    await town.start()
-    await town.until(lambda: host(town))
+        await delete(host.client, HOSTS, await host.client.get(HOSTS, ObjectKey("", host.name)))
+        await host.until(lambda: [each for each in logs if "was deleted" in each["event"]])
+        assert await quiet(host) == []
+    assert host_object(host) is None
+    await host.stop()
+    await host.start()
+    await host.until(lambda: host_object(host))
 
 
-async def test_one_agent_for_one_name(town, monkeypatch):
+async def test_one_agent_for_one_name(host, monkeypatch):
     """Another one comes while we do not reach the API server, takes the Lease, and we step back."""
     monkeypatch.setattr(host_module, "RETRY_SECONDS", 0.2)
-    await town.start()
-    await town.serving()
-    key = ObjectKey(HOST_LEASES, town.host)
-    lease = (await town.client.get(LEASES, key)).to_dict()
+    await host.start()
+    await host.serving()
+    key = ObjectKey(HOST_LEASES, host.name)
+    lease = (await host.client.get(LEASES, key)).to_dict()
     lease["spec"]["holderIdentity"] = "somebody else"
-    await town.client.replace(LEASES, lease)
+    await host.client.replace(LEASES, lease)
     with pytest.raises(AnotherAgent, match="somebody else"):
-        await town.ended()
-    town.nothing_but_logs_is_left()
+        await host.ended()
+    host.nothing_but_logs_is_left()
 
 
-async def test_an_agent_waits_for_the_lease_of_another(town):
-    await town.client.create(NAMESPACES, {"metadata": {"name": HOST_LEASES}})
+async def test_an_agent_waits_for_the_lease_of_another(host):
+    await host.client.create(NAMESPACES, {"metadata": {"name": HOST_LEASES}})
     spec = {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": format_micro_time(utc_now())}
-    await town.client.create(LEASES, {"metadata": {"name": town.host}, "spec": spec}, namespace=HOST_LEASES)
-    starting = asyncio.create_task(town.start())
+    await host.client.create(LEASES, {"metadata": {"name": host.name}, "spec": spec}, namespace=HOST_LEASES)
+    starting = asyncio.create_task(host.start())
     await asyncio.wait({starting}, timeout=0.5)
     assert not starting.done()
-    assert host(town) is None
+    assert host_object(host) is None
     starting.cancel()
 
 
 def test_small_changes_of_memory_are_no_news():
     now = utc_now_of_a_loop()
     wanted = {"freeBytes": 1 << 30}
-    old = status_changes({}, wanted, Level.NORMAL, stopping=False, now=now)
-    assert status_changes(old, {"freeBytes": (1 << 30) + (64 << 20)}, Level.NORMAL, stopping=False, now=now) is None
-    assert status_changes(old, {"freeBytes": 2 << 30}, Level.NORMAL, stopping=False, now=now) == {"freeBytes": 2 << 30}
-    assert status_changes(old, {"freeBytes": 0}, Level.NORMAL, stopping=False, now=now) == {"freeBytes": 0}
-    stops = status_changes(old, wanted, Level.WARNING, stopping=True, now=now)
+    old = status_changes({}, wanted, PressureLevel.NORMAL, stopping=False, now=now)
+    assert (
+        status_changes(old, {"freeBytes": (1 << 30) + (64 << 20)}, PressureLevel.NORMAL, stopping=False, now=now)
+        is None
+    )
+    assert status_changes(old, {"freeBytes": 2 << 30}, PressureLevel.NORMAL, stopping=False, now=now) == {
+        "freeBytes": 2 << 30
+    }
+    assert status_changes(old, {"freeBytes": 0}, PressureLevel.NORMAL, stopping=False, now=now) == {"freeBytes": 0}
+    stops = status_changes(old, wanted, PressureLevel.WARNING, stopping=True, now=now)
     assert stops["phase"] == "Stopping"
 
 

@@ -12,8 +12,8 @@ import yaml
 
 from controlplane import Cluster
 from pilotage.agent.launch import process
-from pilotage.agent.pressure import Pressure
-from pilotage.agent.run import Running
+from pilotage.agent.pressure import MemoryPressure
+from pilotage.agent.run import AgentProcess
 from pilotage.agent.settings import AgentSettings
 from pilotage.api import rbac_rules
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
@@ -30,20 +30,20 @@ from pilotage.kube import (
 from pilotage.processes.identity import ProcessInfo
 from pilotage.processes.terminate import StillRunning
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.agent.dying import nursery
-from tests.agent.servers import PLAIN
-from tests.agent.test_dying import Story
-from tests.agent.test_pressure import CALM, CRITICAL
-from tests.agent.town import (
+from tests.agent.agent_host import (
     ENDPOINT,
-    HASTY,
     KINDS,
+    SHORT_INTERVALS,
     Strains,
     end_all,
     process_body,
     python_server,
     service_body,
 )
+from tests.agent.forked_agents import nursery
+from tests.agent.servers import PLAIN
+from tests.agent.test_crash_points import Story
+from tests.agent.test_pressure import CALM, CRITICAL
 from tests.api.objects import install
 from tests.support.kinds import CLUSTER_ROLES, delete
 from tests.support.waiting import eventually, until
@@ -160,9 +160,9 @@ class Host:
         return ObjectKey(self.namespace, name)
 
     def start(self):
-        pressure = Pressure(self.strains, calm_seconds=0.1, next_seconds=60)  # one goes, and no other
-        self.running = Running(
-            self.settings, self.client, pace=HASTY, pressure=pressure, at=lambda point: self.at(point)
+        pressure = MemoryPressure(self.strains, calm_seconds=0.1, next_seconds=60)  # one goes, and no other
+        self.running = AgentProcess(
+            self.settings, self.client, intervals=SHORT_INTERVALS, pressure=pressure, at=lambda point: self.at(point)
         )
         self.task = asyncio.create_task(self.running.run())
 

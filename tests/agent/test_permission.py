@@ -5,18 +5,18 @@ import socket
 
 import pytest
 
-from pilotage.agent.health import Prober, Verdict
+from pilotage.agent.health import Prober, ProbeResult
 from pilotage.agent.launch.ports import Ports
-from pilotage.agent.permission import Rules, refusal
+from pilotage.agent.permission import LaunchRules, refusal
 from pilotage.agent.settings import AgentSettings
 from pilotage.api.host import ProcessSpec
 from pilotage.api.names import HOSTS
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.serving.runtimes import RUNTIMES
+from tests.agent.agent_host import python_server
 from tests.agent.servers import PLAIN
-from tests.agent.town import python_server
 
-NOBODYS_RULES = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports={8082})
+NOBODYS_RULES = LaunchRules(commands=False, namespaces=(), host_namespaces=(), reserved_ports={8082})
 
 
 def spec_of(**runtime):
@@ -38,50 +38,50 @@ def refused(rules=NOBODYS_RULES, namespace="team-a", **runtime):
 # Of one that runs
 
 
-async def refuses(town, words):
+async def refuses(host, words):
     """It says so, as an endpoint will; nothing was started."""
-    await town.until(lambda: town.reason() == "NotAllowed")
-    status = town.status()
+    await host.until(lambda: host.reason() == "NotAllowed")
+    status = host.status()
     assert (status["phase"], status["ready"]) == ("Failed", False)
     assert words in status["message"]
     assert "pilotage agent --allow-commands" in status["message"]
-    assert town.processes() == []
-    assert not (town.settings.data / "logs").exists()
+    assert host.processes() == []
+    assert not (host.settings.data / "logs").exists()
 
 
-async def test_a_command_of_a_spec_is_not_run(town):
+async def test_a_command_of_a_spec_is_not_run(host):
     """It would run as the agent's user, who can read the agent's key and what lies beside it."""
-    town.strict()
-    key, stolen = town.folder / "ca.key", town.folder / "stolen"
+    host.strict()
+    key, stolen = host.folder / "ca.key", host.folder / "stolen"
     key.write_text("PRIVATE KEY")
-    await town.start()
+    await host.start()
     steal = {"name": "custom", "command": ["/bin/sh", "-c", f"cat {key} > {stolen}"], "args": []}
-    await town.place(runtime=steal)
-    await refuses(town, "Runtime.command is not run on this machine")
+    await host.place(runtime=steal)
+    await refuses(host, "Runtime.command is not run on this machine")
     assert not stolen.exists()
 
 
 @pytest.mark.parametrize(
     "attack", ["--path", "--log-file", "--slot-save-path", "--media-path", "--models-dir", "--api-key-file"]
 )
-async def test_no_argument_of_llama_server_reads_or_writes_files(town, attack):
-    town.strict()
-    await town.start()
-    await town.place(runtime={"args": ["--threads", "1", attack, str(town.folder)]})
-    await refuses(town, f"The argument {attack} of runtime.args")
+async def test_no_argument_of_llama_server_reads_or_writes_files(host, attack):
+    host.strict()
+    await host.start()
+    await host.place(runtime={"args": ["--threads", "1", attack, str(host.folder)]})
+    await refuses(host, f"The argument {attack} of runtime.args")
 
 
-async def test_no_variable_brings_code_into_a_server(town):
-    town.strict()
-    await town.start()
-    await town.place(runtime={"env": [{"name": "LD_PRELOAD", "value": str(town.folder / "evil.so")}]})
-    await refuses(town, "The variable LD_PRELOAD of runtime.env")
+async def test_no_variable_brings_code_into_a_server(host):
+    host.strict()
+    await host.start()
+    await host.place(runtime={"env": [{"name": "LD_PRELOAD", "value": str(host.folder / "evil.so")}]})
+    await refuses(host, "The variable LD_PRELOAD of runtime.env")
 
 
-async def test_a_preset_with_ordinary_arguments_serves(town):
-    town.strict()
-    await town.start()
-    await town.serving(
+async def test_a_preset_with_ordinary_arguments_serves(host):
+    host.strict()
+    await host.start()
+    await host.serving(
         runtime={
             "args": ["--threads", "1", "-c", "512", "--no-slots"],
             "env": [{"name": "OMP_NUM_THREADS", "value": "1"}],
@@ -89,55 +89,55 @@ async def test_a_preset_with_ordinary_arguments_serves(town):
     )
 
 
-async def test_a_namespace_that_the_agent_was_not_started_for(town):
-    town.strict(namespaces=("team-a",))
-    await town.start()
-    await town.place()
-    await town.until(lambda: town.reason() == "NotAllowed")
-    assert "nothing of namespace default: the agent's --namespaces" in town.status()["message"]
-    await town.until(lambda: town.world.find(HOSTS, ObjectKey("", town.host))["status"].get("namespaces") == ["team-a"])
+async def test_a_namespace_that_the_agent_was_not_started_for(host):
+    host.strict(namespaces=("team-a",))
+    await host.start()
+    await host.place()
+    await host.until(lambda: host.reason() == "NotAllowed")
+    assert "nothing of namespace default: the agent's --namespaces" in host.status()["message"]
+    await host.until(lambda: host.world.find(HOSTS, ObjectKey("", host.name))["status"].get("namespaces") == ["team-a"])
 
 
-async def test_a_namespace_that_the_host_does_not_allow_and_then_does(town):
+async def test_a_namespace_that_the_host_does_not_allow_and_then_does(host):
     """The agent sees to it by itself, whoever has placed the process."""
-    await town.start()
-    host = ObjectKey("", town.host)
-    await town.until(lambda: town.world.find(HOSTS, host))
-    await town.client.patch(HOSTS, host, merge_patch({"spec": {"allowedNamespaces": ["team-a"]}}))
-    await town.until(lambda: town.running.agent._host.allowed_namespaces == ("team-a",))
-    await town.place(runtime=python_server(PLAIN))
-    await town.until(lambda: town.reason() == "NotAllowed")
-    assert "spec.allowedNamespaces of its Host" in town.status()["message"]
-    assert town.processes() == []
-    await town.client.patch(HOSTS, host, merge_patch({"spec": {"allowedNamespaces": ["default"]}}))
-    await town.until(lambda: town.is_ready())
+    await host.start()
+    key = ObjectKey("", host.name)
+    await host.until(lambda: host.world.find(HOSTS, key))
+    await host.client.patch(HOSTS, key, merge_patch({"spec": {"allowedNamespaces": ["team-a"]}}))
+    await host.until(lambda: host.running.agent._host.allowed_namespaces == ("team-a",))
+    await host.place(runtime=python_server(PLAIN))
+    await host.until(lambda: host.reason() == "NotAllowed")
+    assert "spec.allowedNamespaces of its Host" in host.status()["message"]
+    assert host.processes() == []
+    await host.client.patch(HOSTS, key, merge_patch({"spec": {"allowedNamespaces": ["default"]}}))
+    await host.until(lambda: host.is_ready())
 
 
-async def test_a_namespace_that_the_host_does_not_allow_while_the_agent_has_only_just_started(town, monkeypatch):
+async def test_a_namespace_that_the_host_does_not_allow_while_the_agent_has_only_just_started(host, monkeypatch):
     async def not_yet(*_):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("pilotage.agent.host.HostKeeper.reconcile", not_yet)
-    await town.client.create(HOSTS, {"metadata": {"name": town.host}, "spec": {"allowedNamespaces": ["team-a"]}})
-    await town.start()
-    await town.place(runtime=python_server(PLAIN))
-    await town.until(lambda: town.reason() == "NotAllowed")
-    assert town.processes() == []
+    monkeypatch.setattr("pilotage.agent.host.HostController.reconcile", not_yet)
+    await host.client.create(HOSTS, {"metadata": {"name": host.name}, "spec": {"allowedNamespaces": ["team-a"]}})
+    await host.start()
+    await host.place(runtime=python_server(PLAIN))
+    await host.until(lambda: host.reason() == "NotAllowed")
+    assert host.processes() == []
 
 
-async def test_a_port_of_the_machine_itself(town):
+async def test_a_port_of_the_machine_itself(host):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    town.strict(metrics_address=f"127.0.0.1:{port}")
-    await town.start()
-    await town.place(runtime={"port": port})
-    await town.until(lambda: town.reason() == "NotAllowed")
-    assert f"runtime.port is {port}, which a service of this machine has" in town.status()["message"].replace(
+    host.strict(metrics_address=f"127.0.0.1:{port}")
+    await host.start()
+    await host.place(runtime={"port": port})
+    await host.until(lambda: host.reason() == "NotAllowed")
+    assert f"runtime.port is {port}, which a service of this machine has" in host.status()["message"].replace(
         "R", "r", 1
     )
 
 
-async def test_an_answer_without_end_is_not_read(town):
+async def test_an_answer_without_end_is_not_read(host):
     """A server that says it is healthy for as long as somebody listens costs its agent nothing."""
     script = """
 import os, socket
@@ -150,13 +150,13 @@ while True:
         while True: one.sendall(b"x" * (1 << 20))
     except OSError: pass
 """
-    await town.start()
+    await host.start()
     before = _peak_kib()
-    await town.serving(runtime=python_server(script))
-    entry = town.running.journal.entries()[0]
+    await host.serving(runtime=python_server(script))
+    entry = host.running.journal.entries()[0]
     as_vllm = entry.but(runtime="vllm", alias="tiny")  # whose answers are read, not only their status
     async with Prober("127.0.0.1") as prober:
-        assert (await prober.check(as_vllm)).verdict is Verdict.STRANGER
+        assert (await prober.check(as_vllm)).result is ProbeResult.FOREIGN
         assert await prober.in_flight(as_vllm) is None
     assert _peak_kib() - before < 64 << 10
 
@@ -298,7 +298,7 @@ def test_what_else_is_refused(words, runtime):
 
 
 def test_an_owner_who_allows_commands_has_the_ports_and_namespaces_all_the_same():
-    rules = Rules(commands=True, namespaces=("team-a",), host_namespaces=(), reserved_ports={8082})
+    rules = LaunchRules(commands=True, namespaces=("team-a",), host_namespaces=(), reserved_ports={8082})
     assert refused(rules, name="custom", command=["/bin/sh"], env=[{"name": "LD_PRELOAD", "value": "x"}]) == ""
     assert refused(rules, port=8082)
     assert refused(rules, namespace="team-b")
@@ -312,8 +312,8 @@ def test_words_of_a_spec_are_short_and_plain_in_messages():
 
 def test_the_ports_of_this_machine_are_known():
     settings = AgentSettings(metrics_address="127.0.0.1:8082", reserved_ports=(8080,))
-    assert Rules.of(settings, (), 6443).reserved_ports == {8080, 8082, 6443}
-    assert Rules.of(settings, (), 0).reserved_ports == {8080, 8082}
+    assert LaunchRules.of(settings, (), 6443).reserved_ports == {8080, 8082, 6443}
+    assert LaunchRules.of(settings, (), 0).reserved_ports == {8080, 8082}
 
 
 def test_a_reserved_port_is_given_to_nobody(monkeypatch):

@@ -15,7 +15,7 @@ from pilotage.agent.launch import process
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import LEASES, Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.agent.town import ENDPOINT, end_all, process_body, refuse, streaming
+from tests.agent.agent_host import ENDPOINT, end_all, process_body, refuse, streaming
 from tests.operator.test_run import asked
 from tests.support.waiting import eventually, until
 
@@ -112,17 +112,17 @@ async def test_a_second_sigterm_waits_for_nobody(harbor_server, place):
         assert await place.has_slice() is None
 
 
-async def test_what_cannot_be_unregistered_at_the_end_is_said_by_the_exit_code(town):
-    await town.start()
-    await town.serving()
+async def test_what_cannot_be_unregistered_at_the_end_is_said_by_the_exit_code(host):
+    await host.start()
+    await host.serving()
     answer, _ = refuse(503, "ServiceUnavailable", method="DELETE", resource="endpointslices")
-    stop = town.world.intercept(answer)
-    assert await town.stop() == 3
-    assert town.processes() == []
-    assert town.slice() is not None
+    stop = host.world.intercept(answer)
+    assert await host.stop() == 3
+    assert host.processes() == []
+    assert host.slice() is not None
     stop()
-    await town.start()  # goes on with it
-    await town.until(lambda: town.is_ready())
+    await host.start()  # goes on with it
+    await host.until(lambda: host.is_ready())
 
 
 def test_what_is_wrong_at_the_start_is_one_sentence(harbor_server, place, unused_tcp_port):

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.launch import handing
-from pilotage.agent.launch.failures import Failure
+from pilotage.agent.launch import other_user
+from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.settings import load_settings
 from pilotage.processes.run_as import SERVER_USER, User, closed_to, find_user, wrapped
 from pilotage.runtime.settings import SettingsError
+from tests.agent.agent_host import ask, python_server
 from tests.agent.servers import PLAIN
-from tests.agent.town import ask, python_server
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start servers as another user")
 
@@ -25,26 +25,26 @@ def identity(pid):
     return {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
 
 
-async def test_a_server_runs_as_another_user_and_is_adopted_and_stopped_all_the_same(town):
+async def test_a_server_runs_as_another_user_and_is_adopted_and_stopped_all_the_same(host):
     """llama-server, with weights in a folder that is closed to it."""
-    town.strict()
-    await town.start()
-    await town.serving()
-    pid = town.pid()
+    host.strict()
+    await host.start()
+    await host.serving()
+    pid = host.pid()
     found = identity(pid)
     assert found["Uid"] == found["Gid"] == [SERVER_USER] * 4
     assert set(map(int, found["Groups"])) == set(find_user(SERVER_USER).groups), "those of devices, if there are any"
     assert found["NoNewPrivs"] == ["1"]
     assert found["CapEff"] == ["0" * 16]
-    assert ask(town.status()["port"])["usage"]["completion_tokens"] == 4
-    await town.crash()
-    assert town.processes() == [pid]
-    await town.start()
-    await town.until(lambda: town.is_ready())
-    assert town.pid() == pid, "adopted"
-    await town.delete()
-    await town.until(lambda: town.find() is None)
-    town.nothing_is_left()
+    assert ask(host.status()["port"])["usage"]["completion_tokens"] == 4
+    await host.crash()
+    assert host.processes() == [pid]
+    await host.start()
+    await host.until(lambda: host.is_ready())
+    assert host.pid() == pid, "adopted"
+    await host.delete()
+    await host.until(lambda: host.find() is None)
+    host.nothing_is_left()
 
 
 def shell(script, *args, **more):
@@ -53,61 +53,61 @@ def shell(script, *args, **more):
     return {"name": "custom", "command": command, "args": [], **more}
 
 
-async def test_a_server_reads_nothing_of_the_agent_or_of_the_api_server(town):
+async def test_a_server_reads_nothing_of_the_agent_or_of_the_api_server(host):
     """Also where the owner lets it run any command."""
-    town.strict(allow_commands=True)
-    keys = town.folder / "harbor"
+    host.strict(allow_commands=True)
+    keys = host.folder / "harbor"
     keys.mkdir(0o700)
-    secrets = [keys / "ca.key", keys / "kubeconfig", town.settings.data / "agent.sqlite"]
+    secrets = [keys / "ca.key", keys / "kubeconfig", host.settings.data / "agent.sqlite"]
     for path in secrets[:2]:
         path.write_text("PRIVATE KEY")
-    await town.start()
+    await host.start()
     look = 'for each in "$@"; do cat "$each" > /dev/null 2>&1 && echo "READ $each"; done; echo "HOME $HOME $(pwd)"'
-    await town.place(runtime=shell(look, *secrets))
-    await town.until(lambda: "DONE" in town.logs())
-    assert town.logs().splitlines() == ["HOME /nonexistent /", "DONE"]
+    await host.place(runtime=shell(look, *secrets))
+    await host.until(lambda: "DONE" in host.logs())
+    assert host.logs().splitlines() == ["HOME /nonexistent /", "DONE"]
 
 
-async def test_root_has_to_be_asked_for(town):
-    town.strict(allow_commands=True, run_as="root")
-    await town.start()
-    await town.serving(runtime=python_server(PLAIN))
-    assert identity(town.pid())["Uid"] == ["0"] * 4
+async def test_root_has_to_be_asked_for(host):
+    host.strict(allow_commands=True, run_as="root")
+    await host.start()
+    await host.serving(runtime=python_server(PLAIN))
+    assert identity(host.pid())["Uid"] == ["0"] * 4
 
 
-async def test_variables_of_a_spec_are_never_those_of_a_process_of_root(town):
+async def test_variables_of_a_spec_are_never_those_of_a_process_of_root(host):
     """The one that changes the user is root until it has done so: it must load nothing that a spec names."""
-    town.strict(allow_commands=True)
-    await town.start()
+    host.strict(allow_commands=True)
+    await host.start()
     evil = [{"name": "LD_PRELOAD", "value": "/nonexistent/evil.so"}]
-    await town.place(runtime=shell("exec 2>&1", env=evil))
-    await town.until(lambda: "DONE" in town.logs())
-    assert town.logs().partition("DONE")[0].count("evil.so") == 1, "the loader of the server says so, and no other"
+    await host.place(runtime=shell("exec 2>&1", env=evil))
+    await host.until(lambda: "DONE" in host.logs())
+    assert host.logs().partition("DONE")[0].count("evil.so") == 1, "the loader of the server says so, and no other"
 
 
-async def test_weights_that_the_user_of_servers_may_not_read(town):
-    town.strict()
-    path = town.folder / "private.gguf"
-    path.write_bytes(town.model.read_bytes())
+async def test_weights_that_the_user_of_servers_may_not_read(host):
+    host.strict()
+    path = host.folder / "private.gguf"
+    path.write_bytes(host.model.read_bytes())
     path.chmod(0o600)
-    await town.start()
-    await town.place(model={"source": f"file://{path}"})
-    await town.until(lambda: town.reason() == "NotReadable")
-    assert f"cannot read {path}. Let others read it" in town.status()["message"]
+    await host.start()
+    await host.place(model={"source": f"file://{path}"})
+    await host.until(lambda: host.reason() == "NotReadable")
+    assert f"cannot read {path}. Let others read it" in host.status()["message"]
     path.chmod(0o644)
-    await town.until(lambda: town.is_ready())
+    await host.until(lambda: host.is_ready())
 
 
-async def test_a_program_that_the_user_of_servers_may_not_run(town):
-    town.strict(allow_commands=True)
-    program = town.folder / "closed" / "server"
+async def test_a_program_that_the_user_of_servers_may_not_run(host):
+    host.strict(allow_commands=True)
+    program = host.folder / "closed" / "server"
     program.parent.mkdir(0o700)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    await town.start()
-    await town.place(runtime={"name": "custom", "command": [str(program)], "args": []})
-    await town.until(lambda: town.reason() == "NoProgram")
-    assert f"cannot run {program}. Install it elsewhere" in town.status()["message"]
+    await host.start()
+    await host.place(runtime={"name": "custom", "command": [str(program)], "args": []})
+    await host.until(lambda: host.reason() == "NoProgram")
+    assert f"cannot run {program}. Install it elsewhere" in host.status()["message"]
 
 
 def test_what_is_closed_to_a_user(tmp_path):
@@ -126,17 +126,17 @@ def test_what_is_closed_to_a_user(tmp_path):
 
 def test_a_repository_is_for_the_program_to_find():
     for user in (SOMEBODY, None):
-        assert handing.weights(user, "org/repository", "vllm") == handing.Weights("org/repository")
+        assert other_user.weights(user, "org/repository", "vllm") == other_user.Weights("org/repository")
 
 
 def test_a_repository_that_would_be_taken_for_a_folder_of_the_machine(tmp_path, monkeypatch):
     """It would be read past --file-roots: vLLM and TGI look for a folder of that name where they run."""
     (tmp_path / "org" / "repository").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    mine = handing.weights(None, "org/repository", "vllm")
-    assert isinstance(mine, Failure)
+    mine = other_user.weights(None, "org/repository", "vllm")
+    assert isinstance(mine, LaunchFailure)
     assert f"for {tmp_path}/org/repository, which is on this machine" in mine.message
-    assert isinstance(handing.weights(SOMEBODY, "usr/bin", "vllm"), Failure)
+    assert isinstance(other_user.weights(SOMEBODY, "usr/bin", "vllm"), LaunchFailure)
 
 
 def test_a_user_is_known_by_name_or_number():

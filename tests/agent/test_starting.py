@@ -19,181 +19,181 @@ from pilotage.api.endpoint import Runtime
 from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
 from pilotage.serving.runtimes import HostLaunch
 from pilotage.serving.runtimes.llama_cpp import context_tokens
+from tests.agent.agent_host import python_server
 from tests.agent.servers import PLAIN
-from tests.agent.town import python_server
 
 GIB = 1 << 30
 
 
-async def quiet(town, seconds=0.5):
+async def quiet(host, seconds=0.5):
     """How often somebody wrote to HostProcesses and slices in a while that sees several rechecks."""
     await asyncio.sleep(0.15)  # what was under way
-    before = len(town.world.trace.writes)
+    before = len(host.world.trace.writes)
     await asyncio.sleep(seconds)
     kinds = ("hostprocesses", "endpointslices", "hosts.")
-    return [each for each in town.world.trace.writes[before:] if each.resource.startswith(kinds)]
+    return [each for each in host.world.trace.writes[before:] if each.resource.startswith(kinds)]
 
 
-async def fails(town, reason, words, phase="Failed"):
+async def fails(host, reason, words, phase="Failed"):
     """It says so, and says nothing more."""
-    await town.until(lambda: town.reason() == reason and town.status()["phase"] == phase)
-    assert words in town.status()["message"]
-    assert not town.status()["ready"]
-    assert await quiet(town) == []
-    assert town.slice() is None
+    await host.until(lambda: host.reason() == reason and host.status()["phase"] == phase)
+    assert words in host.status()["message"]
+    assert not host.status()["ready"]
+    assert await quiet(host) == []
+    assert host.slice() is None
 
 
-async def test_weights_that_are_no_gguf(town):
-    (town.folder / "bad.gguf").write_bytes(b"<html>not found</html>")
-    await town.start()
-    await town.place(model={"source": f"file://{town.folder}/bad.gguf"})
-    await fails(town, "InvalidFormat", "is no GGUF file")
-    assert town.processes() == []
+async def test_weights_that_are_no_gguf(host):
+    (host.folder / "bad.gguf").write_bytes(b"<html>not found</html>")
+    await host.start()
+    await host.place(model={"source": f"file://{host.folder}/bad.gguf"})
+    await fails(host, "InvalidFormat", "is no GGUF file")
+    assert host.processes() == []
 
 
-async def test_weights_that_llama_server_cannot_load_and_then_can(town):
+async def test_weights_that_llama_server_cannot_load_and_then_can(host):
     """A header that is fine, and nothing behind it. It recovers when the file does."""
-    whole = town.model.read_bytes()
-    path = town.folder / "cut.gguf"
+    whole = host.model.read_bytes()
+    path = host.folder / "cut.gguf"
     path.write_bytes(whole[: len(whole) // 2])
-    await town.start()
-    await town.place(model={"source": f"file://{path}"})
-    await fails(town, "BadModel", "Its weights are no model that it can load")
+    await host.start()
+    await host.place(model={"source": f"file://{path}"})
+    await fails(host, "BadModel", "Its weights are no model that it can load")
     path.write_bytes(whole)
-    await town.until(lambda: town.is_ready())
-    assert town.status().get("message") is None
+    await host.until(lambda: host.is_ready())
+    assert host.status().get("message") is None
 
 
-async def test_weights_that_are_not_there(town):
-    path = town.folder / "later.gguf"
-    await town.start()
-    await town.place(model={"source": f"file://{path}"})
-    await fails(town, "FileNotFound", "later.gguf")
+async def test_weights_that_are_not_there(host):
+    path = host.folder / "later.gguf"
+    await host.start()
+    await host.place(model={"source": f"file://{path}"})
+    await fails(host, "FileNotFound", "later.gguf")
 
 
-async def test_weights_with_another_checksum_are_never_started(town):
-    await town.start()
-    await town.place(model={"sha256": hashlib.sha256(b"other").hexdigest()})
-    await fails(town, "ChecksumMismatch", "spec.sha256 says")
-    assert not (town.settings.data / "logs").exists()
+async def test_weights_with_another_checksum_are_never_started(host):
+    await host.start()
+    await host.place(model={"sha256": hashlib.sha256(b"other").hexdigest()})
+    await fails(host, "ChecksumMismatch", "spec.sha256 says")
+    assert not (host.settings.data / "logs").exists()
 
 
-async def test_weights_with_their_checksum_are(town):
-    await town.start()
-    await town.serving(model={"sha256": hashlib.sha256(town.model.read_bytes()).hexdigest()})
+async def test_weights_with_their_checksum_are(host):
+    await host.start()
+    await host.serving(model={"sha256": hashlib.sha256(host.model.read_bytes()).hexdigest()})
 
 
-async def test_weights_outside_of_the_allowed_folders(town):
-    await town.start()
-    await town.place(model={"source": "file:///etc/passwd"})
-    await fails(town, "SourceNotAllowed", "/etc/passwd")
+async def test_weights_outside_of_the_allowed_folders(host):
+    await host.start()
+    await host.place(model={"source": "file:///etc/passwd"})
+    await fails(host, "SourceNotAllowed", "/etc/passwd")
 
 
-async def test_a_port_that_is_taken_and_then_free(town):
+async def test_a_port_that_is_taken_and_then_free(host):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        await town.start()
-        await town.place(port=port)
-        await town.until(lambda: town.reason() == "PortTaken")
-        assert f"Port {port} is taken by another program" in town.status()["message"]
-    await town.until(lambda: town.is_ready())
-    assert town.status()["port"] == port
+        await host.start()
+        await host.place(port=port)
+        await host.until(lambda: host.reason() == "PortTaken")
+        assert f"Port {port} is taken by another program" in host.status()["message"]
+    await host.until(lambda: host.is_ready())
+    assert host.status()["port"] == port
 
 
-async def test_a_port_that_is_taken_in_the_last_moment(town, monkeypatch):
+async def test_a_port_that_is_taken_in_the_last_moment(host, monkeypatch):
     """Somebody else answers 200 on it: that is no sign of our health."""
-    await town.start()
-    await town.serving("first")
-    port = town.status("first")["port"]
-    ports = town.running.agent._means.ports
+    await host.start()
+    await host.serving("first")
+    port = host.status("first")["port"]
+    ports = host.running.agent._dependencies.ports
     monkeypatch.setattr(ports, "take", lambda: port)
-    await town.place("second")
-    await town.until(lambda: town.reason("second") == "PortTaken")
-    assert not town.status("second")["ready"]
-    assert town.slice("second") is None
+    await host.place("second")
+    await host.until(lambda: host.reason("second") == "PortTaken")
+    assert not host.status("second")["ready"]
+    assert host.slice("second") is None
     monkeypatch.undo()
-    await town.until(lambda: town.is_ready("second"))
-    assert town.is_ready("first")
+    await host.until(lambda: host.is_ready("second"))
+    assert host.is_ready("first")
 
 
-async def test_an_argument_that_the_server_does_not_know(town):
-    await town.start()
-    await town.place(runtime={"args": ["--no-such-thing"]})
-    await fails(town, "BadArgument", "--no-such-thing")
-    assert "--no-such-thing" in town.logs()
-    assert town.status()["logFile"] in map(str, (town.settings.data / "logs").iterdir()), "it is said where they are"
+async def test_an_argument_that_the_server_does_not_know(host):
+    await host.start()
+    await host.place(runtime={"args": ["--no-such-thing"]})
+    await fails(host, "BadArgument", "--no-such-thing")
+    assert "--no-such-thing" in host.logs()
+    assert host.status()["logFile"] in map(str, (host.settings.data / "logs").iterdir()), "it is said where they are"
 
 
-async def test_a_program_that_is_not_there(town):
-    await town.start()
-    await town.place(runtime={"name": "custom", "command": ["no-such-program"], "args": []})
-    await fails(town, "NoProgram", "There is no program no-such-program on this host")
+async def test_a_program_that_is_not_there(host):
+    await host.start()
+    await host.place(runtime={"name": "custom", "command": ["no-such-program"], "args": []})
+    await fails(host, "NoProgram", "There is no program no-such-program on this host")
 
 
-async def test_too_little_memory_is_said_and_waited_for(town):
-    town.memory.reading = town.memory.reading._replace(available=10 << 20)
-    await town.start()
-    await town.place()
-    await fails(town, "NoMemory", "It needs about 66 MiB of memory, which this host does not have free", "Pending")
-    assert town.processes() == []
-    town.memory.reading = town.memory.reading._replace(available=GIB)
-    await town.until(lambda: town.is_ready())
+async def test_too_little_memory_is_said_and_waited_for(host):
+    host.memory.reading = host.memory.reading._replace(available=10 << 20)
+    await host.start()
+    await host.place()
+    await fails(host, "NoMemory", "It needs about 66 MiB of memory, which this host does not have free", "Pending")
+    assert host.processes() == []
+    host.memory.reading = host.memory.reading._replace(available=GIB)
+    await host.until(lambda: host.is_ready())
 
 
-async def test_a_file_that_was_swapped_after_it_was_checked_is_not_served(town, tmp_path):
+async def test_a_file_that_was_swapped_after_it_was_checked_is_not_served(host, tmp_path):
     """Checked, then kept waiting for memory: meanwhile its name comes to lead out of the folders that may be read."""
-    weights = town.folder / "swapped.gguf"
-    shutil.copy(town.model, weights)
+    weights = host.folder / "swapped.gguf"
+    shutil.copy(host.model, weights)
     secret = tmp_path.parent / f"{tmp_path.name}-secret.gguf"
-    shutil.copy(town.model, secret)
-    town.memory.reading = town.memory.reading._replace(available=10 << 20)
-    await town.start()
-    await town.place(model={"source": f"file://{weights}"})
-    await town.until(lambda: town.reason() == "NoMemory")
+    shutil.copy(host.model, secret)
+    host.memory.reading = host.memory.reading._replace(available=10 << 20)
+    await host.start()
+    await host.place(model={"source": f"file://{weights}"})
+    await host.until(lambda: host.reason() == "NoMemory")
     weights.unlink()
     weights.symlink_to(secret)
-    town.memory.reading = town.memory.reading._replace(available=GIB)
-    await town.until(lambda: town.reason() == "SourceNotAllowed")
-    assert town.processes() == []
+    host.memory.reading = host.memory.reading._replace(available=GIB)
+    await host.until(lambda: host.reason() == "SourceNotAllowed")
+    assert host.processes() == []
 
 
-async def test_memory_is_promised_once(town):
+async def test_memory_is_promised_once(host):
     """Two that fit, and not both."""
-    town.memory.reading = town.memory.reading._replace(total=10 * GIB, available=10 * GIB)
-    await town.start()
-    await town.serving("first", memoryBytes=6 * GIB)
-    await town.place("second", memoryBytes=6 * GIB)
-    await town.until(lambda: town.reason("second") == "NoMemory")
-    await town.delete("first")
-    await town.until(lambda: town.is_ready("second"))
+    host.memory.reading = host.memory.reading._replace(total=10 * GIB, available=10 * GIB)
+    await host.start()
+    await host.serving("first", memoryBytes=6 * GIB)
+    await host.place("second", memoryBytes=6 * GIB)
+    await host.until(lambda: host.reason("second") == "NoMemory")
+    await host.delete("first")
+    await host.until(lambda: host.is_ready("second"))
 
 
-async def test_a_server_that_does_not_become_healthy_in_time_is_started_again(town):
-    await town.start()
-    await town.place(runtime=python_server("import time; time.sleep(1000)"), startSeconds=1)
-    await town.until(lambda: town.reason() == "StartTimeout")
-    assert "not healthy 1 s after its start" in town.status()["message"]
-    assert len(town.processes()) <= 1
+async def test_a_server_that_does_not_become_healthy_in_time_is_started_again(host):
+    await host.start()
+    await host.place(runtime=python_server("import time; time.sleep(1000)"), startSeconds=1)
+    await host.until(lambda: host.reason() == "StartTimeout")
+    assert "not healthy 1 s after its start" in host.status()["message"]
+    assert len(host.processes()) <= 1
 
 
-async def test_starts_that_fail_again_and_again_count_as_failed(town):
-    await town.start()
-    await town.place(runtime=python_server("import sys; sys.exit('no luck')"))
-    await town.until(lambda: town.reason() == "Exited" and town.status()["phase"] == "Starting")
-    await fails(town, "Exited", "with exit code 1; its last words: no luck")
-    assert town.status()["restarts"] == 0
+async def test_starts_that_fail_again_and_again_count_as_failed(host):
+    await host.start()
+    await host.place(runtime=python_server("import sys; sys.exit('no luck')"))
+    await host.until(lambda: host.reason() == "Exited" and host.status()["phase"] == "Starting")
+    await fails(host, "Exited", "with exit code 1; its last words: no luck")
+    assert host.status()["restarts"] == 0
 
 
-async def test_what_the_server_sees_of_the_agents_environment(town, monkeypatch):
+async def test_what_the_server_sees_of_the_agents_environment(host, monkeypatch):
     monkeypatch.setenv("LLAMA_ARG_CTX_SIZE", "1")
     monkeypatch.setenv("LLAMA_API_KEY", "secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("KUBECONFIG", str(town.folder / "kubeconfig"))
+    monkeypatch.setenv("KUBECONFIG", str(host.folder / "kubeconfig"))
     show = "import json, os; open(os.environ['OUT'], 'w').write(json.dumps(dict(os.environ)))\n"
-    out = town.folder / "environment"
+    out = host.folder / "environment"
     runtime = python_server(show + PLAIN) | {"env": [{"name": "OUT", "value": str(out)}]}
-    await town.start()
-    uid = await town.serving(runtime=runtime)
+    await host.start()
+    uid = await host.serving(runtime=runtime)
     seen = json.loads(out.read_text())
     assert seen["PILOTAGE_PROCESS_UID"] == uid
     assert seen["PATH"] == os.environ["PATH"]
@@ -320,7 +320,7 @@ def test_the_estimate_is_right_within_a_factor_of_two():
 )
 def test_last_words_are_understood(code, said, reason, lasting):
     failure = explain(code, f"some line\n{said}\n")
-    assert (failure.reason, failure.lasting) == (reason, lasting)
+    assert (failure.reason, failure.permanent) == (reason, lasting)
 
 
 def test_the_same_trouble_has_the_same_words():

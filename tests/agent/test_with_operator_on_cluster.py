@@ -25,7 +25,7 @@ from pilotage.agent.launch.process import owned
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, LABEL_PROCESS_UID, LABEL_REVISION
 from pilotage.controllers.host.liveness import SLACK_SECONDS
 from pilotage.operator.install import NAME, Values, manifests
-from tests.agent.town import ask, end_all
+from tests.agent.agent_host import ask, end_all
 from tests.cli.running import run
 from tests.controllers.operating import GROUP, Place, install
 
@@ -63,13 +63,13 @@ class Program:
             self.end(signal.SIGKILL)
 
 
-class Town(Place):
+class HostFleet(Place):
     """A namespace, an operator, and two Hosts with the same label."""
 
     def __init__(self, cluster: Cluster, namespace: str, folder: Path, model: Path) -> None:
         super().__init__(cluster, namespace)
         self.model = model
-        self.label = {"town": namespace}
+        self.label = {"fleet": namespace}
         self.hosts = [f"host-{end}-{secrets.token_hex(4)}" for end in "ab"]
         accounts = [(NAME, namespace), *((host, HOST_LEASES) for host in self.hosts)]
         self.users = {name: f"system:serviceaccount:{where}:{name}" for name, where in accounts}
@@ -82,7 +82,7 @@ class Town(Place):
         self.agents = {host: self._agent(host, folder / host, theirs[host]) for host in self.hosts}
 
     def _agent(self, host: str, folder: Path, account: Path) -> Program:
-        flags = ("--name", host, "--address", ADDRESS, "--labels", f"town={self.namespace}", "--data", folder / "data")
+        flags = ("--name", host, "--address", ADDRESS, "--labels", f"fleet={self.namespace}", "--data", folder / "data")
         roots = ("--cache-root", folder / "cache", "--file-roots", self.model.parent)
         return Program(folder, "agent", "--kubeconfig", account, *flags, *roots)
 
@@ -182,7 +182,7 @@ def _end(file: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def town(cluster: Access, tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[Town]:
+def fleet(cluster: Access, tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[HostFleet]:
     """With everybody at work: both tests have the same one, and leave nothing in it."""
     if not isinstance(cluster, Cluster):
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
@@ -190,7 +190,7 @@ def town(cluster: Access, tmp_path_factory: pytest.TempPathFactory, tiny: Path) 
     with cluster.namespace("beside", for_pods=False) as namespace:
         installed = [each for each in manifests(Values(namespace=namespace)) if each["kind"] in (*LASTING, *POWERS)]
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump_all(installed))
-        made = Town(cluster, namespace, tmp_path_factory.mktemp("town"), tiny)
+        made = HostFleet(cluster, namespace, tmp_path_factory.mktemp("fleet"), tiny)
         programs = [made.operator, *made.agents.values()]
         try:
             for each in programs:
@@ -214,16 +214,16 @@ POWERS = (
 )
 
 
-def _clear(town: Town) -> None:
+def _clear(fleet: HostFleet) -> None:
     """Whatever a test that failed has left for others to trip over."""
-    left = [("se", name) for name in town.endpoints()] + [("hostprocesses", name) for name in town.processes()]
-    left += [("hosts", name) for name in town.hosts if town.host(name)]
+    left = [("se", name) for name in fleet.endpoints()] + [("hostprocesses", name) for name in fleet.processes()]
+    left += [("hosts", name) for name in fleet.hosts if fleet.host(name)]
     for kind, name in left:
-        where = () if kind == "hosts" else ("-n", town.namespace)
-        town.cluster.kubectl("delete", kind, name, *where, "--wait=false")
+        where = () if kind == "hosts" else ("-n", fleet.namespace)
+        fleet.cluster.kubectl("delete", kind, name, *where, "--wait=false")
         patch = '{"metadata":{"finalizers":null}}'
         with contextlib.suppress(Exception):  # gone by itself
-            town.cluster.kubectl("patch", kind, name, *where, "--type=merge", "-p", patch)
+            fleet.cluster.kubectl("patch", kind, name, *where, "--type=merge", "-p", patch)
 
 
 def conditions(found: dict[str, Any]) -> dict[str, bool]:
@@ -242,14 +242,14 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(town: Town) -> None:
-    mark = town.cluster.audit_mark()
-    town.deploy_chat(replicas=2)
-    town.until(lambda: town.chat_serves("chat-1", 2))
-    service = town.cluster.request("GET", f"/api/v1/namespaces/{town.namespace}/services/chat-1")
+def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(fleet: HostFleet) -> None:
+    mark = fleet.cluster.audit_mark()
+    fleet.deploy_chat(replicas=2)
+    fleet.until(lambda: fleet.chat_serves("chat-1", 2))
+    service = fleet.cluster.request("GET", f"/api/v1/namespaces/{fleet.namespace}/services/chat-1")
     assert "selector" not in service["spec"]
     assert [each["name"] for each in service["spec"]["ports"]] == ["http"]
-    processes, slices = town.processes(), town.slices()
+    processes, slices = fleet.processes(), fleet.slices()
     assert slices.keys() == processes.keys() == {"chat-1-0", "chat-1-1"}
     for name, found in slices.items():
         assert conditions(found) == {"ready": True, "serving": True, "terminating": False}
@@ -262,20 +262,20 @@ def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(town: Town) ->
         (port,) = found["ports"]
         assert (port["name"], port["port"]) == ("http", process["status"]["port"])
         assert ask(port["port"])["usage"]["completion_tokens"] == 4
-    assert sorted(map(len, map(town.on, town.hosts))) == [1, 1]
-    ran = run("logs", "chat", "--tail", "1", "-n", town.namespace, kubeconfig=town.cluster.kubeconfig)
+    assert sorted(map(len, map(fleet.on, fleet.hosts))) == [1, 1]
+    ran = run("logs", "chat", "--tail", "1", "-n", fleet.namespace, kubeconfig=fleet.cluster.kubeconfig)
     assert sorted(line.split()[0] for line in ran.out.splitlines()) == ["[chat-1-0]", "[chat-1-1]"], ran
 
-    town.change("chat", runtime={"args": ["--threads", "1", "--ctx-size", "512"]})
-    town.until(lambda: town.chat_serves("chat-2", 2) and town.processes().keys() == {"chat-2-0", "chat-2-1"})
-    assert town.slices().keys() == {"chat-2-0", "chat-2-1"}
-    town.delete("chat")
-    town.until(lambda: not town.endpoints())
-    assert (town.processes(), town.slices(), town.parts()) == ({}, {}, [])
-    for host in town.hosts:
-        data = town.agents[host].folder / "data"
+    fleet.change("chat", runtime={"args": ["--threads", "1", "--ctx-size", "512"]})
+    fleet.until(lambda: fleet.chat_serves("chat-2", 2) and fleet.processes().keys() == {"chat-2-0", "chat-2-1"})
+    assert fleet.slices().keys() == {"chat-2-0", "chat-2-1"}
+    fleet.delete("chat")
+    fleet.until(lambda: not fleet.endpoints())
+    assert (fleet.processes(), fleet.slices(), fleet.parts()) == ({}, {}, [])
+    for host in fleet.hosts:
+        data = fleet.agents[host].folder / "data"
         assert (owned(data), [*(data / "logs").glob("*")]) == ({}, [])
-    acts = done(town, mark)
+    acts = done(fleet, mark)
     for revision in (1, 2):
         for number in (0, 1):
             name = f"chat-{revision}-{number}"
@@ -284,24 +284,24 @@ def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(town: Town) ->
             assert acts.index(("released", name)) < acts.index(("service", f"chat-{revision}")), acts
     first_delete = min(acts.index(("delete", f"chat-1-{number}")) for number in (0, 1))
     assert {("shown", "chat-2-0"), ("shown", "chat-2-1")} <= {*acts[:first_delete]}, acts
-    assert town.refusals(mark) == []
+    assert fleet.refusals(mark) == []
 
 
-def done(town: Town, mark: int) -> list[tuple[str, str]]:
+def done(fleet: HostFleet, mark: int) -> list[tuple[str, str]]:
     """What was done to which process or Service, in the order of the API server."""
     found = []
-    for record in town.cluster.audit(since=mark, namespace=town.namespace):
+    for record in fleet.cluster.audit(since=mark, namespace=fleet.namespace):
         act = ""
         match record.verb, record.resource, record.user:
             case "create", "endpointslices", _:
                 act = "shown"
-            case "patch", "endpointslices", user if user in town.agent_users:
+            case "patch", "endpointslices", user if user in fleet.agent_users:
                 act = "withdrawn" if record.body["endpoints"][0]["conditions"]["terminating"] else ""
             case "delete", "endpointslices", _:
                 act = "unregistered"
             case "delete", "hostprocesses", _:
                 act = "delete"
-            case "patch", "hostprocesses", user if user in town.agent_users and not record.subresource:
+            case "patch", "hostprocesses", user if user in fleet.agent_users and not record.subresource:
                 act = "released"
             case "delete", "services", _:
                 act = "service"
@@ -310,53 +310,53 @@ def done(town: Town, mark: int) -> list[tuple[str, str]]:
     return found
 
 
-def test_hosts_that_die_are_withdrawn_and_come_back_or_are_swept(town: Town) -> None:
-    mark = town.cluster.audit_mark()
-    town.deploy_chat(replicas=2)
-    town.until(lambda: town.chat_serves("chat-1", 2))
-    back, gone = town.hosts
-    (stays,), (moves,) = town.on(back), town.on(gone)
-    pids = {name: town.pid(name) for name in (stays, moves)}
-    ports = [each["ports"][0]["port"] for each in town.slices().values()]
+def test_hosts_that_die_are_withdrawn_and_come_back_or_are_swept(fleet: HostFleet) -> None:
+    mark = fleet.cluster.audit_mark()
+    fleet.deploy_chat(replicas=2)
+    fleet.until(lambda: fleet.chat_serves("chat-1", 2))
+    back, gone = fleet.hosts
+    (stays,), (moves,) = fleet.on(back), fleet.on(gone)
+    pids = {name: fleet.pid(name) for name in (stays, moves)}
+    ports = [each["ports"][0]["port"] for each in fleet.slices().values()]
 
-    for agent in town.agents.values():
+    for agent in fleet.agents.values():
         agent.end(signal.SIGKILL)
     died = time.monotonic()
-    for host in town.hosts:
-        assert town.shorten_lease(host) == LEASE_SECONDS
-    town.until(lambda: not any(conditions(each)["ready"] for each in town.slices().values()), LOST_SECONDS)
+    for host in fleet.hosts:
+        assert fleet.shorten_lease(host) == LEASE_SECONDS
+    fleet.until(lambda: not any(conditions(each)["ready"] for each in fleet.slices().values()), LOST_SECONDS)
     sys.stdout.write(f"withdrawn {time.monotonic() - died:.1f} s after the death of the agents\n")
-    town.until(lambda: all(town.phase(host) == "Lost" for host in town.hosts))
-    town.until(lambda: town.status("chat")["phase"] == "Degraded")
-    available = next(each for each in town.status("chat")["conditions"] if each["type"] == "Available")
+    fleet.until(lambda: all(fleet.phase(host) == "Lost" for host in fleet.hosts))
+    fleet.until(lambda: fleet.status("chat")["phase"] == "Degraded")
+    available = next(each for each in fleet.status("chat")["conditions"] if each["type"] == "Available")
     assert (available["status"], available["reason"]) == ("False", "HostLost")
     assert "is lost: its agent has not renewed its Lease" in available["message"]
     assert [ask(port)["usage"]["completion_tokens"] for port in ports] == [4, 4], "servers go on"
 
-    town.agents[back].start()
-    town.until(lambda: conditions(town.slices()[stays])["ready"])
-    town.until(lambda: agent_alive(town.host(back)) == ("Ready", "True"))
-    process = town.processes()[stays]
+    fleet.agents[back].start()
+    fleet.until(lambda: conditions(fleet.slices()[stays])["ready"])
+    fleet.until(lambda: agent_alive(fleet.host(back)) == ("Ready", "True"))
+    process = fleet.processes()[stays]
     assert (process["status"]["pid"], process["status"]["restarts"]) == (pids[stays], 0)
-    assert not conditions(town.slices()[moves])["ready"]
+    assert not conditions(fleet.slices()[moves])["ready"]
 
-    town.cluster.request("DELETE", f"{GROUP}/hosts/{gone}")
-    town.until(lambda: town.host(gone) is None)
-    assert town.cluster.find(f"/apis/coordination.k8s.io/v1/namespaces/{HOST_LEASES}/leases/{gone}") is None
-    town.until(lambda: town.chat_serves("chat-1", 2))
-    assert town.on(back) == sorted((stays, moves)), "the one that was swept is made anew where there is an agent"
-    assert town.pid(stays) == pids[stays]
+    fleet.cluster.request("DELETE", f"{GROUP}/hosts/{gone}")
+    fleet.until(lambda: fleet.host(gone) is None)
+    assert fleet.cluster.find(f"/apis/coordination.k8s.io/v1/namespaces/{HOST_LEASES}/leases/{gone}") is None
+    fleet.until(lambda: fleet.chat_serves("chat-1", 2))
+    assert fleet.on(back) == sorted((stays, moves)), "the one that was swept is made anew where there is an agent"
+    assert fleet.pid(stays) == pids[stays]
     assert is_alive(pids[moves]), "nobody was there to stop it"
-    town.agents[gone].start()
-    town.until(lambda: not is_alive(pids[moves]))
-    town.until(lambda: town.phase(gone) == "Ready")
-    assert all(conditions(each)["ready"] for each in town.slices().values())
+    fleet.agents[gone].start()
+    fleet.until(lambda: not is_alive(pids[moves]))
+    fleet.until(lambda: fleet.phase(gone) == "Ready")
+    assert all(conditions(each)["ready"] for each in fleet.slices().values())
 
-    town.delete("chat")
-    town.until(lambda: not town.endpoints())
-    assert (town.processes(), town.slices(), town.parts()) == ({}, {}, [])
-    assert [agent.end(signal.SIGTERM) for agent in town.agents.values()] == [0, 0]
-    assert town.refusals(mark) == []
+    fleet.delete("chat")
+    fleet.until(lambda: not fleet.endpoints())
+    assert (fleet.processes(), fleet.slices(), fleet.parts()) == ({}, {}, [])
+    assert [agent.end(signal.SIGTERM) for agent in fleet.agents.values()] == [0, 0]
+    assert fleet.refusals(mark) == []
 
 
 def agent_alive(host: dict[str, Any] | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pilotage.agent.permission import Rules, refusal
+from pilotage.agent.permission import LaunchRules, refusal
 from pilotage.api.host import ProcessSpec
 from pilotage.cli.commands.deploy import deploy
 from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
@@ -18,7 +18,7 @@ from pilotage.operator.rbac import EVERYWHERE
 from pilotage.serving.resources import DEPLOYMENTS
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage_sim.loop import virtual
-from tests.agent.town import Town
+from tests.agent.agent_host import AgentHost
 from tests.controllers.simulated_cluster import KEY, SimulatedCluster, simulated_cluster
 
 DUMMY_ROUTES = Resource("dummy.example.com", "v1", "dummyroutes", "DummyRoute")
@@ -121,17 +121,17 @@ def test_the_command_line_offers_both():
 async def test_the_runtime_serves_on_a_host_and_stops_when_it_is_idle(tmp_path: Path):
     weights = tmp_path / "weights"
     weights.write_bytes(b"any")
-    async with Town(tmp_path, weights) as town:
-        await town.start()
-        await town.serving(runtime={"name": "dummy", "args": []})
-        assert town.status()["port"] > 0
-        await town.delete()
-        await town.until(lambda: town.find() is None)
-        town.nothing_but_logs_is_left()
+    async with AgentHost(tmp_path, weights) as host:
+        await host.start()
+        await host.serving(runtime={"name": "dummy", "args": []})
+        assert host.status()["port"] > 0
+        await host.delete()
+        await host.until(lambda: host.find() is None)
+        host.nothing_but_logs_is_left()
 
 
 def test_a_host_accepts_no_arguments_without_a_table():
-    rules = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=())
+    rules = LaunchRules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=())
     spec = {"endpoint": "a", "service": "a-1", "model": {"name": "m", "source": "file:///m"}}
     assert RUNTIMES["dummy"].allowed.options == {}
     assert refusal(rules, "team", ProcessSpec.read(spec | {"runtime": {"name": "dummy"}})) is None

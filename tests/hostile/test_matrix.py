@@ -13,7 +13,7 @@ import time
 import pytest
 
 from pilotage.agent.launch.command import command_line, variables
-from pilotage.agent.permission import Rules, refusal
+from pilotage.agent.permission import LaunchRules, refusal
 from pilotage.api.host import HostProcess
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, PROCESSES, TEARDOWNS
 from pilotage.gateway.claims import Records, decide
@@ -34,7 +34,7 @@ BY_HAND = (ENDPOINTS, TEARDOWNS, PROCESSES, SERVICES, DEPLOYMENTS, CLAIMS)
 ON_HOST = {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "PilotageGateway"}}
 WHOLE = os.environ.get("PILOTAGE_MATRIX") == "whole"
 ALL = cases() if WHOLE else sample()
-RULES = Rules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=(6443,))
+RULES = LaunchRules(commands=False, namespaces=(), host_namespaces=(), reserved_ports=(6443,))
 PROGRAM, WEIGHTS = "llama-server", "/models/weights"
 OWN_VARIABLES = {"MODEL_PATH", "MODEL_NAME", "HOST", "PORT", "OMP_NUM_THREADS"}
 

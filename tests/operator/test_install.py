@@ -9,7 +9,7 @@ import yaml
 
 import field
 from deploy.generate import files
-from pilotage.agent.rbac import AGENT_AT_HOME, AGENT_RULES
+from pilotage.api import rbac_rules
 from pilotage.operator.install import Values, manifests
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
@@ -53,8 +53,8 @@ def test_agents_and_the_gateway_get_what_they_need_and_their_leases_a_place():
     group = {"kind": "Group", "name": "system:serviceaccounts:pilotage-hosts", "apiGroup": "rbac.authorization.k8s.io"}
     for binding in ("ClusterRoleBinding/pilotage-agent", "RoleBinding/pilotage-agent"):
         assert objects[binding]["subjects"] == [group], "each Host has an account of its own, called like it"
-    assert objects["ClusterRole/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_RULES]
-    assert objects["Role/pilotage-agent"]["rules"] == [rule.written() for rule in AGENT_AT_HOME]
+    assert objects["ClusterRole/pilotage-agent"]["rules"] == [rule.written() for rule in rbac_rules.AGENT]
+    assert objects["Role/pilotage-agent"]["rules"] == [rule.written() for rule in rbac_rules.AGENT_LEASES]
     assert objects["RoleBinding/pilotage-operator-hosts"]["subjects"][0]["namespace"] == "ops"
     verbs = {
         resource: set(rule["verbs"])

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from pilotage.agent.pace import Pace
+from pilotage.agent.intervals import Intervals
+from pilotage.agent.process_stop import ProcessStop
 from pilotage.agent.registration import Registrar
-from pilotage.agent.takedown import Takedown
 from pilotage.cli import main
 from pilotage.traffic.contract import Programming, RouteStatus
 from pilotage.traffic.routers import pilotage_gateway as gateway
@@ -14,11 +14,11 @@ async def nothing(*_, **__):
     return None
 
 
-Pace.__init__.__defaults__ = tuple(
-    0.0 if field.name == "grace" else field.default for field in dataclasses.fields(Pace)
+Intervals.__init__.__defaults__ = tuple(
+    0.0 if field.name == "grace" else field.default for field in dataclasses.fields(Intervals)
 )  # SIGKILL follows SIGTERM at once
 CARELESS = (
-    (Takedown, "_drain", nothing),
+    (ProcessStop, "_drain", nothing),
     (Registrar, "withdraw", nothing),
     (type(gateway.ROUTER), "status", lambda *_: RouteStatus(Programming.PROGRAMMED, 0, "believed")),
 )

@@ -1,4 +1,4 @@
-"""Whether a server can serve, whether it is ours that answers, and how many requests it has.
+"""Probes of a server: whether it can serve, whether it is ours that answers, and how many requests it has.
 
 On a port that another program has, that program answers, and it may well say 200. So the answer counts only if our
 process runs, and if /v1/models names our model, where the server has that.
@@ -18,7 +18,7 @@ from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.contract import METRICS_PATH
 
 if TYPE_CHECKING:
-    from pilotage.agent.journal import Entry
+    from pilotage.agent.journal import JournalEntry
 
 SECONDS_MAX = 3.0
 ANSWER_BYTES_MAX = 1 << 20
@@ -28,28 +28,28 @@ _PLAIN = {"Accept-Encoding": "identity"}
 UNAVAILABLE = 503
 
 
-class Verdict(enum.Enum):
-    """What came of a check."""
+class ProbeResult(enum.Enum):
+    """Results of a probe."""
 
     HEALTHY = "healthy"
     LOADING = "loading"
     """It answers that it is not ready yet, or does not answer yet."""
-    SICK = "sick"
+    UNHEALTHY = "unhealthy"
     """It answers with an error, or not in time."""
-    STRANGER = "stranger"
+    FOREIGN = "foreign"
     """Something else answers on its port."""
     DEAD = "dead"
 
 
 class Health(NamedTuple):
-    """A verdict, and why, for people."""
+    """The result of a probe, and why, for people."""
 
-    verdict: Verdict
+    result: ProbeResult
     why: str = ""
 
 
 class Prober:
-    """Asks servers over HTTP. Use it with ``async with``."""
+    """Probes servers over HTTP. Use it with ``async with``."""
 
     def __init__(self, host: str, seconds_max: float = SECONDS_MAX) -> None:
         """`host` is the address that servers listen on."""
@@ -68,16 +68,16 @@ class Prober:
         if self._session is not None:
             await self._session.close()
 
-    async def check(self, entry: Entry) -> Health:
-        """How a server is."""
+    async def check(self, entry: JournalEntry) -> Health:
+        """Probe a server."""
         health = await self._check(entry)
-        # Asked last: whoever answered may have done so because ours has just made room for it.
+        # Checked last: another program may have answered because ours has just ended.
         if not is_running(entry.process):
-            return Health(Verdict.DEAD)
+            return Health(ProbeResult.DEAD)
         return health
 
-    async def in_flight(self, entry: Entry) -> int | None:
-        """How many requests it has, those that wait for their turn too; None if nobody knows."""
+    async def in_flight(self, entry: JournalEntry) -> int | None:
+        """Requests in flight, those in its queue included; None if it is not known."""
         names = RUNTIMES[entry.runtime].request_metrics
         if not names:
             return None
@@ -87,39 +87,39 @@ class Prober:
             return None
         return count(body.decode(errors="replace"), names) if status == OK else None
 
-    async def _check(self, entry: Entry) -> Health:
+    async def _check(self, entry: JournalEntry) -> Health:
         if not entry.health:
             return await self._connect(entry.port)
         try:
             status, _ = await self._get(entry.port, entry.health)
             if status == UNAVAILABLE:
-                return Health(Verdict.LOADING, f"{entry.health} answers 503")
+                return Health(ProbeResult.LOADING, f"{entry.health} answers 503")
             if status != OK:
-                return Health(Verdict.SICK, f"{entry.health} answers {status}")
+                return Health(ProbeResult.UNHEALTHY, f"{entry.health} answers {status}")
             if RUNTIMES[entry.runtime].lists_models:
                 return await self._identify(entry)
         except TimeoutError:
-            return Health(Verdict.SICK, f"{entry.health} does not answer within {self._seconds_max:g} s")
+            return Health(ProbeResult.UNHEALTHY, f"{entry.health} does not answer within {self._seconds_max:g} s")
         except (aiohttp.ClientError, OSError):
-            return Health(Verdict.LOADING, f"nobody answers on port {entry.port}")
-        return Health(Verdict.HEALTHY)
+            return Health(ProbeResult.LOADING, f"nothing answers on port {entry.port}")
+        return Health(ProbeResult.HEALTHY)
 
-    async def _identify(self, entry: Entry) -> Health:
+    async def _identify(self, entry: JournalEntry) -> Health:
         status, body = await self._get(entry.port, "/v1/models", ANSWER_BYTES_MAX)
         served = names_of(body) if status == OK else []
         if entry.alias in served:
-            return Health(Verdict.HEALTHY)
+            return Health(ProbeResult.HEALTHY)
         shown = ", ".join(served) or f"/v1/models answers {status}"
-        return Health(Verdict.STRANGER, f"on port {entry.port} something else answers ({shown})")
+        return Health(ProbeResult.FOREIGN, f"on port {entry.port} something else answers ({shown})")
 
     async def _connect(self, port: int) -> Health:
         try:
             async with asyncio.timeout(self._seconds_max):
                 _, writer = await asyncio.open_connection(self._host, port)
         except (TimeoutError, OSError):
-            return Health(Verdict.LOADING, f"nobody listens on port {port}")
+            return Health(ProbeResult.LOADING, f"nothing listens on port {port}")
         writer.close()
-        return Health(Verdict.HEALTHY)
+        return Health(ProbeResult.HEALTHY)
 
     async def _get(self, port: int, path: str, bytes_max: int = 0) -> tuple[int, bytes]:
         """The status, and the first bytes of the answer: of a server that may be hostile."""

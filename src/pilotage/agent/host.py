@@ -1,7 +1,7 @@
-"""The Host that this machine is: its object, what its status says, and the Lease by which the agent lives.
+"""The Host object of this machine, its status, and the Lease that shows that its agent is alive.
 
-The object is made at the start where there is none. One that somebody deletes while the agent runs is not made again:
-whoever deletes a Host means it, and starts the agent anew when it is to come back.
+The object is created at the start if there is none. One that is deleted while the agent runs is not created again:
+whoever deletes a Host restarts its agent when it is to come back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 
 from pilotage import __version__
 from pilotage.agent.launch import programs
-from pilotage.agent.pressure import Level
+from pilotage.agent.pressure import PressureLevel
 from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.kube import LEASES, Absent, AlreadyExists, ApiError, ObjectKey, Resource, merge_patch
 from pilotage.runtime import Election, LeaseLost, Result, set_condition, utc_now
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from pilotage.agent.pace import Pace
+    from pilotage.agent.intervals import Intervals
     from pilotage.agent.settings import AgentSettings
     from pilotage.kube import Client, Json, Object
     from pilotage.runtime import Context, Informer, Manager, Reconcile
@@ -37,8 +37,9 @@ _log = structlog.get_logger(__name__)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 4.0
 FREE_STEP = 64 << 20
-"""What is free is said in steps, and said anew only when it has changed by more than two of them."""
-TOLD_SECONDS = 5.0
+"""Free memory is reported in steps, and again only when it has changed by more than two of them."""
+REPORT_SECONDS = 5.0
+"""A Lease that is not ours after this time is reported."""
 READY, PRESSED = "Ready", "MemoryPressure"
 
 
@@ -62,9 +63,9 @@ def local_port(server: str, address: str) -> int:
     return (target.port or 443) if here else 0
 
 
-def status_changes(old: Json, wanted: Json, level: Level, *, stopping: bool, now: dt.datetime) -> Json | None:
-    """What to write into the status of the Host; None if it says so already, or nearly so."""
-    phase = "Stopping" if stopping else "Pressed" if level > Level.NORMAL else "Ready"
+def status_changes(old: Json, wanted: Json, level: PressureLevel, *, stopping: bool, now: dt.datetime) -> Json | None:
+    """The changes of the status of the Host; None if there are none, or only small ones."""
+    phase = "Stopping" if stopping else "Pressed" if level > PressureLevel.NORMAL else "Ready"
     wanted = wanted | {"phase": phase}
     free, said = wanted["freeBytes"], old.get("freeBytes")
     if said is not None and abs(free - said) <= 2 * FREE_STEP and (free > 0) == (said > 0):
@@ -72,7 +73,7 @@ def status_changes(old: Json, wanted: Json, level: Level, *, stopping: bool, now
     patch = {name: value for name, value in wanted.items() if old.get(name) != value}
     conditions = old.get("conditions") or []
     ready = ("AgentStops", "Its agent is stopping.") if stopping else ("AgentRuns", "")
-    pressed = level > Level.NORMAL
+    pressed = level > PressureLevel.NORMAL
     for type_, status, reason, message in (
         (READY, not stopping, *ready),
         (PRESSED, pressed, "MemoryPressure" if pressed else "Enough", f"Level {level}." if pressed else ""),
@@ -83,24 +84,24 @@ def status_changes(old: Json, wanted: Json, level: Level, *, stopping: bool, now
     return patch or None
 
 
-class HostKeeper:
-    """A controller of one object: this machine's Host."""
+class HostController:
+    """The controller of one object: this machine's Host."""
 
-    def __init__(self, manager: Manager, settings: AgentSettings, address: str, pace: Pace) -> None:
+    def __init__(self, manager: Manager, settings: AgentSettings, address: str, intervals: Intervals) -> None:
         self._settings = settings
         self._address = address
-        self._pace = pace
+        self._intervals = intervals
         self._seen = False
         self.key = ObjectKey("", settings.name)
-        self.level = Level.NORMAL
+        self.level = PressureLevel.NORMAL
         self.stopping = False
-        self.sure: Callable[[], None] = lambda: None
-        """Raises LeaseLost unless the Lease is surely ours: without it the operator has the last word on this Host, and
-        what we say in between would be contradicted at once.
+        self.require_lease: Callable[[], None] = lambda: None
+        """Raises LeaseLost unless the Lease is surely ours: without it the operator writes the status of this Host, and
+        would contradict ours at once.
         """
         self.processes: Callable[[], int] = lambda: 0
         self.memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """All of it, and what is free."""
+        """Total and free memory in bytes."""
         self._allowed_namespaces: tuple[str, ...] = ()
         self.informer: Informer = manager.informer(HOSTS, fields=f"metadata.name={settings.name}")
         self.controller = manager.add("host", self.informer, self._make)
@@ -115,26 +116,26 @@ class HostKeeper:
         host = self._store.get(self.key)
         if host is None:
             if self._seen:
-                _log.error("the Host was deleted; start the agent anew to make it again", host=self.key.name)
+                _log.error("the Host was deleted; restart the agent to create it again", host=self.key.name)
                 return None
             host = await self._register()
         self._seen = True
         host = await self._label(host)
         await self.publish(host)
-        return Result(requeue_after=self._pace.host)
+        return Result(requeue_after=self._intervals.host)
 
     @property
     def allowed_namespaces(self) -> tuple[str, ...]:
-        """Those of the Host's spec, as it was last seen; empty for all. Known as soon as the caches are there."""
+        """Those of the Host's spec, as last seen; empty for all. Known as soon as the caches have synced."""
         host = self.informer.store.get(self.key)
         if host is not None:
             self._allowed_namespaces = tuple(host.get("spec", "allowedNamespaces", default=()) or ())
         return self._allowed_namespaces
 
     async def publish(self, host: Object | None = None) -> None:
-        """Write what is not yet said. Nothing while the Lease is not ours."""
+        """Write the status if it has changed. Nothing while the Lease is not ours."""
         host = host or self._store.get(self.key)
-        if host is None or not self._is_sure():
+        if host is None or not self._has_lease():
             return
         old = host.get("status", default={})
         patch = status_changes(old, self._status(), self.level, stopping=self.stopping, now=utc_now())
@@ -144,9 +145,9 @@ class HostKeeper:
             except Absent:
                 _log.debug("the Host is gone already")
 
-    def _is_sure(self) -> bool:
+    def _has_lease(self) -> bool:
         try:
-            self.sure()
+            self.require_lease()
         except LeaseLost:
             return False
         return True
@@ -162,7 +163,7 @@ class HostKeeper:
         return made
 
     async def _label(self, host: Object) -> Object:
-        """Labels that were given; others that somebody has put there stay."""
+        """Apply the labels of the settings; others are kept."""
         wanted = self._settings.label_map
         missing = {name: value for name, value in wanted.items() if host.meta.labels.get(name) != value}
         if not missing or host.meta.terminating:
@@ -185,14 +186,14 @@ class HostKeeper:
 
 
 class AnotherAgent(Exception):
-    """Somebody else works under this name."""
+    """Another agent runs under this name."""
 
 
-class Heart:
-    """Renews the Lease. Who cannot for a while goes on: servers must not stop because an API server does.
+class Heartbeat:
+    """Renews the Lease. A renewal that fails stops nothing: servers must not stop because an API server does.
 
-    The identity is that of the journal, so that an agent that starts anew need not wait for itself. Somebody else who
-    holds the Lease is another agent of the same name, and only one of them may work.
+    The identity is that of the journal, so that a restarted agent need not wait for its own Lease to expire. Any other
+    holder is another agent of the same name, and only one of them may run.
     """
 
     def __init__(self, client: Client, name: str, identity: str, rng: random.Random) -> None:
@@ -202,22 +203,22 @@ class Heart:
         self._client = client
         self._leader = Leader(client, election, rng)
 
-    async def begin(self) -> None:
+    async def acquire(self) -> None:
         """Wait until the Lease is ours."""
-        await self._have_namespace()
-        told = asyncio.get_running_loop().call_later(TOLD_SECONDS, self._tell)
+        await self._create_namespace()
+        report = asyncio.get_running_loop().call_later(REPORT_SECONDS, self._report)
         try:
             await self._leader.acquire()
         finally:
-            told.cancel()
+            report.cancel()
 
     async def run(self) -> None:
-        """Renew it until cancelled. AnotherAgent if somebody else has it."""
+        """Renew it until cancelled. Raises AnotherAgent if it has another holder."""
         while True:
             try:
                 await self._leader.keep()
             except LeaseLost:
-                await self._see_who_has_it()
+                await self._check_holder()
                 await self._leader.acquire()
 
     def check(self) -> None:
@@ -225,26 +226,27 @@ class Heart:
         self._leader.check()
 
     async def stop(self) -> None:
-        """Give it up."""
+        """Release it."""
         await self._leader.release()
 
-    async def _see_who_has_it(self) -> None:
+    async def _check_holder(self) -> None:
         try:
             lease = await self._client.get(LEASES, self._lease)
         except ApiError:
-            return  # nobody knows
+            return  # unknown
         holder = lease.get("spec", "holderIdentity", default="") or ""
         if holder not in ("", self._identity):
             raise AnotherAgent(f"another agent is called {self._lease.name}, and has its Lease ({holder})")
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         _log.warning(
-            "the Lease cannot be had: the API does not answer, or another agent has this name", lease=str(self._lease)
+            "the Lease is not acquired yet: the API does not answer, or another agent has this name",
+            lease=str(self._lease),
         )
 
-    async def _have_namespace(self) -> None:
-        """It comes with the installation; where nobody installed anything, it is made if that is allowed."""
+    async def _create_namespace(self) -> None:
+        """Create the namespace of the Leases, if that is allowed; an installation brings it along."""
         try:
             await self._client.create(NAMESPACES, {"metadata": {"name": HOST_LEASES}})
         except ApiError as error:
-            _log.debug("the namespace of the Leases was not made", namespace=HOST_LEASES, error=str(error))
+            _log.debug("the namespace of the Leases was not created", namespace=HOST_LEASES, error=str(error))

@@ -35,7 +35,7 @@ class JournalError(Exception):
     """The journal cannot be used; the message is one sentence, and what to do."""
 
 
-class State(enum.StrEnum):
+class LifecycleState(enum.StrEnum):
     """How far a process is."""
 
     STARTING = "starting"
@@ -44,14 +44,14 @@ class State(enum.StrEnum):
     LEAVING = "leaving"
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that is needed to find a process and what is registered for it, and to end both."""
 
     uid: str
     """Of the HostProcess."""
     namespace: str
     name: str
-    state: State
+    state: LifecycleState
     endpoint_uid: str = ""
     service: str = ""
     runtime: str = ""
@@ -90,12 +90,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         """Its first process."""
         return ProcessId(self.pid, self.born)
 
-    def but(self, **changes: object) -> Entry:
+    def but(self, **changes: object) -> JournalEntry:
         """The same with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
-class Journal:
+class AgentJournal:
     """One file in one folder, for one agent at a time. Every write is on the disk when it returns."""
 
     def __init__(self, folder: Path, at: Callable[[str], None] = lambda _: None) -> None:
@@ -139,19 +139,19 @@ class Journal:
         """The variables in the environment of a server of this journal, by which it is found."""
         return {PROCESS_UID: uid, AGENT_FOLDER: str(self._folder)}
 
-    def get(self, uid: str) -> Entry | None:
+    def get(self, uid: str) -> JournalEntry | None:
         """One entry."""
         return self._entries.get(uid)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """All of them."""
         return [*self._entries.values()]
 
-    def of(self, key: ObjectKey) -> list[Entry]:
+    def of(self, key: ObjectKey) -> list[JournalEntry]:
         """Those of one name: more than one where a HostProcess was deleted and made again."""
         return [entry for entry in self._entries.values() if entry.key == key]
 
-    def put(self, entry: Entry, what: str) -> Entry:
+    def put(self, entry: JournalEntry, what: str) -> JournalEntry:
         """Write it down. `what` says of which act."""
         self.at(f"before noting {what}")
         row = (entry.uid, msgspec.json.encode(entry).decode())
@@ -174,7 +174,7 @@ class Journal:
         return found
 
 
-_decoder = msgspec.json.Decoder(Entry)
+_decoder = msgspec.json.Decoder(JournalEntry)
 
 
 def _lock(folder: Path) -> int:

@@ -21,7 +21,7 @@ HEADROOM = 0.05
 """So much of the host's memory is left to the host."""
 
 
-class Reading(NamedTuple):
+class MemoryReading(NamedTuple):
     """The memory of the host, in bytes."""
 
     total: int
@@ -34,7 +34,7 @@ def estimate(file_bytes: int, parameters: int | None, context_tokens: int) -> in
     return BASE_BYTES + int(file_bytes * OVERHEAD + context)
 
 
-def free(reading: Reading, promised: int) -> int:
+def free(reading: MemoryReading, promised: int) -> int:
     """What is left for new servers when those that there are get what was `promised` to them.
 
     Both limits count. Weights that are mapped from a file stay "available" to the system, though their server needs
@@ -56,12 +56,12 @@ def shown(number: int) -> str:
     return f"{number / 1024 / MIB:.1f} GiB" if number >= 1024 * MIB else f"{math.ceil(number / MIB)} MiB"
 
 
-class Gauge:
+class MemoryGauge:
     """Asks the system."""
 
-    def read(self) -> Reading:
+    def read(self) -> MemoryReading:
         """How much memory there is now."""
         import psutil
 
         memory = psutil.virtual_memory()
-        return Reading(memory.total, memory.available)
+        return MemoryReading(memory.total, memory.available)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.agent.launch.failures import Failure
+from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.allowed import shown
 
@@ -29,7 +29,7 @@ _PATH = re.compile(r"/[!-~]{0,1023}")
 _ASK = "The owner of this machine can allow it with `pilotage agent --allow-commands`"
 
 
-class Rules(NamedTuple):
+class LaunchRules(NamedTuple):
     """The owner's: what the agent was started with, and what its Host says."""
 
     commands: bool
@@ -40,24 +40,24 @@ class Rules(NamedTuple):
     reserved_ports: Collection[int]
 
     @classmethod
-    def of(cls, settings: AgentSettings, host_namespaces: Collection[str], api_port: int) -> Rules:
+    def of(cls, settings: AgentSettings, host_namespaces: Collection[str], api_port: int) -> LaunchRules:
         """From the settings, with the port of an API server on this machine (0: it is elsewhere)."""
         health = settings.health_address
         own = {api_port, health.port if health is not None else 0} - {0}
         return cls(settings.allow_commands, settings.namespaces, host_namespaces, {*settings.reserved_ports, *own})
 
 
-def refusal(rules: Rules, namespace: str, spec: ProcessSpec) -> Failure | None:
+def refusal(rules: LaunchRules, namespace: str, spec: ProcessSpec) -> LaunchFailure | None:
     """Why a process may not be started here, and what can be done; None if it may."""
     why = _of_namespace(rules, namespace) or _of_address(rules, spec)
     if not why and spec.runtime.name not in RUNTIMES:
         why = f"this agent has no runtime {shown(spec.runtime.name)}. Upgrade it, or choose another runtime"
     if not why and not rules.commands:
         why = _of_program(spec)
-    return Failure(REASON, why, lasting=True) if why else None
+    return LaunchFailure(REASON, why, permanent=True) if why else None
 
 
-def _of_namespace(rules: Rules, namespace: str) -> str:
+def _of_namespace(rules: LaunchRules, namespace: str) -> str:
     if rules.namespaces and namespace not in rules.namespaces:
         return f"this machine runs nothing of namespace {namespace}: the agent's --namespaces does not name it"
     if rules.host_namespaces and namespace not in rules.host_namespaces:
@@ -67,7 +67,7 @@ def _of_namespace(rules: Rules, namespace: str) -> str:
     return ""
 
 
-def _of_address(rules: Rules, spec: ProcessSpec) -> str:
+def _of_address(rules: LaunchRules, spec: ProcessSpec) -> str:
     """A port that something else of this machine has, or had a moment ago, would get that one's requests."""
     port, path = spec.port or spec.runtime.port, spec.runtime.health_path
     if port is not None and port < PORT_MIN:

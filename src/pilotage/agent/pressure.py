@@ -1,7 +1,7 @@
-"""When the host runs out of memory: how bad it is, and who has to go. Pure, apart from `Kernel`, which asks the system.
+"""Memory pressure of the host, and which server is evicted. Pure, apart from `KernelPressure`, which asks the system.
 
-Warning: nothing new is started. Critical: the server with the lowest priority goes, one at a time, and never one that
-is protected. It is over when it has been calm for a while; then those who went come back.
+Warning: nothing new is started. Critical: the server with the lowest priority is evicted, one at a time, and never a
+protected one. The level falls when it has been lower for a while; then evicted servers are started again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pilotage.agent.memory import Gauge
+from pilotage.agent.memory import MemoryGauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _PSI = Path("/proc/pressure/memory")
 
 WARNING_STALLED, CRITICAL_STALLED = 10.0, 40.0
-"""Percent of the last ten seconds in which somebody, and in which everybody, had to wait for memory."""
+"""Percent of the last ten seconds in which some tasks (warning), or all (critical), waited for memory."""
 WARNING_AVAILABLE, CRITICAL_AVAILABLE = 0.08, 0.03
-"""Parts of the memory."""
+"""Fractions of the memory."""
 CALM_SECONDS = 30.0
-"""So long it has to be better before it counts as better: whoever comes back at once makes it worse at once."""
+"""The level falls only after this time: a server that came back at once would raise it again."""
 NEXT_SECONDS = 15.0
-"""After somebody went, the next one waits so long: it takes a while to be felt."""
+"""Between two evictions: the effect of one takes a while."""
 
 
-class Level(enum.IntEnum):
-    """How bad it is."""
+class PressureLevel(enum.IntEnum):
+    """Levels of memory pressure."""
 
     NORMAL = 0
     WARNING = 1
@@ -38,19 +38,19 @@ class Level(enum.IntEnum):
         return self.name.lower()
 
 
-class Strain(NamedTuple):
-    """What the system says."""
+class MemoryStrain(NamedTuple):
+    """Memory pressure as the system reports it."""
 
     available: float
-    """The part of the memory that could be had."""
+    """Fraction of the memory that is available."""
     some: float = 0.0
-    """Percent of time in which somebody waited for memory."""
+    """Percent of time in which some tasks waited for memory."""
     full: float = 0.0
-    """Percent of time in which everybody did."""
+    """Percent of time in which all tasks did."""
 
 
-class Candidate(NamedTuple):
-    """A server that could go."""
+class EvictionCandidate(NamedTuple):
+    """A server that could be evicted."""
 
     uid: str
     priority: int
@@ -58,60 +58,60 @@ class Candidate(NamedTuple):
     started: float
 
 
-class Source(Protocol):
-    """Says how it is."""
+class PressureSource(Protocol):
+    """Reports memory pressure."""
 
-    def read(self) -> Strain:
-        """Now."""
+    def read(self) -> MemoryStrain:
+        """The pressure now."""
 
 
-class Kernel:
+class KernelPressure:
     """The system: Linux's pressure-stall information where there is any, and what is available."""
 
     def __init__(self) -> None:
-        self._gauge = Gauge()
+        self._gauge = MemoryGauge()
 
-    def read(self) -> Strain:
-        """See `Source`."""
+    def read(self) -> MemoryStrain:
+        """See `PressureSource`."""
         memory = self._gauge.read()
         available = memory.available / memory.total if memory.total else 1.0
         try:
             some, full = (_average(line) for line in _PSI.read_text().splitlines()[:2])
         except (OSError, ValueError):
-            return Strain(available)
-        return Strain(available, some, full)
+            return MemoryStrain(available)
+        return MemoryStrain(available, some, full)
 
 
-def judge(strain: Strain) -> Level:
-    """How bad that is."""
+def judge(strain: MemoryStrain) -> PressureLevel:
+    """The level of a strain."""
     if strain.available < CRITICAL_AVAILABLE or strain.full >= CRITICAL_STALLED:
-        return Level.CRITICAL
+        return PressureLevel.CRITICAL
     if strain.available < WARNING_AVAILABLE or strain.some >= WARNING_STALLED:
-        return Level.WARNING
-    return Level.NORMAL
+        return PressureLevel.WARNING
+    return PressureLevel.NORMAL
 
 
-def victim(candidates: Iterable[Candidate]) -> str | None:
-    """Who goes: the lowest priority; of those, the youngest, which has done the least. None: nobody may."""
+def victim(candidates: Iterable[EvictionCandidate]) -> str | None:
+    """The lowest priority; of those, the youngest, which has done the least work. None if all are protected."""
     may_go = [each for each in candidates if not each.protected]
     return min(may_go, key=lambda each: (each.priority, -each.started)).uid if may_go else None
 
 
-class Pressure:
-    """The level, as it is acted upon: it rises at once and falls after a while."""
+class MemoryPressure:
+    """The level that is acted upon: it rises at once and falls after a while."""
 
     def __init__(
-        self, source: Source, *, calm_seconds: float = CALM_SECONDS, next_seconds: float = NEXT_SECONDS
+        self, source: PressureSource, *, calm_seconds: float = CALM_SECONDS, next_seconds: float = NEXT_SECONDS
     ) -> None:
-        self.level = Level.NORMAL
+        self.level = PressureLevel.NORMAL
         self._source = source
         self._calm_seconds = calm_seconds
         self._next_seconds = next_seconds
         self._lower_since: float | None = None
         self._evict_from = 0.0
 
-    def look(self, now: float) -> Level:
-        """Ask, and say what counts now."""
+    def update(self, now: float) -> PressureLevel:
+        """Read the source; the level that counts now."""
         level = judge(self._source.read())
         if level >= self.level:
             self.level, self._lower_since = level, None
@@ -121,9 +121,9 @@ class Pressure:
             self.level, self._lower_since = level, None
         return self.level
 
-    def choose(self, now: float, candidates: Iterable[Candidate]) -> str | None:
-        """Who goes now, if somebody has to. The next one is chosen no earlier than the last one can be felt."""
-        if self.level < Level.CRITICAL or now < self._evict_from or self._lower_since is not None:
+    def choose(self, now: float, candidates: Iterable[EvictionCandidate]) -> str | None:
+        """The uid of the server to evict now; None if there is none, or if the last eviction was a moment ago."""
+        if self.level < PressureLevel.CRITICAL or now < self._evict_from or self._lower_since is not None:
             return None
         chosen = victim(candidates)
         if chosen is not None:

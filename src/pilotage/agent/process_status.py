@@ -1,6 +1,6 @@
-"""What the status of a HostProcess says, and whether that is news. Pure.
+"""Status of a HostProcess: the patch for a desired status, and whether it is worth an Event. Pure.
 
-The same state always has the same words, without times and counts in them: what lasts is written once.
+The same state always has the same message, without times and counts in it: a state that lasts is written once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pilotage.kube.wire import format_time
 from pilotage.runtime import set_condition
 
 if TYPE_CHECKING:
-    from pilotage.agent.journal import Entry
-    from pilotage.agent.launch.failures import Failure
+    from pilotage.agent.journal import JournalEntry
+    from pilotage.agent.launch.failures import LaunchFailure
     from pilotage.kube import Json
 
 READY = "Ready"
@@ -21,35 +21,41 @@ PENDING, FETCHING, STARTING, RUNNING = "Pending", "Fetching", "Starting", "Runni
 UNHEALTHY, EVICTED, FAILED, STOPPING = "Unhealthy", "Evicted", "Failed", "Stopping"
 
 
-class Said(NamedTuple):
-    """How a process is."""
+class DesiredStatus(NamedTuple):
+    """The status that a HostProcess should have."""
 
     phase: str
     reason: str
     message: str = ""
     ready: bool = False
     in_flight: int | None = None
-    entry: Entry | None = None
+    entry: JournalEntry | None = None
     """The process, where there is one to show."""
 
 
-def failed(failure: Failure, *, for_good: bool, ran: bool) -> Said:
-    """Of a process that does not run. `for_good`: it will not by itself; `ran`: it was healthy before."""
-    phase = FAILED if for_good else UNHEALTHY if ran else STARTING
-    message = failure.message[:1].upper() + failure.message[1:].rstrip(".")
-    return Said(phase, failure.reason, f"{message}. It is tried again.")
+def failed(failure: LaunchFailure, *, permanent: bool, ran: bool) -> DesiredStatus:
+    """The status of a process that does not run. `permanent`: it needs a change; `ran`: it was healthy before."""
+    phase = FAILED if permanent else UNHEALTHY if ran else STARTING
+    return DesiredStatus(phase, failure.reason, f"{sentence(failure.message)} It is retried.")
 
 
-def changes(old: Json, said: Said, *, restarts: int, address: str, generation: int, now: dt.datetime) -> Json | None:
-    """What to write into the status; None if it says so already."""
-    entry = said.entry
+def sentence(text: str) -> str:
+    """A phrase as a sentence; empty stays empty."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def changes(
+    old: Json, desired: DesiredStatus, *, restarts: int, address: str, generation: int, now: dt.datetime
+) -> Json | None:
+    """The changes of the status; None if there are none."""
+    entry = desired.entry
     wanted: Json = {
-        "phase": said.phase,
+        "phase": desired.phase,
         "observedGeneration": generation,
-        "ready": said.ready,
+        "ready": desired.ready,
         "restarts": restarts,
-        "message": said.message or None,
-        "inFlight": said.in_flight,
+        "message": desired.message or None,
+        "inFlight": desired.in_flight,
         "address": address if entry is not None else None,
         "port": entry.port if entry is not None else None,
         "pid": entry.pid if entry is not None else None,
@@ -62,9 +68,9 @@ def changes(old: Json, said: Said, *, restarts: int, address: str, generation: i
     conditions = set_condition(
         old.get("conditions") or [],
         READY,
-        status=said.ready,
-        reason=said.reason,
-        message=said.message,
+        status=desired.ready,
+        reason=desired.reason,
+        message=desired.message,
         generation=generation,
         now=now,
     )
@@ -73,10 +79,10 @@ def changes(old: Json, said: Said, *, restarts: int, address: str, generation: i
     return patch or None
 
 
-def is_news(old: Json, said: Said) -> bool:
-    """Whether it is worth an Event."""
+def is_news(old: Json, desired: DesiredStatus) -> bool:
+    """Whether the change is worth an Event."""
     before: Json = next((each for each in old.get("conditions") or [] if each.get("type") == READY), {})
-    return (old.get("phase"), before.get("reason")) != (said.phase, said.reason)
+    return (old.get("phase"), before.get("reason")) != (desired.phase, desired.reason)
 
 
 def _time(seconds: float) -> str:

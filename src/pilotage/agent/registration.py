@@ -1,9 +1,8 @@
 """The address of a server in the cluster: one EndpointSlice, called like its HostProcess, owned by its Service.
 
-The slice is ready while the server is healthy, and not ready from the moment on that it should get no more requests.
-Only what we made is changed or deleted: by its uid, and only if its labels say that it belongs to this process. A name
-that somebody else has is refused, and said. An object that is already gone is gone; any other answer than that is an
-error.
+The slice is ready while the server is healthy, and not ready as soon as it should get no more requests. Only slices of
+ours are changed or deleted: by uid, and only if their labels say that they belong to this process. A name that another
+object has is refused and reported. An object that is already gone is gone; any other answer is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from pilotage.serving.resources import SERVICES, SLICES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage.agent.journal import Entry, Journal
+    from pilotage.agent.journal import AgentJournal, JournalEntry
     from pilotage.kube import Client, Json, Object
     from pilotage.runtime import Store
 
@@ -42,18 +41,18 @@ PORT_NAME = "http"
 _COPIED = (LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_REVISION)
 
 
-class Shown(enum.Enum):
-    """How a server is shown to those who send requests."""
+class SliceState(enum.Enum):
+    """States of the endpoint in a slice."""
 
     READY = "ready"
-    SICK = "sick"
-    """It is not healthy: no requests."""
+    UNHEALTHY = "unhealthy"
+    """It gets no requests."""
     LEAVING = "leaving"
-    """It finishes what it has, and gets nothing new."""
+    """It finishes its requests, and gets no new ones."""
 
 
-class Refused(Exception):
-    """It cannot be registered until somebody changes something; the message says what."""
+class RegistrationRefused(Exception):
+    """A server cannot be registered until something is changed; the message says what."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -61,24 +60,24 @@ class Refused(Exception):
         self.message = message
 
 
-def conditions(shown: Shown) -> Json:
-    """Of the endpoint in the slice."""
+def conditions(shown: SliceState) -> Json:
+    """The conditions of the endpoint in a slice."""
     return {
-        "ready": shown is Shown.READY,
-        "serving": shown is not Shown.SICK,
-        "terminating": shown is Shown.LEAVING,
+        "ready": shown is SliceState.READY,
+        "serving": shown is not SliceState.UNHEALTHY,
+        "terminating": shown is SliceState.LEAVING,
     }
 
 
-def contents(host: str, address: str, port: int, shown: Shown) -> Json:
-    """What may change in a slice."""
+def contents(host: str, address: str, port: int, shown: SliceState) -> Json:
+    """The fields of a slice that may change."""
     return {
         "endpoints": [{"addresses": [address], "conditions": conditions(shown), "hostname": _hostname(host)}],
         "ports": [{"name": PORT_NAME, "port": port, "protocol": "TCP"}],
     }
 
 
-def manifest(process: Object, entry: Entry, service: Object, host: str, address: str, shown: Shown) -> Json:
+def manifest(process: Object, entry: JournalEntry, service: Object, host: str, address: str, shown: SliceState) -> Json:
     """The slice of a process."""
     labels = {
         LABEL_SERVICE: entry.service,
@@ -102,7 +101,7 @@ def manifest(process: Object, entry: Entry, service: Object, host: str, address:
 
 
 def differs(found: Object, wanted: Json) -> bool:
-    """Whether a slice says something else than it should; what others have added to it does not matter."""
+    """Whether a slice differs from what it should be; fields that others added do not count."""
     body = found.to_dict()
     return not _covers(body.get("endpoints"), wanted["endpoints"]) or not _covers(body.get("ports"), wanted["ports"])
 
@@ -111,21 +110,27 @@ class Registrar:
     """Writes slices. `slices` is a cache of those that have this host's label.
 
     `sure` raises LeaseLost unless this host's Lease is ours. Without it the operator may have withdrawn the slice, and
-    nobody would withdraw it a second time: so nothing is shown as ready.
+    nobody would withdraw it a second time: so no endpoint is made ready.
     """
 
     def __init__(
-        self, client: Client, slices: Store, journal: Journal, host: str, address: str, sure: Callable[[], None]
+        self,
+        client: Client,
+        slices: Store,
+        journal: AgentJournal,
+        host: str,
+        address: str,
+        require_lease: Callable[[], None],
     ) -> None:
         self._client = client
         self._slices = slices
         self._journal = journal
         self._host = host
-        self._sure = sure
+        self._require_lease = require_lease
         self.address = address
 
-    async def show(self, process: Object, entry: Entry, shown: Shown) -> Entry:
-        """See to it that the slice is there and says so. Refused, LeaseLost or an ApiError, if that cannot be."""
+    async def show(self, process: Object, entry: JournalEntry, shown: SliceState) -> JournalEntry:
+        """Create or update the slice. Raises RegistrationRefused, LeaseLost or an ApiError."""
         found = self._slices.get(entry.key)
         if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
             return await self._register(process, entry, found, shown)
@@ -134,8 +139,8 @@ class Registrar:
         await self._say(found, entry, shown)
         return entry
 
-    async def withdraw(self, entry: Entry) -> None:
-        """Nothing new is sent to it; what is under way may end. Nothing to do where there is no slice."""
+    async def withdraw(self, entry: JournalEntry) -> None:
+        """Make the endpoint terminating: it gets no new requests. Nothing to do where there is no slice."""
         if not entry.registered:
             return
         try:
@@ -144,31 +149,33 @@ class Registrar:
             _log.debug("there is no slice to withdraw", slice=str(entry.key))
             return
         if found.meta.labels.get(LABEL_PROCESS_UID) == entry.uid:
-            await self._say(found, entry, Shown.LEAVING)
+            await self._say(found, entry, SliceState.LEAVING)
 
-    async def unregister(self, entry: Entry) -> None:
-        """Delete every slice that was made for this process, and see that none is left. Again, it does nothing."""
+    async def unregister(self, entry: JournalEntry) -> None:
+        """Delete every slice of this process, and prove that none is left. Idempotent."""
         if not entry.registered:
             return
         for found in await self._of(entry):
             await self._delete(found)
         if left := await self._of(entry):
             names = ", ".join(str(each.key) for each in left)
-            raise Refused("NotUnregistered", f"EndpointSlice {names} is still there")
+            raise RegistrationRefused("NotUnregistered", f"EndpointSlice {names} is still there")
 
     async def sweep(self, found: Object) -> None:
-        """Delete a slice of this host that belongs to no process any more, if an agent made it."""
+        """Delete a slice of this host whose process is gone, if an agent made it."""
         if not _is_made_by_agents(found):
-            _log.debug("a slice with this host's label is somebody else's", slice=str(found.key))
+            _log.debug("a slice with this host's label was not made by an agent", slice=str(found.key))
             return
-        _log.info("swept a slice of an earlier process", slice=str(found.key))
+        _log.info("deleted a slice of an earlier process", slice=str(found.key))
         await self._delete(found)
 
-    async def _register(self, process: Object, entry: Entry, found: Object | None, shown: Shown) -> Entry:
-        if shown is Shown.READY:
-            self._sure()
+    async def _register(
+        self, process: Object, entry: JournalEntry, found: Object | None, shown: SliceState
+    ) -> JournalEntry:
+        if shown is SliceState.READY:
+            self._require_lease()
         service = await self._service(entry)
-        # Noted before it is made: who finds this note looks for the slice.
+        # Recorded before it is made: an agent that finds the record looks for the slice.
         entry = self._journal.put(entry.but(registered=True), "that a slice is made")
         if found is not None:
             await self._make_room(found, entry)
@@ -183,34 +190,40 @@ class Registrar:
             else:
                 await self._say(made, entry, shown)
         except Terminating as error:
-            raise Refused("NameTaken", f"EndpointSlice {entry.name} of somebody else is still being deleted") from error
+            raise RegistrationRefused(
+                "NameTaken", f"EndpointSlice {entry.name} of another owner is still being deleted"
+            ) from error
         return self._journal.put(entry.but(slice_uid=made.meta.uid), "the slice")
 
-    async def _make_room(self, found: Object, entry: Entry) -> None:
-        """Take away what an earlier process of this name and this host has left; anything else is not ours."""
+    async def _make_room(self, found: Object, entry: JournalEntry) -> None:
+        """Delete the slice of an earlier process of this name and host; any other is not ours."""
         labels = found.meta.labels
         ours = labels.get(LABEL_HOST) == self._host and _is_made_by_agents(found)
         owner = labels.get(LABEL_PROCESS_UID, "")
         if not ours or (owner != entry.uid and self._journal.get(owner) is not None):
-            raise Refused("NameTaken", f"EndpointSlice {entry.name} is there already, and it is not this server's")
+            raise RegistrationRefused(
+                "NameTaken", f"EndpointSlice {entry.name} is there already, and it is not this server's"
+            )
         await self._delete(found)
 
-    async def _service(self, entry: Entry) -> Object:
+    async def _service(self, entry: JournalEntry) -> Object:
         key = ObjectKey(entry.namespace, entry.service)
         try:
             service = await self._client.get(SERVICES, key)
         except Absent:
-            raise Refused("NoService", f"Service {entry.service} is not there yet") from None
+            raise RegistrationRefused("NoService", f"Service {entry.service} is not there yet") from None
         if service.meta.labels.get(LABEL_ENDPOINT_UID, "") != entry.endpoint_uid:
-            raise Refused("NameTaken", f"Service {entry.service} is there, and it is not a part of this endpoint")
+            raise RegistrationRefused(
+                "NameTaken", f"Service {entry.service} is there, and it is not a part of this endpoint"
+            )
         return service
 
-    async def _say(self, found: Object, entry: Entry, shown: Shown) -> None:
+    async def _say(self, found: Object, entry: JournalEntry, shown: SliceState) -> None:
         wanted = contents(self._host, self.address, entry.port, shown)
         if not differs(found, wanted):
             return
-        if shown is Shown.READY:
-            self._sure()
+        if shown is SliceState.READY:
+            self._require_lease()
         self._journal.at(f"before the slice is {shown.value}")
         patch = merge_patch(wanted, resource_version=found.meta.resource_version)
         try:
@@ -219,8 +232,8 @@ class Registrar:
             _log.debug("the slice is gone already", slice=str(found.key))
         self._journal.at(f"after the slice is {shown.value}")
 
-    async def _of(self, entry: Entry) -> list[Object]:
-        """Read afresh: only that proves anything. A copy that somebody made has our labels, and is not ours."""
+    async def _of(self, entry: JournalEntry) -> list[Object]:
+        """A fresh read: only that is a proof. A copy with our labels is not ours."""
         found = await self._client.list(SLICES, entry.namespace, labels=f"{LABEL_PROCESS_UID}={entry.uid}")
         return [each for each in found.items if each.meta.uid == entry.slice_uid or each.key == entry.key]
 
@@ -244,7 +257,7 @@ def _hostname(host: str) -> str:
 
 
 def _covers(found: Any, wanted: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether all that is wanted is found."""
+    """Whether `found` has all of `wanted`."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(_covers(found.get(name), value) for name, value in wanted.items())
     if isinstance(wanted, list):

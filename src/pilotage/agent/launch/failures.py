@@ -13,12 +13,12 @@ from typing import NamedTuple
 LINE_CHARACTERS_MAX = 200
 
 
-class Failure(NamedTuple):
+class LaunchFailure(NamedTuple):
     """What went wrong. `reason` is one CamelCase word."""
 
     reason: str
     message: str
-    lasting: bool = False
+    permanent: bool = False
     """Whether another try will fail the same way until somebody changes something."""
 
 
@@ -59,16 +59,18 @@ _WORDS: tuple[tuple[re.Pattern[str], str, str, bool], ...] = tuple(
 )
 
 
-def explain(code: int | None, said: str) -> Failure:
+def explain(code: int | None, said: str) -> LaunchFailure:
     """Of a server that has ended: `code` as `subprocess` has it (None: nobody knows), and what it `said` last."""
     for pattern, reason, message, lasting in _WORDS:
         if found := _line_with(pattern, said):
-            return Failure(reason, f"{message}: {found}", lasting)
+            return LaunchFailure(reason, f"{message}: {found}", lasting)
     how = _how(code)
     last = _last_line(said)
     if code is not None and -code == signal.SIGKILL:
-        return Failure("Killed", "it was killed by the system or by somebody; perhaps there was too little memory")
-    return Failure("Exited", f"it ended {how}" + (f"; its last words: {last}" if last else ""))
+        return LaunchFailure(
+            "Killed", "it was killed by the system or by somebody; perhaps there was too little memory"
+        )
+    return LaunchFailure("Exited", f"it ended {how}" + (f"; its last words: {last}" if last else ""))
 
 
 def _how(code: int | None) -> str:

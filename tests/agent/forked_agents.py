@@ -1,6 +1,6 @@
 """Agents as processes of their own that can be made to die at a given point. One process forks them: that is quick.
 
-``python -m tests.agent.dying KUBECONFIG`` reads a JSON line for each agent that is wanted and answers with its pid.
+``python -m tests.agent.forked_agents KUBECONFIG`` reads a JSON line for each agent and answers with its pid.
 At every point between two acts an agent writes its name to a file; at the one that was asked for it gets SIGKILL.
 It takes its host to be short of memory while there is a file `pressed` in its folder.
 """
@@ -22,15 +22,15 @@ from typing import Any
 
 import msgspec
 
-from pilotage.agent.pressure import Pressure, Strain
-from pilotage.agent.run import Running
+from pilotage.agent.pressure import MemoryPressure, MemoryStrain
+from pilotage.agent.run import AgentProcess
 from pilotage.agent.settings import AgentSettings, load_settings
 from pilotage.kube import Client, load_config
 from pilotage.processes import identity
 from pilotage.runtime import configure_logging, on_signals
-from tests.agent.town import HASTY
+from tests.agent.agent_host import SHORT_INTERVALS
 
-PACE = dataclasses.replace(HASTY, check=1.0, pressure=0.2, host=5.0)
+INTERVALS = dataclasses.replace(SHORT_INTERVALS, probe=1.0, pressure=0.2, host=5.0)
 """There are many of them."""
 
 
@@ -40,11 +40,11 @@ class Nursery:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def agent(self, settings: AgentSettings, *, die_at: str = "", pace: Mapping[str, float] = {}) -> Agent:
-        """One that runs; `die_at` is the point where it dies, `pace` what is different from `PACE`."""
+    def agent(self, settings: AgentSettings, *, die_at: str = "", intervals: Mapping[str, float] = {}) -> Agent:
+        """One that runs; `die_at` is the point where it dies, `intervals` what is different from `INTERVALS`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        wish = {"settings": msgspec.to_builtins(settings, enc_hook=str), "die_at": die_at, "pace": dict(pace)}
+        wish = {"settings": msgspec.to_builtins(settings, enc_hook=str), "die_at": die_at, "intervals": dict(intervals)}
         print(json.dumps(wish), file=self._process.stdin, flush=True)
         return Agent(int(self._process.stdout.readline()), settings.data)
 
@@ -82,13 +82,13 @@ class Flag:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> Strain:
-        return Strain(0.01 if self._path.exists() else 1.0)
+    def read(self) -> MemoryStrain:
+        return MemoryStrain(0.01 if self._path.exists() else 1.0)
 
 
 @contextlib.contextmanager
 def nursery(kubeconfig: Path) -> Iterator[Nursery]:
-    command = [sys.executable, "-m", "tests.agent.dying", str(kubeconfig)]
+    command = [sys.executable, "-m", "tests.agent.forked_agents", str(kubeconfig)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Nursery(process)
@@ -130,9 +130,9 @@ def _child(kubeconfig: str, wish: dict[str, Any]) -> int:
 
     async def run() -> int:
         async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-            pace = dataclasses.replace(PACE, **wish["pace"])
-            pressure = Pressure(Flag(settings.data / "pressed"), calm_seconds=0.1, next_seconds=60.0)
-            running = Running(settings, client, pace=pace, pressure=pressure, at=at)
+            intervals = dataclasses.replace(INTERVALS, **wish["intervals"])
+            pressure = MemoryPressure(Flag(settings.data / "pressed"), calm_seconds=0.1, next_seconds=60.0)
+            running = AgentProcess(settings, client, intervals=intervals, pressure=pressure, at=at)
             with on_signals(running.stop):
                 return int(await running.run())
 

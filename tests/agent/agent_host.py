@@ -1,4 +1,4 @@
-"""A small town: harbor in this process, a host with a real agent on it, and real servers that it runs."""
+"""A host with a real agent and the real servers that it runs; its API server is harbor, in this process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from demo import tiny_gguf
 from pilotage.agent.health import Prober
+from pilotage.agent.intervals import Intervals
 from pilotage.agent.launch import process
-from pilotage.agent.memory import Gauge, Reading
-from pilotage.agent.pace import Pace
-from pilotage.agent.pressure import Pressure, Strain
-from pilotage.agent.run import Ending, Running
+from pilotage.agent.memory import MemoryGauge, MemoryReading
+from pilotage.agent.pressure import MemoryPressure, MemoryStrain
+from pilotage.agent.run import AgentExit, AgentProcess
 from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import (
     LABEL_ENDPOINT_UID,
@@ -40,24 +40,24 @@ from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.world import World
 from tests.api.objects import install
 
-HASTY = Pace(
-    start_look=0.02,
-    start_look_max=0.05,
-    check=0.2,
-    recheck=0.05,
-    sick=0.3,
+SHORT_INTERVALS = Intervals(
+    start_probe=0.02,
+    start_probe_max=0.05,
+    probe=0.2,
+    probe_again=0.05,
+    unhealthy=0.3,
     steady=30.0,
-    backoff=(0.05, 0.2),
-    lasting=0.1,
+    restart_backoff=(0.05, 0.2),
+    permanent_failure=0.1,
     memory=0.1,
     service=0.1,
-    drain_look=0.03,
+    drain_poll=0.03,
     idle=0.06,
     grace=0.4,
-    retry=(0.05, 0.1),
+    stop_backoff=(0.05, 0.1),
     pressure=0.05,
     host=0.2,
-    leave=0.3,
+    shutdown=0.3,
 )
 NAMESPACE = "default"
 KINDS = [crd for crd in crds() if crd["spec"]["names"]["kind"] in ("Host", "HostProcess")]
@@ -65,13 +65,13 @@ ENDPOINT = "e0e0"
 SECONDS_MAX = 20.0
 
 
-class Memory(Gauge):
+class Memory(MemoryGauge):
     """The host's memory, as a test wants it."""
 
     def __init__(self) -> None:
-        self.reading = Reading(64 << 30, 64 << 30)
+        self.reading = MemoryReading(64 << 30, 64 << 30)
 
-    def read(self) -> Reading:
+    def read(self) -> MemoryReading:
         return self.reading
 
 
@@ -79,9 +79,9 @@ class Strains:
     """What the system says about pressure, as a test wants it."""
 
     def __init__(self) -> None:
-        self.strain = Strain(1.0)
+        self.strain = MemoryStrain(1.0)
 
-    def read(self) -> Strain:
+    def read(self) -> MemoryStrain:
         return self.strain
 
 
@@ -108,7 +108,7 @@ def python_server(script: str) -> Json:
     return {"name": "custom", "command": [sys.executable, "-c", script], "args": [], "healthPath": "/"}
 
 
-class Town:
+class AgentHost:
     """See the module. `async with` it."""
 
     def __init__(self, folder: Path, model: Path) -> None:
@@ -127,12 +127,12 @@ class Town:
             allow_protected=True,
             priority_max=1000,
         )
-        self.host = self.settings.name
-        self.running: Running | None = None
-        self.pace = HASTY
+        self.name = self.settings.name
+        self.running: AgentProcess | None = None
+        self.intervals = SHORT_INTERVALS
         self.prober: Prober | None = None
-        self.pressure = Pressure(self.strains, calm_seconds=0.1, next_seconds=0.2)
-        self._task: asyncio.Task[Ending] | None = None
+        self.pressure = MemoryPressure(self.strains, calm_seconds=0.1, next_seconds=0.2)
+        self._task: asyncio.Task[AgentExit] | None = None
 
     def strict(self, **settings: Any) -> None:
         """Its owner has allowed nothing: these settings are as they are without any."""
@@ -140,7 +140,7 @@ class Town:
         without = AgentSettings()
         self.settings = replace(self.settings, **{name: getattr(without, name) for name in fields} | settings)
 
-    async def __aenter__(self) -> Town:
+    async def __aenter__(self) -> AgentHost:
         self.world = World(secrets.randbits(32), latency=(0, 0))  # uids of one's own
         await self.world.__aenter__()
         self.client = self.world.client("admin")
@@ -154,12 +154,12 @@ class Town:
 
     # The agent
 
-    async def start(self, client: Client | None = None, at: Callable[[str], None] = lambda _: None) -> Running:
+    async def start(self, client: Client | None = None, at: Callable[[str], None] = lambda _: None) -> AgentProcess:
         """An agent begins, and is ready when this returns."""
-        self.running = Running(
+        self.running = AgentProcess(
             self.settings,
             client or self.world.client("agent"),
-            pace=self.pace,
+            intervals=self.intervals,
             prober=self.prober,
             pressure=self.pressure,
             gauge=self.memory,
@@ -173,13 +173,13 @@ class Town:
             self._task.result()
         return self.running
 
-    async def stop(self) -> Ending:
+    async def stop(self) -> AgentExit:
         """As by SIGTERM."""
         assert self.running is not None
         self.running.stop()
         return await self.ended()
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> AgentExit:
         assert self._task is not None
         ending = await asyncio.wait_for(self._task, SECONDS_MAX)
         self._task = self.running = None
@@ -201,7 +201,7 @@ class Town:
         if self.world.find(SERVICES, ObjectKey(NAMESPACE, service)) is None:
             await self.client.create(SERVICES, service_body(service), namespace=NAMESPACE)
         made = await self.client.create(
-            PROCESSES, process_body(name, self.model, self.host, **spec), namespace=NAMESPACE
+            PROCESSES, process_body(name, self.model, self.name, **spec), namespace=NAMESPACE
         )
         return made.meta.uid
 

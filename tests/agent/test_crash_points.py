@@ -18,17 +18,17 @@ import msgspec
 import pytest
 
 from pilotage import agent as package
-from pilotage.agent.journal import Entry
+from pilotage.agent.journal import JournalEntry
 from pilotage.agent.launch import process
-from pilotage.agent.registration import Shown
+from pilotage.agent.registration import SliceState
 from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import LABEL_ENDPOINT_UID, PROCESSES
 from pilotage.kube import Absent, Client, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.processes import terminate
 from pilotage.serving.resources import SERVICES, SLICES
-from tests.agent.dying import Agent, Nursery, nursery
+from tests.agent.agent_host import ENDPOINT, end_all, process_body, python_server
+from tests.agent.forked_agents import Agent, Nursery, nursery
 from tests.agent.servers import DEAF, PLAIN, SICKLY
-from tests.agent.town import ENDPOINT, end_all, process_body, python_server
 
 AT_ONCE = 6
 SECONDS_MAX = 30.0
@@ -50,7 +50,7 @@ WAY_DOWN = around("noting that it leaves", "the slice is leaving", "SIGTERM", "t
 FORGOTTEN = around("forgetting")
 LIFE = [*WAY_UP, *WAY_DOWN, "before the finalizer goes", "after the finalizer went", *FORGOTTEN]
 KILL = around("SIGTERM", "SIGKILL")
-SICKNESS = around("the slice is sick", "the slice is ready")
+SICKNESS = around("the slice is unhealthy", "the slice is ready")
 TURNS = ["after noting that it leaves", "after SIGTERM", "after the slice is deleted"]
 """Where process, slice and journal say different things."""
 
@@ -67,7 +67,7 @@ def points_of_source() -> set[str]:
 
     words = {
         "what": {ast.literal_eval(each) for each in given("put", 1)},
-        "shown.value": {each.value for each in Shown},
+        "shown.value": {each.value for each in SliceState},
     }
     found: set[str] = set()
     for each in given("at", 0):
@@ -103,7 +103,7 @@ class Story:
         *,
         namespace: str = "default",
         address: str = "127.0.0.1",
-        pace: Mapping[str, float] = {},
+        intervals: Mapping[str, float] = {},
         trouble: "Trouble | None" = None,
         **spec,
     ) -> None:
@@ -120,7 +120,7 @@ class Story:
             run_as="root",
         )
         self.key = ObjectKey(namespace, f"{name}-1-0")
-        self.pace, self.trouble = pace, trouble
+        self.intervals, self.trouble = intervals, trouble
         self.flag = folder / name / "sick"
         """While it is there, a server that is `SICKLY` is sick. Other small servers do not look at it."""
         if "runtime" in spec:
@@ -131,12 +131,12 @@ class Story:
         self.leaving = False
         """Whether what runs may go, or need not be ready."""
         self.adopted = False
-        self.noted: list[Entry] = []
+        self.noted: list[JournalEntry] = []
         """What the first agent had in its journal when it died."""
 
     async def run(self) -> None:
         """It comes, is deleted, and goes; before that it may have some trouble."""
-        self.agent = self.made.agent(self.settings, die_at=self.die_at, pace=self.pace)
+        self.agent = self.made.agent(self.settings, die_at=self.die_at, intervals=self.intervals)
         try:
             await self._come()
             await self._until(self._is_ready)
@@ -242,12 +242,12 @@ class Story:
             return self.agent.lives and self._entries() == []
         return False
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[JournalEntry]:
         with contextlib.closing(
             sqlite3.connect(f"file:{self.settings.data}/agent.sqlite?mode=ro", uri=True)
         ) as journal:
             rows = journal.execute("SELECT entry FROM processes").fetchall()
-        return [msgspec.json.decode(text, type=Entry) for (text,) in rows]
+        return [msgspec.json.decode(text, type=JournalEntry) for (text,) in rows]
 
     def _runs(self) -> list[int]:
         return [seen.pid for found in process.owned(self.settings.data).values() for seen in found]
@@ -282,7 +282,7 @@ class Story:
         if not self.steps:
             self.steps, self.noted = self.agent.steps, self._entries()
         before = self._runs()
-        self.agent = self.made.agent(self.settings, pace=self.pace)
+        self.agent = self.made.agent(self.settings, intervals=self.intervals)
         if before and not self.leaving:
             self.adopted = True
             await self._until(self._is_ready)
@@ -292,8 +292,8 @@ class Story:
 Trouble = Callable[[Story], Awaitable[None]]
 
 
-SICKLY_FOR_LONG = {"runtime": python_server(SICKLY), "pace": {"sick": 60.0, "check": 0.2}}
-SICKLY_AND_REPLACED = {"runtime": python_server(SICKLY), "pace": {"sick": 0.0, "check": 0.2}}
+SICKLY_FOR_LONG = {"runtime": python_server(SICKLY), "intervals": {"unhealthy": 60.0, "probe": 0.2}}
+SICKLY_AND_REPLACED = {"runtime": python_server(SICKLY), "intervals": {"unhealthy": 0.0, "probe": 0.2}}
 LIGHT = {"runtime": python_server(PLAIN), "drainSeconds": 0}
 
 

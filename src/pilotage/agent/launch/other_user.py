@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.agent.launch.failures import Failure
+from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.launch.process import FOLDER, OPENED
 from pilotage.processes.run_as import closed_to
 from pilotage.serving.runtimes import RUNTIMES
@@ -32,7 +32,7 @@ class Weights(NamedTuple):
     opened: str = ""
 
 
-def weights(user: User | None, path: str, runtime: str) -> Weights | Failure:
+def weights(user: User | None, path: str, runtime: str) -> Weights | LaunchFailure:
     """How a server gets its weights. A name that is no path is its own to fetch, unless it would be taken for one."""
     if not path.startswith("/"):
         taken = Path(FOLDER if user is not None else Path.cwd(), path)
@@ -42,22 +42,26 @@ def weights(user: User | None, path: str, runtime: str) -> Weights | Failure:
     try:
         closed = closed_to(user, Path(path), os.R_OK)
     except OSError as error:
-        return Failure("FileNotFound", f"{path} cannot be read: {error.strerror}")
+        return LaunchFailure("FileNotFound", f"{path} cannot be read: {error.strerror}")
     if closed is None:
         return Weights(path)
     if closed.is_dir() and RUNTIMES[runtime].reads_open_files and _may_read(user, path):
         return Weights(OPENED, path)
     why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot read {path}"
-    return Failure("NotReadable", f"{why}. Let others read it, or have the agent started with another --run-as", True)
+    return LaunchFailure(
+        "NotReadable", f"{why}. Let others read it, or have the agent started with another --run-as", True
+    )
 
 
-def program_problem(user: User | None, executable: str) -> Failure | None:
+def program_problem(user: User | None, executable: str) -> LaunchFailure | None:
     """Why a user cannot run a program; None if it can."""
     closed = closed_to(user, Path(executable), os.X_OK) if user is not None else None
     if closed is None:
         return None
     why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot run {executable}"
-    return Failure("NoProgram", f"{why}. Install it elsewhere, or have the agent started with another --run-as", True)
+    return LaunchFailure(
+        "NoProgram", f"{why}. Install it elsewhere, or have the agent started with another --run-as", True
+    )
 
 
 def own_variables(user: User | None, environment: Mapping[str, str]) -> dict[str, str]:
@@ -67,10 +71,12 @@ def own_variables(user: User | None, environment: Mapping[str, str]) -> dict[str
     return {name: value for name, value in environment.items() if name not in _PERSONAL} | {"HOME": user.home}
 
 
-def _no_repository(name: str, taken: Path, runtime: str) -> Failure:
+def _no_repository(name: str, taken: Path, runtime: str) -> LaunchFailure:
     """Programs that load repositories look for a folder first, and this one is not below any root."""
     why = f"{runtime} would take the repository {name} for {taken}, which is on this machine and is no source"
-    return Failure("NotAllowed", f"{why}. Use another repository, or file:// for a file of this machine", lasting=True)
+    return LaunchFailure(
+        "NotAllowed", f"{why}. Use another repository, or file:// for a file of this machine", permanent=True
+    )
 
 
 def _may_read(user: User, path: str) -> bool:

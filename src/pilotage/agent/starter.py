@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.agent import memory, process_status
-from pilotage.agent.journal import Entry, State
-from pilotage.agent.launch import handing, logs, process, programs
+from pilotage.agent.journal import JournalEntry, LifecycleState
+from pilotage.agent.launch import logs, other_user, process, programs
 from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
-from pilotage.agent.launch.failures import Failure
+from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.permission import refusal
-from pilotage.agent.process_status import Said
+from pilotage.agent.process_status import DesiredStatus
 from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.models import FetchRequest, HubSource, Kept, PermanentError, Problem, Reason, TransientError, parse_source
 from pilotage.models.attempts import Attempts
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Collection
 
-    from pilotage.agent.journal import Journal
+    from pilotage.agent.intervals import Intervals
+    from pilotage.agent.journal import AgentJournal
     from pilotage.agent.launch.ports import Ports
-    from pilotage.agent.pace import Pace
-    from pilotage.agent.permission import Rules
+    from pilotage.agent.permission import LaunchRules
+    from pilotage.agent.process_state import ProcessState
     from pilotage.agent.settings import AgentSettings
-    from pilotage.agent.ward import Ward
     from pilotage.api.host import ProcessSpec
     from pilotage.kube import Client, Object
     from pilotage.models.fetch import Progress
@@ -52,10 +52,10 @@ class Weights(NamedTuple):
     context_length: int | None = None
 
 
-class Waits(NamedTuple):
+class StartWait(NamedTuple):
     """It is not started yet: what to say (None: nothing new), and when to look again (None: it is woken)."""
 
-    said: Said | None
+    said: DesiredStatus | None
     seconds: float | None
 
 
@@ -65,22 +65,22 @@ class Starter:
     def __init__(
         self,
         settings: AgentSettings,
-        journal: Journal,
-        keeping: ModelStore,
+        journal: AgentJournal,
+        models: ModelStore,
         ports: Ports,
-        pace: Pace,
+        intervals: Intervals,
         *,
-        gauge: memory.Gauge,
+        gauge: memory.MemoryGauge,
         rng: random.Random,
         client: Client,
-        rules: Callable[[], Rules],
+        rules: Callable[[], LaunchRules],
     ) -> None:
         self._settings = settings
         self._user = settings.server_user
         self._journal = journal
-        self._keeping = keeping
+        self._models = models
         self._ports = ports
-        self._pace = pace
+        self._intervals = intervals
         self._gauge = gauge
         self._client = client
         self._rules = rules
@@ -103,28 +103,32 @@ class Starter:
         """All memory of the host, in bytes."""
         return self._gauge.read().total
 
-    async def start(self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]) -> Entry | Waits:
+    async def start(
+        self, obj: Object, spec: ProcessSpec, state: ProcessState, wake: Callable[[], None]
+    ) -> JournalEntry | StartWait:
         """Start it, or say what it waits for. `wake` is called when the weights are here, or further."""
-        if (left := ward.due - monotonic()) > 0:
-            return Waits(ward.said, left)
+        if (left := state.due - monotonic()) > 0:
+            return StartWait(state.status, left)
         if refused := refusal(self._rules(), obj.meta.namespace, spec):
-            return self._cannot(ward, refused)
-        kept = await self._weights(obj, spec, ward, wake)
-        if isinstance(kept, Waits):
+            return self._cannot(state, refused)
+        kept = await self._weights(obj, spec, state, wake)
+        if isinstance(kept, StartWait):
             return kept
-        return await self._launch(obj, spec, ward, kept)
+        return await self._launch(obj, spec, state, kept)
 
     # Weights
 
-    async def _weights(self, obj: Object, spec: ProcessSpec, ward: Ward, wake: Callable[[], None]) -> Weights | Waits:
+    async def _weights(
+        self, obj: Object, spec: ProcessSpec, state: ProcessState, wake: Callable[[], None]
+    ) -> Weights | StartWait:
         try:
             source = parse_source(spec.model.source)
             if is_read_by_pods(source):
                 if spec.model.sha256 or spec.model.secret:
-                    return self._cannot(ward, _fetched_by_itself(spec))
+                    return self._cannot(state, _fetched_by_itself(spec))
                 return Weights(_as_named(source, spec.runtime.name))
         except PermanentError as problem:
-            return self._cannot(ward, Failure(problem.reason.value, str(problem), lasting=True))
+            return self._cannot(state, LaunchFailure(problem.reason.value, str(problem), permanent=True))
         request = FetchRequest(
             source,
             spec.model.sha256 or "",
@@ -135,44 +139,46 @@ class Starter:
         attempt = self._attempts.get(obj.meta.uid)
         if attempt is None or attempt.request != request or (attempt.outcome and attempt.due <= monotonic()):
             await self._attempts.begin(obj.meta.uid, request, wake)
-            return Waits(ward.said, None)
+            return StartWait(state.status, None)
         outcome = attempt.outcome
         if outcome is None:
-            fetching = Said(process_status.FETCHING, "Fetching", f"The weights come from {source}.")
-            return Waits(ward.said or (fetching if attempt.slow else None), None)
+            fetching = DesiredStatus(process_status.FETCHING, "Fetching", f"The weights come from {source}.")
+            return StartWait(state.status or (fetching if attempt.slow else None), None)
         if isinstance(outcome, Problem):
             lasting = not isinstance(outcome, TransientError)
-            ward.problem = Failure(outcome.reason.value, str(outcome), lasting)
-            return Waits(ward.said, max(0.0, attempt.due - monotonic()))
+            state.problem = LaunchFailure(outcome.reason.value, str(outcome), lasting)
+            return StartWait(state.status, max(0.0, attempt.due - monotonic()))
         try:
-            await self._keeping.confirm(outcome)  # the server opens it by its name, right after this
+            await self._models.confirm(outcome)  # the server opens it by its name, right after this
         except Problem:
             await self._attempts.begin(obj.meta.uid, request, wake)
-            return Waits(ward.said, None)
+            return StartWait(state.status, None)
         return Weights(outcome.path, outcome.size or 0, outcome.format.parameters, outcome.format.context_length)
 
     async def _look(self, request: FetchRequest, progress: Progress) -> Kept:
         credentials = await read_credentials(self._client, request.namespace, request.secret)
-        return await self._keeping.keep(request, credentials, progress)
+        return await self._models.keep(request, credentials, progress)
 
     # The process
 
-    async def _launch(self, obj: Object, spec: ProcessSpec, ward: Ward, kept: Weights) -> Entry | Waits:
+    async def _launch(
+        self, obj: Object, spec: ProcessSpec, state: ProcessState, kept: Weights
+    ) -> JournalEntry | StartWait:
         uid, runtime, known = obj.meta.uid, spec.runtime, RUNTIMES[spec.runtime.name]
         program = programs.find(runtime.name, self._settings.llama_server)
         if program is None and not runtime.command:
-            return self._cannot(ward, _no_program(runtime.name, self._settings.llama_server))
+            return self._cannot(state, _no_program(runtime.name, self._settings.llama_server))
         tokens = known.context(runtime.args, kept.context_length)
         need = max(spec.memory_bytes or 0, memory.estimate(kept.size, kept.parameters, tokens))
         if refused := memory.refusal(need, self.free(but=uid)):
-            said = Said(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
-            return Waits(said, self._pace.memory)
-        port = self._port(spec, ward)
-        if isinstance(port, Waits):
+            said = DesiredStatus(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
+            return StartWait(said, self._intervals.memory)
+        port = self._port(spec, state)
+        if isinstance(port, StartWait):
             return port
-        given = handing.weights(self._user, kept.path, runtime.name)
-        if isinstance(given, Failure):
-            return self._cannot(ward, given)
+        given = other_user.weights(self._user, kept.path, runtime.name)
+        if isinstance(given, LaunchFailure):
+            return self._cannot(state, given)
         path, opened = given
         launch = HostLaunch(
             runtime,
@@ -184,19 +190,21 @@ class Starter:
             gpu=has_gpu(),
         )
         argv = command_line(launch)
-        own = handing.own_variables(self._user, os.environ)
+        own = other_user.own_variables(self._user, os.environ)
         env = scrubbed(own, variables(launch), self._journal.mark(uid))
         executable = shutil.which(argv[0], path=env.get("PATH"))
         if executable is None:
-            return self._cannot(ward, Failure("NoProgram", f"there is no program {argv[0]} on this host", lasting=True))
-        if problem := handing.program_problem(self._user, executable):
-            return self._cannot(ward, problem)
+            return self._cannot(
+                state, LaunchFailure("NoProgram", f"there is no program {argv[0]} on this host", permanent=True)
+            )
+        if problem := other_user.program_problem(self._user, executable):
+            return self._cannot(state, problem)
         log = self.log_of(obj)
-        entry = Entry(
+        entry = JournalEntry(
             uid=uid,
             namespace=obj.meta.namespace,
             name=obj.meta.name,
-            state=State.STARTING,
+            state=LifecycleState.STARTING,
             endpoint_uid=obj.meta.labels.get(LABEL_ENDPOINT_UID, ""),
             service=spec.service,
             runtime=runtime.name,
@@ -209,14 +217,14 @@ class Starter:
             begun=uptime(),
             drain_seconds=spec.drain_seconds,
         )
-        ward.log_from = logs.size(log)
+        state.log_from = logs.size(log)
         self._journal.put(entry, "that it starts")
         try:
             begun = process.start([executable, *argv[1:]], env, log, self._user, opened)
         except OSError as error:
             self._journal.forget(uid)
             why = f"{executable} cannot be started: {error.strerror}"
-            return self._cannot(ward, Failure("NoProgram", why, lasting=True))
+            return self._cannot(state, LaunchFailure("NoProgram", why, permanent=True))
         entry = self._journal.put(entry.but(pid=begun.pid, born=begun.born), "its process")
         await self._attempts.drop(uid)  # the next start looks at the weights again
         return entry
@@ -232,17 +240,17 @@ class Starter:
             if path not in used:
                 logs.remove(path)
 
-    def _port(self, spec: ProcessSpec, ward: Ward) -> int | Waits:
+    def _port(self, spec: ProcessSpec, state: ProcessState) -> int | StartWait:
         given = spec.port or spec.runtime.port
         if given is None:
             return self._ports.take()
         if not self._ports.is_free(given):
-            return self._cannot(ward, Failure("PortTaken", f"port {given} is taken by another program"))
+            return self._cannot(state, LaunchFailure("PortTaken", f"port {given} is taken by another program"))
         return given
 
-    def _cannot(self, ward: Ward, failure: Failure) -> Waits:
-        ward.fail(failure, self._pace, ran=False)
-        return Waits(ward.said, ward.due - monotonic())
+    def _cannot(self, state: ProcessState, failure: LaunchFailure) -> StartWait:
+        state.fail(failure, self._intervals, ran=False)
+        return StartWait(state.status, state.due - monotonic())
 
 
 def has_gpu() -> bool:
@@ -263,16 +271,18 @@ def _as_named(source: object, runtime: str) -> str:
     return source.repository
 
 
-def _fetched_by_itself(spec: ProcessSpec) -> Failure:
+def _fetched_by_itself(spec: ProcessSpec) -> LaunchFailure:
     """What was asked for cannot be had where the program brings the weights, and must not seem to be done."""
     what = "sha256" if spec.model.sha256 else "secretRef"
     text = f"{spec.runtime.name} fetches {spec.model.source} by itself, so {what} would not be looked at. "
-    return Failure("NotLookedAt", f"{text}Name a file, or leave it out.", lasting=True)
+    return LaunchFailure("NotLookedAt", f"{text}Name a file, or leave it out.", permanent=True)
 
 
-def _no_program(runtime: str, setting: Path | None) -> Failure:
+def _no_program(runtime: str, setting: Path | None) -> LaunchFailure:
     known = RUNTIMES[runtime]
     if known.program == programs.SET_PROGRAM and setting is not None:
-        return Failure("NoProgram", f"{setting}, which the agent was given, cannot be run", lasting=True)
+        return LaunchFailure("NoProgram", f"{setting}, which the agent was given, cannot be run", permanent=True)
     more = f"; the extra pilotage[{known.extra}] has one" if known.extra else ", and runtime.command is not given"
-    return Failure("NoProgram", f"there is no program for the runtime {runtime} on this host{more}", lasting=True)
+    return LaunchFailure(
+        "NoProgram", f"there is no program for the runtime {runtime} on this host{more}", permanent=True
+    )
