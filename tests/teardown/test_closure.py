@@ -100,7 +100,7 @@ CASES = [
     Case("with a claim that is kept its volume is, though it was named", (CACHE, CACHE_VOLUME, FREE_VOLUME),
          [CACHE, CACHE_VOLUME, FREE_VOLUME], {FREE_VOLUME: "named"},
          {CACHE: "kept as asked; named",
-          CACHE_VOLUME: "persistentvolumeclaim/web-cache -n shop is kept, and what is on it with it"},
+          CACHE_VOLUME: "persistentvolumeclaim/web-cache -n shop is kept, and with it the data of its volume"},
          policy=Policy(keep=frozenset({Keep.CACHES}))),
     Case("what refers to it stays, unless asked for", EVERYTHING, [SERVICE], {SERVICE: "named"},
          edges=[edge(INGRESS, Relation.ROUTES_TO, SERVICE)]),

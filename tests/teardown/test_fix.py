@@ -208,7 +208,7 @@ async def test_a_deleted_object_that_stays_is_reported_as_it_is(stage: Stage):
     item = await read(stage, CONFIG_MAPS, made)
     result = await fix(stage.client, *offering(item, replay_delete(item)), "replay-delete")
     assert result.outcome is FixOutcome.GOING
-    assert result.changes[0].startswith("it is being deleted since ")
+    assert result.changes[0].startswith("it has been terminating since ")
     assert f"it waits for {FINALIZER}" in result.said
 
 

@@ -126,7 +126,7 @@ def test_an_owner_that_was_looked_for_in_one_namespace_may_be_in_another(here: s
     assert leak.code == code
     assert leak.text.startswith(said)
     assert leak.evidence == ("its ownerReference names the uid gone, which no object in namespace shop has",)
-    assert leak.effect.endswith("may make it again.")
+    assert leak.effect.endswith("may create it again.")
 
 
 def test_an_owner_without_a_namespace_is_gone_wherever_one_looked():

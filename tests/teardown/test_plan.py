@@ -47,7 +47,7 @@ RUNNING = {
     },
     uid("Pod"): {"disposition": COLLECT, "owner": uid("ReplicaSet"), "reason": "owned by replicaset/web -n shop"},
 }
-PROXY = "no proxy was asked whether it still has the route; 5 s were waited"
+PROXY = "no proxy was asked whether it still has the route; waited 5 s"
 
 
 def made(*items: Item, policy: Policy | None = None, named: tuple[Item, ...] = (), adopt: bool = False):

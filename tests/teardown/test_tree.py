@@ -213,7 +213,7 @@ def test_a_circle_of_owners_ends_and_a_shared_part_is_shown_once() -> None:
     assert shown(world, "namespace/shop") == lines(
         """
         namespace/shop  present
-        └─ own each other in a circle (3)
+        └─ own each other in a cycle (3)
            ├─ thing/a
            │  ├─ thing/b
            │  │  └─ thing/c
@@ -269,7 +269,7 @@ def test_what_could_not_be_read_is_said() -> None:
     text = shown(world, "deployment/web")
     assert "secret/lost  unknown: secrets is forbidden" in text
     assert text.endswith(
-        "\nNot all of it may be here. These could not be read:\n"
+        "\nThis may be incomplete. These could not be read:\n"
         "  metrics.k8s.io/v1beta1: the server is currently unable to handle the request\n"
         "  secrets: secrets is forbidden"
     )

@@ -41,11 +41,11 @@ class Guard(msgspec.Struct, frozen=True):
     """
 
     disruptions_allowed: str = ""
-    """How many pods may be evicted now."""
+    """Number of pods that may be evicted now."""
     healthy: str = ""
     healthy_wanted: str = ""
     settings: tuple[str, ...] = ()
-    """What its author asked for; the first that is set is quoted."""
+    """Settings of its author; the first that is set is quoted."""
 
 
 class KnownKind(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class KnownKind(msgspec.Struct, frozen=True):
     Where such an object was read in full, its relations count all the same.
     """
     read_for: frozenset[ReadFor] = frozenset()
-    """What else it is read in full for."""
+    """Other purposes for which it is read in full."""
     only_if_asked: bool = False
     """Many objects, often written, and nobody's to take down: read only where somebody asks for the kind."""
     computed: bool = False
@@ -83,9 +83,9 @@ class KnownKind(msgspec.Struct, frozen=True):
     workload: bool = False
     """Runs pods. Deleted in the background: the collector takes the pods afterwards, and these are proven gone."""
     pod_labels: str = ""
-    """Where a workload has the labels of its pods: what selects such pods selects the workload too."""
+    """Path of the labels of a workload's pods: whatever selects such pods selects the workload too."""
     makes: tuple[GroupKind, ...] = ()
-    """What its controller makes for it, where that is all that it makes: so for the controllers of Kubernetes."""
+    """Kinds that its controller creates for it, where these are all: so for the controllers of Kubernetes."""
     cluster_made: bool = False
     """Made by the cluster for other objects, and gone with them: not listed among the contents of a namespace."""
     guard: Guard | None = None
@@ -118,13 +118,13 @@ class KnownFinalizer(msgspec.Struct, frozen=True):
     who: str
     """The controller that takes it off, as a person calls it."""
     does: str
-    """What the controller does before it lets go, as the end of "before that it …"."""
+    """Work of the controller before it removes the finalizer, as the end of "before that it …"."""
     leaks: str
-    """What stays behind if the finalizer is removed by hand."""
+    """Leftovers if the finalizer is removed by hand."""
     workloads: tuple[str, ...] = ()
     """Names of the Deployment, StatefulSet or DaemonSet that runs the controller, with ``*`` for any text."""
     namespaces: tuple[str, ...] = ()
-    """Where the controller usually runs; it is looked for everywhere, and here first."""
+    """Namespaces in which the controller usually runs; it is looked for everywhere, and here first."""
     labels: tuple[tuple[str, str], ...] = ()
     """Labels of its workload, any of which is enough."""
     leases: tuple[str, ...] = ()

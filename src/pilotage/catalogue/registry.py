@@ -59,7 +59,7 @@ def guards() -> tuple[KnownKind, ...]:
 
 @functools.cache
 def pod_labels() -> dict[GroupKind, str]:
-    """Where workloads have the labels of the pods that they make, by kind."""
+    """Paths of the labels of a workload's pods, by kind."""
     return {kind: row.pod_labels for kind, row in kinds().items() if row.pod_labels}
 
 

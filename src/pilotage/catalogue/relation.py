@@ -28,7 +28,7 @@ ANY_NAMESPACE = "*"
 
 
 class Relation(enum.StrEnum):
-    """What the source does with the target."""
+    """Relation of a source to its target."""
 
     OWNS = "owns"
     """By the target's ownerReferences, with the right uid and scope: the only relation the garbage collector knows."""
@@ -63,7 +63,7 @@ class TargetKind(msgspec.Struct, frozen=True):
 
 
 class NameForm(enum.StrEnum):
-    """How a name is written."""
+    """Notation of a name."""
 
     PLAIN = "plain"
     SLASHED = "namespace/name"
@@ -80,11 +80,11 @@ class ByName(msgspec.Struct, frozen=True):
     """The kind is fixed, the field gives the name: as text, or in an object with the name below it."""
 
     kinds: tuple[TargetKind, ...]
-    """Where more than one: the first of them that has an object of this name."""
+    """Candidates: the first that has an object of this name is meant."""
     name: str = "name"
-    """Where the name stands below the field, if the field is an object."""
+    """Path of the name below the field, if the field is an object."""
     namespace: str = ""
-    """Where the namespace stands below the field, if it may be another one; else it is the source's own."""
+    """Path of the namespace below the field, if it may be another one; else it is the source's own."""
     form: NameForm = NameForm.PLAIN
 
 
@@ -98,7 +98,7 @@ class ByReference(msgspec.Struct, frozen=True):
     namespace: str = ""
     """Empty: the target is in the source's own namespace, or cluster-scoped."""
     default: TargetKind | None = None
-    """What is meant where group or kind are left out. Without a default, such a reference points at nothing."""
+    """Target kind where group or kind are left out. Without a default, such a reference points at nothing."""
 
 
 class BySelector(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class BySelector(msgspec.Struct, frozen=True):
     namespaces: str = ""
     """Empty: the source's own. `ANY_NAMESPACE`: all. Else the path, from the top, of an object with any, matchNames."""
     reference: ByReference | None = None
-    """Where group and kind of what is selected stand in an object, and the selector below it at `selector`."""
+    """Paths of group and kind of the selected objects; the selector itself is at `selector` below the field."""
     selector: str = ""
 
 

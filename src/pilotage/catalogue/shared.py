@@ -45,7 +45,7 @@ _RESOURCE_CLAIM_TEMPLATE = ByName((TargetKind("resource.k8s.io", "ResourceClaimT
 _RUNTIME_CLASS = ByName((TargetKind("node.k8s.io", "RuntimeClass", namespaced=False),))
 
 TEMPLATE_LABELS = "spec.template.metadata.labels"
-"""Where nearly all workloads have the labels of their pods."""
+"""Path of the labels of the pods, in nearly all workloads."""
 
 
 # A pod spec, wherever it is written down
@@ -87,7 +87,7 @@ def pod_fields(spec: str) -> tuple[RelationField, ...]:
 
 
 def workload_fields(spec: str) -> tuple[RelationField, ...]:
-    """The same for the workloads of Kubernetes itself, which may also claim devices."""
+    """All fields of a pod spec of Kubernetes' own workloads, which may also claim devices."""
     return (
         *pod_fields(spec),
         mounts(f"{spec}.resourceClaims[].resourceClaimName", _RESOURCE_CLAIM),

@@ -101,7 +101,7 @@ def test_a_part_of_kubernetes_is_alive_while_its_lease_is_fresh_and_unknown_othe
     ("reason", "said"),
     [
         ("ImagePullBackOff", "image cannot be pulled"),
-        ("CrashLoopBackOff", "crashes again and again"),
+        ("CrashLoopBackOff", "keeps crashing"),
         ("CreateContainerConfigError", "its configuration cannot be read"),
     ],
 )

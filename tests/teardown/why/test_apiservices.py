@@ -38,7 +38,7 @@ async def test_an_apiservice_without_its_service(stage: Stage):
     assert root_codes(found) == {"service-missing"}
     step = the(found, "apiservice-dead")
     assert "ServiceNotFound" in step.evidence[0]
-    assert "no namespace is ever proven empty" in step.text
+    assert "no namespace can be proven empty" in step.text
     assert step.remedies[0].title == f"Bring service/metrics -n {stage.namespace} back"
     assert step.remedies[-1].command == f"kubectl delete apiservice {made.meta.name}"
 

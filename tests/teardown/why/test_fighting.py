@@ -30,7 +30,7 @@ async def test_a_pod_that_its_deployment_makes_again(stage: Stage):
     assert found.verdict is StuckVerdict.NOT_STUCK
     note = the(found, "made-by-controller")
     assert str(note.subject) == f"deployment/web -n {stage.namespace}"
-    assert f"makes pod/{made.meta.name}" in note.text
+    assert f"recreates pod/{made.meta.name}" in note.text
     assert note.remedies[0].command == f"kubectl delete deployment/web -n {stage.namespace}"
 
 

@@ -114,7 +114,7 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
     assert root_codes(explanation) == {CauseCode.OWNER_IN_OTHER_NAMESPACE, CauseCode.FINALIZER_UNCLAIMED}
     marked = [line for line in render(explanation) if line.endswith("← root cause")]
     assert len(marked) == 1  # why it goes is a note; why it does not finish is the cause
-    assert "NOBODY watches it" in marked[0]
+    assert "NO OWNER FOUND" in marked[0]
     assert [(remedy.code, remedy.subject) for remedy in remedies_of(explanation)] == [
         ("", explanation.subject),
         ("strip-finalizer", explanation.subject),
@@ -135,7 +135,7 @@ async def test_what_is_not_collected_yet_is_kept_without_its_wrong_owner(
         explanation = await stage.why(MAPS, child)
         assert root_codes(explanation) == {wrong}
         [remedy] = remedies_of(explanation)
-        assert (remedy.title, remedy.effect) == ("Take the owner reference off", "It stays, and belongs to nobody.")
+        assert (remedy.title, remedy.effect) == ("Remove the owner reference", "It stays, without an owner.")
         await asyncio.to_thread(own_cluster.kubectl, *shlex.split(remedy.command)[1:])
     await until(stage.client, MAPS, lost.key, lambda found: found is None)  # that one was collected, and so would it be
     kept = await stage.client.get(MAPS, child.key)

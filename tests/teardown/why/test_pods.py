@@ -119,7 +119,7 @@ async def test_a_pod_whose_kubelet_says_why_it_cannot_end_it(stage: Stage, reaso
     found = await stage.why(PODS, made, seconds_later=60)
     assert root_codes(found) == {code}
     assert message in the(found, code).evidence[0]
-    assert the(found, code).remedies[0].title == "Mend what the kubelet says"
+    assert the(found, code).remedies[0].title == "Fix what the kubelet reports"
 
 
 async def test_a_pod_with_a_finalizer_is_held_by_it_and_not_by_its_kubelet(stage: Stage):

@@ -80,11 +80,11 @@ def test_the_example_of_the_documentation() -> None:
         "1. Bring the controller back:  kubectl describe deployment/kserve-controller-manager -n kserve",
         "   It finishes the deletion by itself. Nothing leaks.",
         (
-            "2. Take down what it would have taken down, in order, then let go:  "
+            "2. Take down what it would have taken down, in order, then release it:  "
             "pilotage delete inferenceservices.serving.kserve.io/assistant -n chat --adopt"
         ),
         (
-            "   Would delete 5 objects, and say how to let go of inferenceservice/assistant -n chat. "
+            "   Would delete 5 objects, and say how to release inferenceservice/assistant -n chat. "
             "Nothing leaks that Pilotage can see."
         ),
         (

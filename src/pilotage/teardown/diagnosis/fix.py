@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import World
 
 CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
-"""What can be done here, from the least destructive up."""
+"""Proposals for an explanation, from the least destructive up."""
 
 _FOREGROUND = "foregroundDeletion"
 
@@ -42,7 +42,7 @@ class FixRefused(Exception):
 
 
 class Proposal(NamedTuple):
-    """What would be done, to which object, on what grounds."""
+    """A write that would be sent, its object, and the reason."""
 
     remedy: Remedy
     subject: Item
@@ -75,7 +75,7 @@ _ACTS = {
 
 
 class FixOutcome(enum.StrEnum):
-    """How it ended."""
+    """The end of a fix."""
 
     GONE = "gone"
     """The object is gone."""
@@ -88,7 +88,7 @@ class FixOutcome(enum.StrEnum):
 
 
 class FixResult(NamedTuple):
-    """What came of it: one sentence, one on what to do next (empty where there is nothing), and what has changed."""
+    """Result of a fix: a sentence, the next step (empty where there is none), and the changes."""
 
     proposal: Proposal
     outcome: FixOutcome
@@ -160,7 +160,7 @@ def _by_finalizer(offered: list[tuple[Remedy, Item]], finalizer: str) -> list[tu
 
 
 def _checked(proposal: Proposal) -> Proposal:
-    """What was read has to allow it: the server would do some of these to an object that nobody deletes."""
+    """Refuse what the observed state does not allow: the server would do some of these to an object that stays."""
     item, code = proposal.subject, proposal.remedy.code
     again = f"Ask again: pilotage why {place(item)}"
     if code == REPLAY_DELETE and item.terminating:
@@ -221,7 +221,7 @@ def _refused(proposal: Proposal, error: ApiError) -> FixResult:
             said, advice = f"Another object has the name of {item} by now; it was not touched.", again
         case Conflict() if proposal.remedy.code == STRIP_FINALIZER and not _by_admission(error):
             said = f"{item} has changed since it was read, and nothing was done."
-            advice = f"Somebody may be at work on it. {again}"
+            advice = f"Another client may be changing it. {again}"
         case _ if _by_admission(error):
             said = f"Admission refused it: {_words(error)}."
             advice = f"See who it was, and what to do about that: pilotage why {place(item)}"
@@ -255,7 +255,7 @@ def _verb(proposal: Proposal) -> str:
 
 
 async def _look_again(client: Client, proposal: Proposal, doubt: str) -> FixResult:
-    """What is there now. `doubt`: why it is not known whether the write was done."""
+    """State after the write. `doubt`: why it is not known whether the write was applied."""
     item = proposal.subject
     try:
         now = await client.get(item.resource, item.object.key, metadata_only=True)
@@ -263,12 +263,12 @@ async def _look_again(client: Client, proposal: Proposal, doubt: str) -> FixResu
         return FixResult(proposal, FixOutcome.GONE, f"{item} is gone.", changes=(f"{item} is gone",))
     except ApiError as error:
         said = f"{doubt or 'It was sent.'} {item} could not be read afterwards: {_words(error)}."
-        return FixResult(proposal, FixOutcome.UNKNOWN, said, f"Look again: pilotage why {place(item)}")
+        return FixResult(proposal, FixOutcome.UNKNOWN, said, f"Check again: pilotage why {place(item)}")
     if now.meta.uid != item.uid:
         said = f"{item} is gone. Another object has its name by now (uid {now.meta.uid}); it was not touched."
         return FixResult(proposal, FixOutcome.GONE, said, changes=(f"{item} is gone",))
     changes = _changes(item.object, now)
-    again = f"Look again: pilotage why {place(item)}"
+    again = f"Check again: pilotage why {place(item)}"
     if not changes:
         said = f"{doubt} Nothing has changed." if doubt else f"{item} is as it was."
         return FixResult(proposal, FixOutcome.REFUSED if doubt else FixOutcome.UNKNOWN, said.strip(), again)
@@ -277,11 +277,11 @@ async def _look_again(client: Client, proposal: Proposal, doubt: str) -> FixResu
 
 
 def _changes(before: Object, now: Object) -> tuple[str, ...]:
-    """What is different, in words."""
+    """Differences, in words."""
     changes = [f"finalizer {name} is off" for name in before.meta.finalizers if name not in now.meta.finalizers]
     changes += [f"finalizer {name} is on" for name in now.meta.finalizers if name not in before.meta.finalizers]
     if now.meta.terminating and not before.meta.terminating:
-        changes.append(f"it is being deleted since {now.meta.deletion_timestamp}")
+        changes.append(f"it has been terminating since {now.meta.deletion_timestamp}")
     grace = now.meta.deletion_grace_period_seconds
     if before.meta.terminating and grace != before.meta.deletion_grace_period_seconds:
         changes.append(f"its grace is {grace} s now")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOOK = 0
 """Nothing is changed."""
 REPAIR = 1
-"""What is broken gets mended, and the deletion finishes by itself."""
+"""The broken part is repaired, and the deletion finishes by itself."""
 REDRIVE = 2
 """A delete that was already asked for is sent again."""
 EDIT = 3
@@ -46,15 +46,15 @@ class Remedy(msgspec.Struct, frozen=True):
     code: str
     """Its name for ``--fix=CODE``; empty where only a person can do it."""
     title: str
-    """What it is, as an imperative sentence."""
+    """An imperative sentence."""
     command: str
-    """What to type."""
+    """The command to run."""
     effect: str
-    """What happens then, and what may leak. ``Nothing leaks.`` where nothing does."""
+    """Effect, and what may leak. ``Nothing leaks.`` where nothing does."""
     harm: int
     subject: Item | Name | None = None
     detail: str = ""
-    """What `fix` needs besides the subject: the finalizer, for example."""
+    """Argument for `fix` besides the subject: the finalizer, for example."""
 
 
 def place(item: Item) -> str:
@@ -66,7 +66,7 @@ def place(item: Item) -> str:
 
 
 def spelled(resource: Resource, name: Name) -> str:
-    """The same, of what may be gone."""
+    """`place` of an object that may be gone."""
     group = resource.group
     kind = resource.kind.lower()
     word = kind if not group or "." not in group or group.endswith(".k8s.io") else f"{resource.plural}.{group}"
@@ -74,7 +74,7 @@ def spelled(resource: Resource, name: Name) -> str:
 
 
 def strip_command(where: str, finalizer: str) -> str:
-    """What to type to remove a finalizer from an object."""
+    """Command that removes a finalizer from an object."""
     return f"pilotage why {where} --fix={STRIP_FINALIZER} --finalizer {quote(finalizer)}"
 
 
@@ -111,7 +111,7 @@ def delete_together(items: Sequence[Item]) -> Remedy:
     """Take down objects that wait for each other, so that none has to be gone before another."""
     namespaces = {item.meta.namespace for item in items} - {""}
     if len(namespaces) > 1:  # a command has one -n, and waits for the end of what it was given
-        return look_at(items[0], "See which of them can do without the others, and let go of that", "Nothing changes.")
+        return look_at(items[0], "Find the one that the others do not need, and release it", "Nothing changes.")
     words = [spelled(item.resource, item.name._replace(namespace="")) for item in items]
     words += (f"-n {quote(namespace)}" for namespace in namespaces)
     return Remedy(

@@ -1,4 +1,4 @@
-"""What an object is made of, and what it has to do with others, as a tree.
+"""The parts of an object and its relations to others, as a tree.
 
 Below the object stands what it owns, and what that owns. Then, each under a heading of its own: who owns it, what
 refers to it or to a part of it (with what in turn sends traffic there), and what it or a part of it refers to. Below a
@@ -29,7 +29,7 @@ _ASKED_MAX = 50
 _EVENTS = frozenset([GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")])
 _DEFINING = frozenset([GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")])
 _FOLLOWED = frozenset([Relation.ROUTES_TO, Relation.SELECTS, Relation.SCALES, Relation.PROTECTS, Relation.TARGETS])
-"""Who refers to a referrer in one of these ways has to do with the object as well: an Ingress, through the Service."""
+"""Relations through which a referrer of a referrer counts as well: an Ingress, through the Service."""
 _PASSIVE = {
     Relation.OWNS: "owned by",
     Relation.SELECTS: "selected by",
@@ -53,9 +53,9 @@ class Node(NamedTuple):
     more: int = 0
     state: State | None = None
     text: str = ""
-    """How it is: ``2 of 2 ready``, ``terminating for 14m``, ``not there``."""
+    """State: ``2 of 2 ready``, ``terminating for 14m``, ``not there``."""
     how: str = ""
-    """What it has to do with the object above: ``selects it``, ``mounted by deployment/web``. Empty if it is owned."""
+    """Relation to the object above: ``selects it``, ``mounted by deployment/web``. Empty if it is owned."""
     field: str = ""
     again: bool = False
     """It is shown elsewhere in the tree; here it is only named."""
@@ -150,7 +150,7 @@ class _Builder:
         groups = sorted(_by_kind(tops).items(), key=lambda group: (not any(map(self._children, group[1])), group[0]))
         nodes = [Node(title=f"{kind} ({len(alike)})", nodes=self._listed(alike, 2)) for kind, alike in groups]
         if circles:
-            nodes.append(Node(title=f"own each other in a circle ({len(circles)})", nodes=self._listed(circles, 2)))
+            nodes.append(Node(title=f"own each other in a cycle ({len(circles)})", nodes=self._listed(circles, 2)))
         return tuple(nodes)
 
     def _owned_within(self, item: Item, inside: Container[str]) -> bool:
@@ -171,7 +171,7 @@ class _Builder:
     # What it has to do with others
 
     def _referrers(self, members: Iterable[Item], inside: set[str], depth: int = 1) -> tuple[Node, ...]:
-        """Who points at a member from outside. Of several pointers the one to the topmost member is told."""
+        """Objects outside that point at a member. Of several pointers the one to the topmost member is shown."""
         edges: dict[str, dict[Relation, Edge]] = {}
         for member in members:
             for edge in self._graph.into(member.uid):
@@ -202,7 +202,7 @@ class _Builder:
         return node._replace(nodes=self._referrers([source], inside, depth + 1))
 
     def _references(self, members: Iterable[Item], inside: set[str]) -> tuple[Node, ...]:
-        """What members point at outside, or in vain. Of several pointers that of the topmost member is told."""
+        """Targets of members that are outside or missing. Of several pointers that of the topmost member is shown."""
         edges: dict[Name, Edge] = {}
         for member in members:
             for edge in self._graph.out_of(member.uid):
@@ -244,7 +244,7 @@ def _by_kind(items: Iterable[Item]) -> dict[str, list[Item]]:
 
 
 def _place(item: Item) -> tuple[bool, Name]:
-    """What is going comes first: it must not be among those that are left out."""
+    """Sort key: terminating objects come first, so that they are not among those that are left out."""
     return not item.terminating, item.name
 
 
@@ -268,7 +268,7 @@ def render(found: Tree) -> list[str]:
     lines = [f"{root.name}  {root.text or root.state}"]
     _render(root.nodes, "", home, lines)
     if found.unread:
-        lines += ["", "Not all of it may be here. These could not be read:", *(f"  {line}" for line in found.unread)]
+        lines += ["", "This may be incomplete. These could not be read:", *(f"  {line}" for line in found.unread)]
     return lines
 
 
@@ -289,7 +289,7 @@ def _line(node: Node, home: str) -> str:
 
 
 def to_json(found: Tree) -> dict[str, Any]:
-    """The same for programs: what does not apply is left out."""
+    """The tree for programs; fields that do not apply are left out."""
     return {"root": _json(found.root), "unread": list(found.unread)}
 
 

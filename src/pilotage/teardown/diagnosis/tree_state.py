@@ -25,7 +25,7 @@ class DisplayState(NamedTuple):
 
 
 def display_state(world: World, name: Name, item: Item | None) -> DisplayState:
-    """How an object is; of one that was not seen, whether it is not there or could not be read."""
+    """State of an object; of one that was not seen, whether it is not there or could not be read."""
     if item is None:
         problem = world.problem(name.group, name.kind, name.namespace)
         return DisplayState(State.UNKNOWN, f"unknown: {problem}") if problem else DisplayState(State.GONE, "not there")

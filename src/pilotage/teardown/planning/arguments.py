@@ -1,4 +1,4 @@
-"""What a person types to name objects, taken apart; and what is said where it means nothing.
+"""Arguments that name objects, parsed; and the messages for those that name nothing.
 
 Words are ``KIND/NAME`` (any number of them) or ``KIND[,KIND…] [NAME…]``. A kind is a plural, a singular, a short name,
 in any case, with ``.group`` or ``.version.group`` behind it where it must be told from another, or a category such as
@@ -19,7 +19,7 @@ NEAR_MAX = 3
 
 
 class TargetError(ValueError):
-    """What was typed means nothing here. The message says what was wrong, and what would be right."""
+    """Arguments that name nothing. The message says what was wrong, and what would be right."""
 
 
 class Targets(NamedTuple):

@@ -1,4 +1,4 @@
-"""What belongs to a teardown: what was named, what it owns, what is in it, and, when asked for, what refers to it."""
+"""The closure of a teardown: named objects, what they own and contain, and, with `adopt`, what refers to them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NAMED = "named"
 
 _ADOPTED = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
 _LEAVES_FREE = frozenset({Relation.MOUNTS, Relation.NEEDS, Relation.OWNS})
-"""What something uses or owns does not keep it from being adopted; anything else that it points at does."""
+"""Relations whose targets do not keep their source from being adopted; any other target does."""
 _MADE_IN_EVERY_NAMESPACE = frozenset(
     {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("ConfigMap", "istio-ca-root-cert")}
 )
 
 
 class Members:
-    """Who goes and who stays, each with the reason, by uid."""
+    """Objects that go and objects that stay, each with the reason, by uid."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class Members:
         self.kept: dict[str, Item] = {}
         self.reasons: dict[str, str] = {}
         self.contents: dict[str, set[str]] = {}
-        """What is in a Namespace, or an instance of a definition, that goes."""
+        """Contents of a Namespace, or instances of a definition, that goes."""
         self.remarks: list[str] = []
         self.slices: dict[tuple[str, str], list[Item]] = {}
         """The EndpointSlices that nobody owns, by namespace and name of the Service they are labelled for."""
@@ -50,10 +50,10 @@ class Members:
             if service and not item.meta.owner_references:
                 self.slices.setdefault((item.meta.namespace, service), []).append(item)
         self._attached: dict[str, list[str]] = {}
-        """What goes with an object though it does not name it as its owner: the Endpoints of a Service."""
+        """Objects that go with another without naming it as owner: the Endpoints of a Service."""
 
     def parts(self, uid: str) -> list[str]:
-        """What goes and is owned by it."""
+        """Members that it owns."""
         owner = self.going.get(uid)
         owned = [
             child.uid
@@ -151,7 +151,7 @@ def _spare_volumes_of_what_stays(members: Members, world: World) -> None:
         claim = members.kept.get(text(world.body(item), "spec", "claimRef", "uid"))
         if claim is not None:
             del members.going[item.uid]
-            _keep(members, item, f"{claim} is kept, and what is on it with it")
+            _keep(members, item, f"{claim} is kept, and with it the data of its volume")
 
 
 def _spare_what_holds_what_stays(members: Members) -> None:
@@ -167,7 +167,7 @@ def _spare_what_holds_what_stays(members: Members) -> None:
 
 
 def contents(world: World, namespace: str) -> list[Item]:
-    """What is in a namespace, but for what the cluster itself keeps in each: its Events, its certificates."""
+    """Contents of a namespace, without what the cluster itself keeps in each: Events, certificates."""
     return [
         item
         for item in world
@@ -251,7 +251,7 @@ def _note_what_stays(members: Members, world: World, graph: Edges) -> None:
 
 
 def _note_volume(members: Members, world: World, claimed: Edge) -> None:
-    """What becomes of a volume once its claim is gone is up to its reclaim policy, and not to us."""
+    """Note what the reclaim policy of a volume does once its claim is gone."""
     volume = claimed.target
     if volume is None:
         if not world.problem(*VOLUME):

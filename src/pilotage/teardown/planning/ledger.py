@@ -69,7 +69,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     @property
     def key(self) -> ObjectKey:
-        """Where it is."""
+        """Kind, namespace and name."""
         return ObjectKey(self.namespace, self.name)
 
     @property

@@ -47,7 +47,7 @@ def order(
     holders: Mapping[str, str],
     keepers: Iterable[tuple[str, str]] = (),
 ) -> tuple[Waiting, list[tuple[str, ...]]]:
-    """What each uid of `phases` has to wait for, and the circles that were broken up to get there.
+    """The uids that each uid of `phases` waits for, and the cycles that were broken to get there.
 
     `carriers`: who goes along with whom; what the one waits for, the other has to wait for.
     `holders`: whose parts go one by one, by the uid of a part. The holder is marked first, and goes when they are gone.
@@ -78,7 +78,7 @@ def order(
 
 
 def _lift(after: Waiting, carriers: Mapping[str, str]) -> None:
-    """What is carried along cannot wait by itself: its carrier waits for it. Nobody waits for what he carries."""
+    """Move the waits of a carried object to its carrier, and drop waits between a carrier and what it carries."""
     for uid in carriers:
         carried = [uid]
         while (carrier := carriers.get(carried[-1])) is not None and carrier not in carried:
@@ -125,7 +125,7 @@ def _by_relation(after: Waiting, edge: Edge, phases: Mapping[str, Phase], parts:
 
 
 def _through_services(after: Waiting, graph: Graph, uid: str, phases: Mapping[str, Phase]) -> None:
-    """Who sends traffic to a Service goes before the workload behind it; who only looks at the Service, after it."""
+    """Order sources of traffic before the workload behind a Service, and observers of the Service after it."""
     for edge in graph.out_of(uid):
         if edge.target is None or edge.relation not in (Relation.ROUTES_TO, Relation.TARGETS, Relation.SELECTS):
             continue
@@ -142,7 +142,7 @@ def _through_services(after: Waiting, graph: Graph, uid: str, phases: Mapping[st
 
 
 def _scale_until_drained(after: Waiting, phases: Mapping[str, Phase]) -> None:
-    """What scales a workload stays as long as there are routes to it: there is traffic until then."""
+    """Keep the scaler of a workload as long as there are routes to it: there is traffic until then."""
     for uid, phase in phases.items():
         if phase is Phase.STOP:
             routes = {other for other in after[uid] if phases[other] is Phase.DETACH}
@@ -152,7 +152,7 @@ def _scale_until_drained(after: Waiting, phases: Mapping[str, Phase]) -> None:
 
 
 def _through_accounts(after: Waiting, graph: Graph, uid: str, phases: Mapping[str, Phase]) -> None:
-    """Who gives a ServiceAccount its permissions stays until what runs under that account is gone."""
+    """Keep the role bindings of a ServiceAccount until the workloads that run under it are gone."""
     for edge in graph.out_of(uid):
         if edge.relation is Relation.TARGETS and edge.name.group_kind == _ACCOUNT and edge.target is not None:
             users = (each.source.uid for each in graph.into(edge.target.uid) if each.relation is Relation.MOUNTS)
@@ -187,7 +187,7 @@ def needed_by(after: Waiting, owners: Mapping[str, str], uids: Iterable[str]) ->
 
 
 def _waiting(after: Waiting, owners: Mapping[str, str]) -> Callable[[Point], list[Point]]:
-    """What a point waits for.
+    """Points that a point waits for.
 
     An object begins to go and, later, is gone. What waits for it waits until it is gone with its parts; a part begins
     when its owner has begun.

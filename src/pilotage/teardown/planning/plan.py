@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     KeeperOf = Callable[[World, Item, str], Item | None]
     """The workload that takes a finalizer off an object, if it is known."""
     WhoKeeps = Callable[[World, Item, str], str]
-    """Who that is, for a person."""
+    """The name of that controller, for a person."""
     IsAbandoned = Callable[[World, Item, str], bool]
     """Whether nobody was seen to run who would take a finalizer off an object."""
 
@@ -150,7 +150,7 @@ def plan_again(
 
 
 def _carriers(members: Members) -> dict[str, str]:
-    """Who is taken along by whom: each part, by the first of its owners that goes."""
+    """Carrier of each part that is taken along: the first of its owners that goes."""
     carriers: dict[str, str] = {}
     for uid in members.going:
         for part in members.parts(uid):
@@ -208,7 +208,7 @@ def _phase(uid: str, members: Members) -> Phase:
 
 
 def _pointers(graph: Graph, members: Members) -> dict[str, Pointer]:
-    """What stays and points at something that goes, once each."""
+    """Objects that stay and point at a member, once each."""
     found: dict[str, Pointer] = {}
     for uid, item in members.going.items():
         for edge in graph.into(uid):
@@ -284,7 +284,7 @@ def _settle_seconds(world: World, item: Item, policy: Policy) -> tuple[float, st
     if body is not None and not _taken_up(kind, body):
         return policy.drain_seconds, ""
     seconds = policy.detach_seconds + policy.drain_seconds
-    return seconds, f"no proxy was asked whether it still has the route; {policy.detach_seconds:g} s were waited"
+    return seconds, f"no proxy was asked whether it still has the route; waited {policy.detach_seconds:g} s"
 
 
 def _taken_up(kind: KnownKind, route: Json) -> bool:

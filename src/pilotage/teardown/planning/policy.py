@@ -1,4 +1,4 @@
-"""What a person decides about a teardown: what stays, and how long things may take."""
+"""The policy of a teardown: what stays, and how long each step may take."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     keep_uids: frozenset[str] = frozenset()
     """Objects that stay, whatever else is said."""
     drain_seconds: float = 0.0
-    """How long, after the routes are gone, what is under way may go on before the workloads stop."""
+    """Time for requests in flight, after the routes are gone and before the workloads stop."""
     detach_seconds: float = 5.0
-    """How long a router that cannot prove what its proxies do is given to take a route away."""
+    """Time for a router that cannot prove what its proxies do to remove a route."""
     timeout_seconds: float = 600.0
     """After so long a teardown ends, says what it waits for, and can be resumed."""
     stalled_seconds: float = 10.0

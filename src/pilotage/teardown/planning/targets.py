@@ -72,7 +72,7 @@ class _Live:
         self._namespace = namespace
 
     def key(self, resource: Resource, name: str, namespace: str = "") -> ObjectKey:
-        """Where the object is; one without a namespace is where it is, whatever was given."""
+        """Name of the object; a cluster-scoped one has no namespace, whatever was given."""
         return ObjectKey((namespace or self._namespace) if resource.namespaced else "", name)
 
     async def kind(self, word: str) -> ApiResource:
@@ -120,7 +120,7 @@ class _Live:
             kind, name = document["kind"], meta.get("name")
             if not name:
                 raise TargetError(
-                    f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
+                    f"A {kind} in a manifest has generateName and no name, so the object that it created is not known. "
                     "Use its name, or a selector (-l)."
                 )
             resource = await self._served(group, kind)
@@ -135,7 +135,7 @@ class _Live:
         return await served_kind(self._discovery, group, kind)
 
     async def selected(self, words: list[str], selector: str, *, all_namespaces: bool) -> Targets:
-        """What a selector matches, of these kinds or of all that have a namespace."""
+        """Objects that a selector matches, of these kinds or of all namespaced ones."""
         parse_selector(selector)
         surface = await self._discovery.surface()
         named = [resource for word in words for resource in await self.kinds(word)]
@@ -188,5 +188,5 @@ def _kind_of(surface: Surface, group: str, kind: str) -> Resource | None:
             return each.resource
     for version, why in surface.unreadable.items():
         if version.rpartition("/")[0] == group:
-            raise TargetError(f"{kind}.{group} cannot be read ({version}: {why}). Mend that API service first.")
+            raise TargetError(f"{kind}.{group} cannot be read ({version}: {why}). Repair that APIService first.")
     return None

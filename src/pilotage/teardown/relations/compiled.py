@@ -40,7 +40,7 @@ def steps(path: str) -> list[str]:
 
 
 def below(value: object, path: str) -> object:
-    """What stands at a path of plain names below a value; None where there is nothing."""
+    """Value at a path of plain names below another; None where there is nothing."""
     if "." not in path:
         return value.get(path) if type(value) is dict else None
     for name in path.split("."):

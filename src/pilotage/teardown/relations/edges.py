@@ -56,7 +56,7 @@ def relate(world: World, rows: tuple[RelationRow, ...] = BUILT_IN, *, asked_max:
 
 
 def defined_by(world: World, item: Item) -> list[Item]:
-    """What an object DEFINES: a Namespace all that is in it, a CustomResourceDefinition its instances. Else nothing."""
+    """Objects that an object DEFINES: the contents of a Namespace, the instances of a CustomResourceDefinition."""
     match item.group_kind:
         case ("", "Namespace"):
             return [other for other in world if other.meta.namespace == item.meta.name]

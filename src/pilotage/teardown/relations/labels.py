@@ -1,4 +1,4 @@
-"""Who is selected by labels. No selector is tried on every object: objects are filed by each of their labels."""
+"""An index of objects by their labels, so that no selector is tried on every object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Wish(NamedTuple):
 
 
 def understand(value: object, *, plain: bool) -> Wish | None:
-    """What a selector of a manifest selects; None where that is nothing, or cannot be told."""
+    """The parsed selector of a manifest; None where it selects nothing, or is not valid."""
     if not isinstance(value, dict):
         return None
     if plain:
@@ -66,7 +66,7 @@ class LabelIndex:
 
     @property
     def namespaces(self) -> Iterable[str]:
-        """Where there are any."""
+        """Namespaces that have objects."""
         return self._all.keys()
 
     def select(self, namespace: str, wish: Wish) -> Iterator[Item]:

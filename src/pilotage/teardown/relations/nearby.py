@@ -29,7 +29,7 @@ _PLAIN = r"[A-Za-z0-9._:-]+"
 
 
 class Nearby:
-    """What `relate` gives for one world, as far as it is asked for. It is for a world that does not change."""
+    """The edges of `relate` for one world, found on demand. The world must not change."""
 
     def __init__(self, world: World, rows: tuple[RelationRow, ...] = BUILT_IN) -> None:
         self._world = world
@@ -45,14 +45,14 @@ class Nearby:
         self._aimed: dict[str, list[tuple[RelationRow, Edge]]] = {}
 
     def out_of(self, uid: str) -> list[Edge]:
-        """What this object points at."""
+        """Edges from this object."""
         if uid not in self._out:
             item = self._world.get(uid)
             self._out[uid] = [] if item is None else self._outward(item)
         return self._out[uid]
 
     def into(self, uid: str) -> list[Edge]:
-        """What points at this object."""
+        """Edges to this object."""
         if uid not in self._into:
             item = self._world.get(uid)
             self._into[uid] = [] if item is None else self._inward(item)
@@ -75,13 +75,13 @@ class Nearby:
     # What an object says itself
 
     def _forward(self, item: Item) -> list[Edge]:
-        """What it owns and points at."""
+        """Edges to what it owns and names."""
         children = self._world.children(item.uid)
         owned = (edge for child in children for edge in owned_by(self._world, child) if edge.source.uid == item.uid)
         return [*owned, *(edge for row, edge in self._said_by(item) if not row.back)]
 
     def _backward(self, item: Item) -> list[Edge]:
-        """What it names, and what then has the relation to it: the edges of rows that run back, as they are said."""
+        """Edges of rows that run back, as its fields state them: from the namer to the named."""
         plan = self._plan(item)
         if plan is None or not plan.points_back:
             return []

@@ -48,7 +48,7 @@ async def _written(session: Session, request: TeardownRequest, here: str) -> tup
         group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
         if not meta.get("name"):
             raise TargetError(
-                f"A {kind} in a manifest has generateName and no name: what was made of it cannot be told by it. "
+                f"A {kind} in a manifest has generateName and no name, so the object that it created is not known. "
                 "Use its name, or a selector (-l)."
             )
         served = await served_kind(session.discovery, group, kind)

@@ -83,7 +83,7 @@ class _Entry(NamedTuple):
 
 
 class DumpedDefinition(NamedTuple):
-    """What a CustomResourceDefinition says about the names of its kind."""
+    """Names of a kind, from its CustomResourceDefinition."""
 
     plural: str
     singular: str

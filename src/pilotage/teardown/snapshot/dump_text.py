@@ -78,7 +78,7 @@ def _text(name: str, data: bytes) -> str:
 
 
 def _check_beginning(name: str, text: str) -> None:
-    """What people paste by mistake."""
+    """Refuse texts that people paste by mistake."""
     first = text.lstrip()[:500].partition("\n")[0]
     if _TABLE.match(first):
         raise DumpError(f"{name}: this is a table of kubectl; get the objects with -o yaml.")

@@ -66,7 +66,7 @@ def moment(value: object, *path: str) -> dt.datetime | None:
 
 
 def seconds_since(now: dt.datetime, when: dt.datetime | str | None) -> float | None:
-    """How long ago that was; negative for what is to come. None where the time cannot be read."""
+    """Seconds since a time; negative for the future. None where the time cannot be parsed."""
     if isinstance(when, str):
         when = moment(when)
     return None if when is None else (now - when).total_seconds()

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Discovery, Object, Surface
 
 AT_ONCE = 6
-"""How many kinds are read at the same time. More connections cost more than they bring: each is a TLS handshake."""
+"""Kinds that are read at the same time. More connections cost more than they bring: each is a TLS handshake."""
 PATIENCE_SECONDS = 0.5
 """A kind that takes longer than this makes room for the next: those of a dead API must not use up the connections."""
 ANSWER_SECONDS_MAX = 5.0
-"""How long a kind is waited for: for each chunk of it, so that a large one may take its time."""
+"""Timeout of one chunk of a list, so that a large kind may take its time."""
 METADATA_CHUNK = 5000
 FULL_CHUNK = 1000
 """Fewer round trips than the usual 500, and still a bound on what is in memory at once."""
 STARTS_MAX = 3
-"""How often a list is begun anew that expired on the way."""
+"""Attempts for a list that expires on the way."""
 NAMESPACES_ONE_BY_ONE_MAX = 4
 """More than these are read by one list of all namespaces."""
 
@@ -50,7 +50,7 @@ _MIRRORS = {
 
 
 class Listed(NamedTuple):
-    """What came of listing one kind in one place."""
+    """Result of listing one kind in one place."""
 
     items: list[Object]
     resource_version: str = ""
@@ -230,7 +230,7 @@ class _Reader:
         return Listed(items, version)
 
     async def _named_namespaces(self, resource: Resource, listed: Listed, *, full: bool) -> Listed:
-        """Who may not list namespaces may often get the own one. The kind stays unread: there are others."""
+        """Get the named namespaces: a user who may not list them may often get one. The kind stays unread."""
         for name in self._namespaces:
             try:
                 async with in_time():

@@ -1,4 +1,4 @@
-"""How the objects of a world relate: edges from the one that points to the one it points at."""
+"""The graph of a world: edges from the object that points to the object it points at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Edge(msgspec.Struct, frozen=True):
     name: Name
     target: Item | None
     field: str
-    """Where it stands, such as ``spec.scaleTargetRef``."""
+    """The field, such as ``spec.scaleTargetRef``."""
 
     def __str__(self) -> str:
         return f"{self.source} {self.relation} {self.name} ({self.field})"
@@ -31,10 +31,10 @@ class Edges(Protocol):
     """Edges, found from both ends."""
 
     def out_of(self, uid: str) -> list[Edge]:
-        """What this object points at."""
+        """Edges from this object."""
 
     def into(self, uid: str) -> list[Edge]:
-        """What points at this object."""
+        """Edges to this object."""
 
 
 class Graph:
@@ -53,9 +53,9 @@ class Graph:
                 self._into.setdefault(edge.target.uid, []).append(edge)
 
     def out_of(self, uid: str) -> list[Edge]:
-        """What this object points at."""
+        """Edges from this object."""
         return self._out.get(uid, [])
 
     def into(self, uid: str) -> list[Edge]:
-        """What points at this object."""
+        """Edges to this object."""
         return self._into.get(uid, [])

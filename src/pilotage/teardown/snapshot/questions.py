@@ -1,4 +1,4 @@
-"""What deciding code may ask about a live cluster beyond what was gathered. Values only; `asking` answers them.
+"""Questions about a live cluster beyond what was gathered. Values only; `resolve` answers them.
 
 None of them changes anything. The two dry runs are writes that the server checks, admission included, and does not do.
 
@@ -48,7 +48,7 @@ class MayI(msgspec.Struct, frozen=True):
 
 
 class MayThey(msgspec.Struct, frozen=True):
-    """The same for somebody else (SubjectAccessReview), such as ``system:serviceaccount:kserve:manager``."""
+    """Whether another user may (SubjectAccessReview), such as ``system:serviceaccount:kserve:manager``."""
 
     user: str
     verb: str
@@ -62,7 +62,7 @@ Question = FullObject | EventsAbout | DryRunUpdate | DryRunDelete | MayI | MayTh
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back. `error_class` and `message` where the server refused, in its own words."""
+    """The answer to a question. `error_class` and `message` where the server refused, in its own words."""
 
     allowed: bool = True
     body: Json | None = None

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 async def settle(client: Client, world: World, think: Callable[[World], T], rounds_max: int = ROUNDS_MAX) -> T:
-    """What `think` says once it has all the answers it asks for, or after so many rounds of them."""
+    """The result of `think` once it has all the answers it asks for, or after the last round of them."""
     thought = think(world)
     for _ in range(rounds_max):
         if not await answer(client, world):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Name(NamedTuple):
-    """Where an object is, or would be: it says nothing about which one is there."""
+    """Kind, namespace and name of an object, present or not; it has no uid."""
 
     group: str
     kind: str
@@ -48,7 +48,7 @@ class Name(NamedTuple):
 
 
 class State(enum.StrEnum):
-    """What a read says about one uid."""
+    """State of one uid, as a read shows it."""
 
     PRESENT = "present"
     TERMINATING = "terminating"
@@ -83,7 +83,7 @@ class Item:
 
     @property
     def name(self) -> Name:
-        """Where it is."""
+        """Kind, namespace and name."""
         meta = self.object.meta
         return Name(self.resource.group, self.resource.kind, meta.namespace, meta.name)
 
@@ -104,7 +104,7 @@ class Item:
 
     @property
     def decoded(self) -> Json | None:
-        """What `read` gives, if somebody has asked for it before."""
+        """The result of `read`, if it was called before."""
         return self._body
 
     def read(self) -> Json:
@@ -121,7 +121,7 @@ class Item:
 
 
 class KindReading(msgspec.Struct, frozen=True):
-    """How reading one kind went."""
+    """Result of reading one kind."""
 
     resource: Resource
     resource_version: str = ""
@@ -204,7 +204,7 @@ class World:
         return self._by_name.get(Name(group, kind, namespace, name))
 
     def at(self, name: Name) -> Item | None:
-        """The same, by its whole name."""
+        """The object of this name, whatever its uid, if it was seen."""
         return self._by_name.get(name)
 
     def of(self, group: str, kind: str, namespace: str | None = None) -> list[Item]:
@@ -219,7 +219,7 @@ class World:
             yield kind, [item for uid, item in items.items() if current[uid] is item]
 
     def children(self, uid: str) -> list[Item]:
-        """What names this uid as an owner."""
+        """Objects that name this uid as an owner."""
         if self._children is None:
             self._children = {}
             for item in self:
@@ -242,7 +242,7 @@ class World:
         return ""
 
     def state(self, name: Name, uid: str) -> State:
-        """What this world says about one object."""
+        """State of one object in this world."""
         item = self._by_uid.get(uid)
         if item is not None:
             return State.TERMINATING if item.terminating else State.PRESENT

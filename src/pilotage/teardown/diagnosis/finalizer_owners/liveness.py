@@ -28,7 +28,7 @@ _WAITING = {
     "ErrImagePull": "image cannot be pulled",
     "ImagePullBackOff": "image cannot be pulled",
     "InvalidImageName": "image cannot be pulled",
-    "CrashLoopBackOff": "crashes again and again",
+    "CrashLoopBackOff": "keeps crashing",
     "CreateContainerConfigError": "its configuration cannot be read",
     "CreateContainerError": "its container cannot be made",
     "RunContainerError": "its container cannot be started",

@@ -18,24 +18,24 @@ class Liveness(enum.StrEnum):
 
 
 class FinalizerOwner(msgspec.Struct, frozen=True):
-    """Who would have to remove a finalizer, and whether they can."""
+    """The controller that has to remove a finalizer, and whether it can."""
 
     finalizer: str
     who: str
     """As a person calls it: ``KServe controller``. Empty where nothing at all is known."""
     workload: Item | None
-    """What runs it in this cluster, if that was found."""
+    """The workload that runs it in this cluster, if it was found."""
     lease: Item | None
     """The Lease it holds, or held."""
     alive: Liveness
     evidence: tuple[str, ...]
-    """What that rests on, in sentences."""
+    """Evidence for `alive`, in sentences."""
     leaks: str
-    """What stays behind if the finalizer is removed by hand."""
+    """Leftovers if the finalizer is removed by hand."""
     builtin: bool
     """Whether it is a part of Kubernetes itself."""
     does: str = ""
-    """What it does before it lets go; empty where that is not known."""
+    """Its work before it removes the finalizer; empty where that is not known."""
     guessed: bool = False
     """Whether the workload was found by likeness of names alone."""
     trouble: str = ""

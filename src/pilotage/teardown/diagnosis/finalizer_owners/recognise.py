@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEASE = GroupKind("coordination.k8s.io", "Lease")
 
 PATIENCE_SECONDS = 300.0
-"""How long somebody is given to take a finalizer off who is not seen to run, and may yet."""
+"""Time in which an owner that is not seen to run may still remove its finalizer."""
 UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
 
 
@@ -51,7 +51,7 @@ class FinalizerOwners:
         return not namespaces or any(each.meta.namespace not in namespaces for each in self._workloads)
 
     def of(self, item: Item, finalizer: str) -> FinalizerOwner:
-        """Who keeps this finalizer of this object."""
+        """The owner of this finalizer of this object."""
         writer = traces.writer_of(self._world, item, finalizer)
         written = (writer.evidence,) if writer else ()
         row = find_finalizer(finalizer)
@@ -171,7 +171,7 @@ class FinalizerOwners:
 
 
 def finalizer_owner(world: World, item: Item, finalizer: str) -> FinalizerOwner:
-    """Who keeps this finalizer of this object, and whether they run."""
+    """The owner of this finalizer of this object, and whether it runs."""
     return FinalizerOwners(world).of(item, finalizer)
 
 
@@ -187,7 +187,7 @@ def abandoned(world: World, item: Item, finalizer: str) -> bool:
 
 
 def _score(row: KnownFinalizer, workload: Item, finalizer: str) -> int:
-    """How well a workload fits a row; 0: not at all. Below 4 it is a guess."""
+    """Score of a workload for a row; 0: no match. Below 4 it is a guess."""
     name, namespace = workload.meta.name, workload.meta.namespace
     at_home = namespace in row.namespaces
     labelled = any(workload.meta.labels.get(key) == value for key, value in row.labels)

@@ -50,7 +50,7 @@ _PREFIX = re.compile(r"^(finalizers?|cleanup)[./-]")
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """Who wrote a finalizer, by managedFields."""
+    """The writer of a finalizer, by managedFields."""
 
     manager: str
     evidence: str
@@ -58,7 +58,7 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def writer_of(world: World, item: Item, finalizer: str) -> Writer | None:
-    """Who put the finalizer there: the field manager that owns the entry."""
+    """The field manager that owns the entry of the finalizer."""
     for entry in entries(item.read(), "metadata", "managedFields"):
         owned = mapping(entry, "fieldsV1", "f:metadata", "f:finalizers")
         manager = text(entry, "manager")
@@ -106,7 +106,7 @@ def conversion_service(world: World, crd: Item) -> Item | None:
 
 
 def workload_behind(world: World, service: Item) -> Item | None:
-    """What runs behind a Service: by its pods, else by the labels of a workload, else the only one in its namespace."""
+    """The workload behind a Service: by its pods, else by labels, else the only one in its namespace."""
     namespace = service.meta.namespace
     selector = mapping(world.body(service) or {}, "spec", "selector")
     wanted = {key: value for key, value in selector.items() if isinstance(value, str)}

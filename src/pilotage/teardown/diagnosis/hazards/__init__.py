@@ -1,4 +1,4 @@
-"""What will probably stand in the way of a teardown, said before anything is done.
+"""Hazards: what will probably block a teardown, predicted before anything is done.
 
 `predict` decides from a world, without I/O: what it has to know it asks through the world. A family of hazards is one
 file. A hazard that blocks is a reason not to begin (``plan`` ends with exit code 1); the others are worth knowing.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FULL", "Hazard", "HazardCode", "predict"]
 
 FULL = FOR_HAZARDS
-"""What has to be read in full besides what the relations need."""
+"""Kinds that are read in full besides those of the relations."""
 
 _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (
     keepers.hazards,

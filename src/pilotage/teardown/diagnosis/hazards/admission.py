@@ -35,7 +35,7 @@ _WHAT = {"DELETE": "deletes", "UPDATE": "the removal of finalizers"}
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
-    """What admission says to deletes and updates; then the APIs that keep a namespace from going."""
+    """Answers of admission to deletes and updates; then the APIs that keep a namespace from going."""
     if any(outlook.world.of(GROUP, kind) for kind in (*WEBHOOK_KINDS, "ValidatingAdmissionPolicy")):
         for operation in _WHAT:
             for group, met in _met(outlook, operation):
@@ -85,7 +85,7 @@ def _judge(outlook: Outlook, operation: str, group: HazardGroup, met: list[Hook]
             yield Hazard(
                 HazardCode.WEBHOOK_FAILS,
                 hook.configuration,
-                f"is asked about {_WHAT[operation]} of {group}, and nobody answers its webhook {hook.name}",
+                f"is asked about {_WHAT[operation]} of {group}, and nothing answers its webhook {hook.name}",
                 hook.certain,
                 f"Bring {hook.service} back first.",
                 (f"{root.subject} {root.text}", *root.evidence),
@@ -113,7 +113,7 @@ def _refused(operation: str, group: HazardGroup, met: list[Hook], answer: Answer
         yield Hazard(HazardCode.WEBHOOK_FAILS, hook.configuration, words, True, bring, (answer.message,))
     elif denied := _DENIED.search(answer.message):
         hook = by_name.get(denied[1], met[0])
-        words = f"refuses {what}: its webhook {denied[1]} says no"
+        words = f"refuses {what}: its webhook {denied[1]} denies it"
         advice = "Do what it asks for first."
         yield Hazard(HazardCode.WEBHOOK_DENIES, hook.configuration, words, deleting, advice, (answer.message,))
     elif answer.error_class in (ErrorClass.FORBIDDEN, ErrorClass.INVALID, ErrorClass.CONFLICT):

@@ -120,7 +120,7 @@ def _left_without(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
         HazardCode.KEEPER_GOES_FIRST,
         keeper.workload,
         f"goes, and {group} stay{'s' * (group.size == 1)}, whose finalizer {keeper.finalizer} only it removes: "
-        "nobody can delete what stays afterwards",
+        "what stays can then not be deleted",
         not keeper.guessed,
         f"Delete {place(group.example)}{' and the others' * (group.size > 1)} in the same teardown, or before.",
         keeper.evidence,
@@ -128,7 +128,11 @@ def _left_without(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
 
 
 def _unknown(keeper: FinalizerOwner, group: HazardGroup, *, everywhere: bool) -> Hazard:
-    who = f"whether {_who(keeper)} runs could not be seen" if keeper.who else "nobody was found who would remove it"
+    who = (
+        f"whether {_who(keeper)} runs could not be determined"
+        if keeper.who
+        else "no controller was found that would remove it"
+    )
     if not everywhere and keeper.workload is None:
         who += " (other namespaces were not looked at)"
     return Hazard(
@@ -146,10 +150,9 @@ def _load_balancer(keeper: FinalizerOwner, group: HazardGroup) -> Iterator[Hazar
         yield Hazard(
             HazardCode.LOAD_BALANCER_UNKEPT,
             group.example,
-            f"has a load balancer of the cloud{_more(group)}, and no cloud controller was seen to run "
-            "that would give it back",
+            f"has a cloud load balancer{_more(group)}, and no cloud controller was seen to run that would give it back",
             keeper.alive is Liveness.DEAD,
-            "Make sure that the cloud's controller runs; on some clouds it runs where nobody can see it.",
+            "Make sure that the cloud's controller runs; on some clouds it runs outside the cluster.",
             keeper.evidence,
         )
 

@@ -1,4 +1,4 @@
-"""What a hazard is, and what those who look for them are given."""
+"""The hazard, and the outlook that hazards are found in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HazardCode(enum.StrEnum):
     SELECTS_NOTHING_LEFT = "selects-nothing-left"
     """A Service, budget or monitor stays, and all that it selects goes."""
     REFERS_TO_OTHER_NAMESPACE = "refers-to-other-namespace"
-    """What goes refers to something in another namespace that stays."""
+    """A member of the ledger refers to an object in another namespace that stays."""
 
     # permissions
     MAY_NOT_DELETE = "may-not-delete"
@@ -89,11 +89,11 @@ class Hazard(msgspec.Struct, frozen=True):
     code: HazardCode
     subject: Item | Name
     said: str
-    """What there is to say of it, as the rest of a sentence that begins with its name."""
+    """Description, as the rest of a sentence that begins with its name."""
     blocks: bool
     """Whether the teardown probably does not get to its end because of it, or leaves something that cannot go."""
     advice: str
-    """What to do about it; empty where there is nothing to be done."""
+    """Advice; empty where there is nothing to do."""
     evidence: tuple[str, ...] = ()
 
     @property
@@ -146,7 +146,7 @@ class Outlook:
         return item.uid in self._going or item.terminating
 
     def of(self, group: str, kind: str) -> Iterator[Item]:
-        """What goes, of one kind."""
+        """Members of the ledger that go, of one kind."""
         return (item for item in self.going.values() if item.group_kind == (group, kind))
 
     def namespaces(self) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""What holds nothing up, and is worth knowing before: circles, what is kept, volumes that stay."""
+"""Notes that block nothing and are worth knowing before: cycles, kept objects, volumes that stay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
     for circle in outlook.ledger.cycles:
         names = [str(entries[uid]) for uid in circle if uid in entries]
         if names:
-            words = f"waits for itself over {', '.join(names[1:]) or 'itself'}: these go together, in no order"
+            words = f"waits for itself through {', '.join(names[1:]) or 'itself'}: these go together, in no order"
             yield Hazard(HazardCode.CYCLE, entries[circle[0]].full_name, words, False, "")
     for entry in outlook.ledger.kept:
         owners = [str(entries[uid]) for uid in entry.disown if uid in entries]

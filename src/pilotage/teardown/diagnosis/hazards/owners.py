@@ -17,7 +17,7 @@ _NAMED = "named"
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
-    """What owners do, or do not do, about the members of a ledger."""
+    """Effects of owners on the members of a ledger."""
     for item in outlook.going.values():
         yield from _made_again(outlook, item)
         yield from _never_collected(outlook, item)

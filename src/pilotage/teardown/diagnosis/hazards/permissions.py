@@ -38,7 +38,7 @@ _VERBS = {
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
-    """What we may not do with the kinds of this ledger."""
+    """Verbs that we lack for the kinds of this ledger."""
     world = outlook.world
     everything = world.ask(EVERYTHING)
     if everything is None or (everything.allowed and everything.error_class is None):

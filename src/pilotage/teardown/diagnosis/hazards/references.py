@@ -54,7 +54,7 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
             source,
             f"stays and routes to {target}, which goes: it answers {status} for its share of the requests",
             False,
-            f"Take {target.meta.name} out of {place(source)} first, or take the route down as well.",
+            f"Remove {target.meta.name} from {place(source)} first, or take the route down as well.",
             where,
         )
     elif edge.relation is Relation.SCALES:

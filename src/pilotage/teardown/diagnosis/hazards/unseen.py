@@ -1,4 +1,4 @@
-"""What could not be read: a plan is as complete as what was seen; and pods on nodes that nobody hears of."""
+"""Kinds that could not be read, and pods on lost nodes: a plan is as complete as its snapshot."""
 
 from __future__ import annotations
 

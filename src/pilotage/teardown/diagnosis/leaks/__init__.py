@@ -1,4 +1,4 @@
-"""What was left behind: objects that nobody will ever clean up, and references to what is not there.
+"""Leaks: objects that nothing will ever clean up, and references to objects that do not exist.
 
 `find_leaks` decides from a world, without I/O. A family of leaks is one file. A false alarm is worse than a miss: what
 is younger than a minute, or being deleted, is in progress; what could not be read is unknown, and unknown is not gone.

@@ -35,7 +35,7 @@ def leaks(survey: LeakSurvey) -> Iterator[Leak]:
             if item.terminating
             else "A delete of it hangs until the hold is taken off.",
             delete(item),
-            "Goes on with the teardown: takes down what is left of its parts, and lets go. Give --resume RECEIPT "
+            "Goes on with the teardown: takes down what is left of its parts, and releases it. Give --resume RECEIPT "
             "instead where the receipt of that teardown is at hand.",
             (f"it has the finalizer {HOLD}",),
         )

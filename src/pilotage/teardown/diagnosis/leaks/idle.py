@@ -28,7 +28,7 @@ DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def leaks(survey: LeakSurvey) -> Iterator[Leak]:
-    """What scales, protects, watches, checks or serves nothing."""
+    """Objects that scale, protect, monitor, check or serve nothing."""
     for edge in survey.pointing_at_nothing(Relation.SCALES):
         if not survey.owned(edge.source):
             yield _scaler(edge)
@@ -50,9 +50,9 @@ def _scaler(edge: Edge) -> Leak:
         edge.source,
         f"scales {edge.name}, which does not exist",
         Severity.LOW,
-        "It fails again and again, and takes hold of whatever is made under that name.",
+        "It fails continuously, and would scale any object that is created under that name.",
         delete(edge.source),
-        "Deletes the autoscaler. What it scaled is not there.",
+        "Deletes the autoscaler. Its target does not exist.",
         (f"it stands in {edge.field}",),
         edge.name,
     )
@@ -120,13 +120,14 @@ def _webhook(survey: LeakSurvey, edge: Edge) -> Iterator[Leak]:
     yield Leak(
         LeakCode.WEBHOOK_WITHOUT_SERVICE,
         source,
-        f"asks {edge.name}, which does not exist" + (f": what {', '.join(closed)} checks is refused" if closed else ""),
+        f"calls {edge.name}, which does not exist"
+        + (f": what {', '.join(closed)} checks is refused" if closed else ""),
         Severity.HIGH if closed else Severity.LOW,
         "Every write that its rules match is refused." if closed else "Every write that its rules match waits for it.",
         f"kubectl delete {place(source)}" if whole else f"kubectl edit {place(source)}",
-        "Nothing is checked by it any more, which nothing is now either. Its operator makes it again when installed."
+        "Its checks end, and none works now anyway. Its operator creates it again when reinstalled."
         if whole
-        else f"Take out the webhooks that ask {edge.name}; the others stay.",
+        else f"Remove the webhooks that call {edge.name}; the others stay.",
         (f"it stands in {edge.field}",),
         edge.name,
     )

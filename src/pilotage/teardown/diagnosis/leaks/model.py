@@ -1,4 +1,4 @@
-"""What a leak is."""
+"""The leak: one object that was left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.StrEnum):
-    """How much it matters."""
+    """Severity of a leak."""
 
     HIGH = "high"
     """It breaks something now: requests fail, writes are refused, a machine is kept busy."""
@@ -40,7 +40,7 @@ class LeakCode(enum.StrEnum):
     OWNER_GONE = "owner-gone"
     """None of its owners is there, as far as was read: the garbage collector should have taken it."""
     OWNER_WRONG_UID = "owner-wrong-uid"
-    """The same, and another object has the owner's name by now."""
+    """The owner is gone, and another object has its name by now."""
     OWNER_IN_OTHER_NAMESPACE = "owner-in-other-namespace"
     """Its owner is in another namespace, which counts as gone."""
     OWNER_NAMESPACED = "owner-namespaced"
@@ -71,21 +71,21 @@ class Leak(NamedTuple):
     code: LeakCode
     subject: Item
     text: str
-    """What is wrong with it, as the rest of a sentence that begins with its name."""
+    """Description, as the rest of a sentence that begins with its name."""
     severity: Severity
     costs: str
-    """What it costs while it stays."""
+    """Cost while it stays."""
     command: str
-    """What to type to be rid of it."""
+    """Command that removes it."""
     effect: str
-    """What that does, and what may be lost."""
+    """Effect of the command, and what may be lost."""
     evidence: tuple[str, ...] = ()
     missing: Name | None = None
-    """What it points at, and is not there."""
+    """The missing target."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for the same leak, found again."""
+        """Identity: equal for the same leak, found again."""
         return self.code, self.subject.uid
 
     def concerns(self, namespace: str) -> bool:
@@ -112,5 +112,5 @@ class Leak(NamedTuple):
 
 
 def delete(item: Item) -> str:
-    """What to type to take an object down, with what it owns, and have it proven."""
+    """Command that takes an object down, with what it owns, and proves it."""
     return f"pilotage delete {place(item)}"

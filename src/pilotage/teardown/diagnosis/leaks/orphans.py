@@ -63,7 +63,7 @@ def _unselected(survey: LeakSurvey, item: Item, *kinds: tuple[str, str]) -> bool
 
 
 def _gone_maker(survey: LeakSurvey, pod: Item) -> str:
-    """Who made a pod and is gone; empty where nobody did, or that is not certain."""
+    """The vanished creator of a pod; empty where there was none, or that is not certain."""
     labels, namespace = pod.meta.labels, pod.meta.namespace
     job = next((labels[name] for name in JOB_NAMES if name in labels), "")
     if job:
@@ -112,7 +112,9 @@ def _replica_set(survey: LeakSurvey, item: Item) -> Leak:
         item,
         f"has no Deployment any more{runs}",
         Severity.HIGH if pods else Severity.LOW,
-        "Its pods run on, take traffic and resources, and are never updated." if pods else "None but a record.",
+        "Its pods run on, take traffic and resources, and are never updated."
+        if pods
+        else "None: only a record is left.",
         delete(item),
         "Deletes the ReplicaSet and its pods.",
         (f"it has the label {TEMPLATE_HASH} of a Deployment, no owner, and no Deployment selects it",),
@@ -125,9 +127,9 @@ def _pod(item: Item, maker: str) -> Leak:
         item,
         f"is left over: {maker} is gone, and nothing deletes its pods",
         Severity.HIGH,
-        "It runs on, or keeps its record and its logs, and nobody replaces or ends it.",
+        "It runs on, or keeps its record and its logs, and nothing replaces or ends it.",
         delete(item),
-        "Ends the pod, if it still runs. Nobody makes it again.",
+        "Ends the pod, if it still runs. Nothing recreates it.",
         ("its labels name who made it, and it has no owner",),
     )
 

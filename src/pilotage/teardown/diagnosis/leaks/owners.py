@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Owner(enum.Enum):
-    """What is known of an owner."""
+    """Observed state of an owner."""
 
     THERE = enum.auto()
     UNKNOWN = enum.auto()
@@ -118,7 +118,7 @@ def _leak(item: Item, reference: OwnerReference, state: _Owner, *, here: bool) -
         else "the garbage collector should have taken it; if it does not soon, its delete is refused"
     )
     lives = here or state is _Owner.ELSEWHERE  # as far as is known
-    again = "Whoever made it for its owner may make it again." if lives else "Nobody owns it, so nobody makes it again."
+    again = "Its creator may create it again." if lives else "It has no owner, so nothing recreates it."
     if state is _Owner.ELSEWHERE:
         evidence = f"the object with the uid {reference.uid} is in another namespace"
     else:

@@ -1,4 +1,4 @@
-"""What a receipt says should be gone, and is there; and what its objects owned, and stayed."""
+"""Objects that a receipt says are gone, and are there; and what they owned, and stayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LeftOver(NamedTuple):
-    """What lives on of a ledger."""
+    """Objects of a ledger that still exist."""
 
     leaks: list[Leak]
     unread: dict[str, str]
@@ -37,7 +37,7 @@ def left_over(world: World, ledger: Ledger) -> LeftOver:
                 Leak(
                     LeakCode.LIVES_ON,
                     item,
-                    f"stands in the receipt as something to go ({entry.reason}), and is still there{leaving}",
+                    f"is listed in the receipt as to be deleted ({entry.reason}), and is still there{leaving}",
                     Severity.MEDIUM,
                     "It was meant to be gone.",
                     f"pilotage why {delete(item).removeprefix('pilotage delete ')}" if leaving else delete(item),
@@ -51,9 +51,9 @@ def left_over(world: World, ledger: Ledger) -> LeftOver:
                     Leak(
                         LeakCode.OWNED_BY_THE_GONE,
                         child,
-                        f"is owned by {entry}, which the receipt took down, and stands in no ledger",
+                        f"is owned by {entry}, which the receipt took down, and is in no ledger",
                         Severity.MEDIUM,
-                        "It was made, or found, too late to go along.",
+                        "It was created, or found, too late to be deleted with the rest.",
                         delete(child),
                         "Deletes it, with what it owns.",
                     )

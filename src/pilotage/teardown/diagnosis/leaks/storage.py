@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item
 
 RECLAIM_SECONDS = 300
-"""How long the storage behind a released volume may take to be deleted."""
+"""Time in which the storage behind a released volume should be deleted."""
 
 
 def leaks(survey: LeakSurvey) -> Iterator[Leak]:
@@ -46,7 +46,7 @@ def _volume(survey: LeakSurvey, item: Item, body: Json) -> Iterator[Leak]:
             Severity.MEDIUM,
             "The storage behind it is kept, and paid for.",
             f"kubectl describe {place(item)}",
-            "Mend what it says. Deleting the record alone leaves the storage behind it, out of sight.",
+            "Fix what it reports. Deleting the record alone leaves the storage behind it, out of sight.",
             (f"its claim was {claim}",),
             claim,
         )

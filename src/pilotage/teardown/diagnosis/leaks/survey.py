@@ -1,4 +1,4 @@
-"""What all families of leaks ask first: is it in progress, and is what it points at gone for certain."""
+"""Questions that all families of leaks ask first: is it in progress, and is its target certainly gone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _WORKLOADS = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonS
 
 
 def behind(world: World, service: Name) -> StuckCause | None:
-    """What is wrong behind this Service, as a chain; None where nothing is seen to be wrong."""
+    """Failure behind this Service, as a chain; None where none is visible."""
     item = world.find("", "Service", service.namespace, service.name)
     if item is None:
         if world.problem("", "Service", service.namespace):
@@ -41,7 +41,7 @@ def behind(world: World, service: Name) -> StuckCause | None:
     return StuckCause(
         CauseCode.SERVICE_WITHOUT_ENDPOINTS,
         item,
-        "has no ready endpoints: nobody answers there",
+        "has no ready endpoints: nothing answers there",
         tuple(evidence),
         because=because,
         remedies=() if because else (_look(service, "Find out why the Service has no endpoints"),),
@@ -107,9 +107,9 @@ def _service_missing(world: World, service: Name) -> StuckCause:
     return StuckCause(
         CauseCode.SERVICE_MISSING,
         service,
-        "does not exist, and so nobody answers there",
+        "does not exist, so nothing answers there",
         (f"the namespace {service.namespace} does not exist either",) if gone else (),
-        remedies=(_look(service, "Install again what the Service belonged to, if it is still wanted"),),
+        remedies=(_look(service, "Reinstall the program that the Service belongs to, if it is still needed"),),
     )
 
 
@@ -138,7 +138,7 @@ def _pods(world: World, namespace: str, selector: dict[str, str]) -> list[Item]:
 
 
 def _pod_trouble(world: World, pod: Item) -> str:
-    """What its containers wait for, in the kubelet's words."""
+    """Waiting reasons of its containers, in the kubelet's words."""
     body = world.body(pod)
     for status in entries(body, "status", "initContainerStatuses") + entries(body, "status", "containerStatuses"):
         if reason := text(status, "state", "waiting", "reason"):

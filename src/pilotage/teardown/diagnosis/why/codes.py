@@ -48,7 +48,7 @@ class CauseCode(enum.StrEnum):
     ORPHAN_PENDING = "orphan-pending"
     """The garbage collector has not yet taken its references off the dependents that are to stay."""
     OWNER_CYCLE = "owner-cycle"
-    """It is owned, in a circle, by itself: the garbage collector never collects it. A note."""
+    """It owns itself through a cycle: the garbage collector never collects it. A note."""
     OWNER_GONE = "owner-gone"
     """Its only owners are gone: the garbage collector deletes it, or has begun to. A note."""
     OWNER_IN_OTHER_NAMESPACE = "owner-in-other-namespace"
@@ -244,7 +244,7 @@ class CauseCode(enum.StrEnum):
     TOO_DEEP = "too-deep"
     """The chain goes on beyond what is shown."""
     UNREADABLE = "unreadable"
-    """What would tell could not be read."""
+    """The objects that would tell could not be read."""
 
 
 NOTES: frozenset[str] = frozenset(

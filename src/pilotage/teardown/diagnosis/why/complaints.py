@@ -1,4 +1,4 @@
-"""What a controller says about its trouble with an object: in the object's conditions, and in Events about it."""
+"""Complaints of controllers about an object: in its conditions, and in Events about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Complaint(NamedTuple):
     """One of them. `fresh`: it was said after the deletion was asked for."""
 
     source: str
-    """Where it stands: ``condition Ready``, ``Event FailedCleanup of acme-operator``."""
+    """Source: ``condition Ready``, ``Event FailedCleanup of acme-operator``."""
     message: str
     when: str
     fresh: bool
@@ -45,7 +45,7 @@ class Complaint(NamedTuple):
 
 
 class RefusedRequest(NamedTuple):
-    """What the API server refused to somebody, as its message says."""
+    """A request that the API server refused for lack of permission, as its message says."""
 
     user: str
     verb: str
@@ -69,7 +69,7 @@ def complaints(context: WhyContext, item: Item) -> list[Complaint]:
 
 
 def refusal_in(message: str) -> RefusedRequest | None:
-    """Who may not do what, if the message is the API server's word on that."""
+    """The refused request, if the message is an API server's 403."""
     match = _FORBIDDEN.search(message)
     if match is None:
         return None

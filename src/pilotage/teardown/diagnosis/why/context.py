@@ -1,4 +1,4 @@
-"""What a family of causes gets: the world and its graph, the causes of other objects, and who keeps a finalizer.
+"""Context of a family of causes: the world, its graph, the causes of other objects, and the owners of finalizers.
 
 One context serves one explanation. It remembers what was already explained, notices when a chain comes back to itself,
 and bounds how deep and how wide a chain gets, so that an explanation ends on any world.
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item, World
 
 PATIENCE_SECONDS = 300
-"""How long a controller that runs may take before it is called silent."""
+"""Time that a running controller may take before it is called silent."""
 COLLECTOR_SECONDS = 30
-"""How long the garbage collector and the namespace controller may take: they resync within that time."""
+"""Time that the garbage collector and the namespace controller may take: they resync within it."""
 GRACE_SECONDS_MAX = 10**7
 """A bound for arithmetic with what a dump may claim."""
 DEPTH_MAX = 24
@@ -103,7 +103,7 @@ class WhyContext:
         if any(each.uid == item.uid for each in self._open):
             return (self._cycle(item),)
         if len(self._open) >= DEPTH_MAX:
-            text = f"the chain goes on: ask why about {item}"
+            text = f"the chain continues: see `pilotage why {item}`"
             return (StuckCause(CauseCode.TOO_DEEP, item, text, confidence=Confidence.LOW),)
         self._open.append(item)
         try:
@@ -114,7 +114,7 @@ class WhyContext:
         return found
 
     def finalizer_owner(self, item: Item, finalizer: str) -> FinalizerOwner:
-        """Who would have to remove this finalizer of this object."""
+        """The owner of this finalizer of this object."""
         return self._finalizer_owners.of(item, finalizer)
 
     def groups(self, items: Iterable[Item]) -> list[CauseGroup]:
@@ -145,7 +145,7 @@ class WhyContext:
 
     @property
     def all_unread(self) -> tuple[str, ...]:
-        """What could not be read, each once."""
+        """Kinds and objects that could not be read, each once."""
         return tuple(self._unread)
 
     # Reading
@@ -162,7 +162,7 @@ class WhyContext:
         return body
 
     def deleted_seconds_ago(self, item: Item) -> float:
-        """How long its deletion has been asked for. A pod's deletionTimestamp is when its grace ends."""
+        """Seconds since its delete was requested. A pod's deletionTimestamp is when its grace ends."""
         return max(0.0, seconds_since(self.now, self.deleted_at(item)) or 0.0)
 
     def deleted_at(self, item: Item) -> dt.datetime | None:

@@ -1,4 +1,4 @@
-"""What to do about a controller that does not remove its finalizer, from the least destructive up."""
+"""Remedies for a controller that does not remove its finalizer, from the least destructive up."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def restart(workload: Item) -> Remedy:
         "",
         "Restart the controller",
         f"kubectl rollout restart {place(workload)}",
-        "It looks at everything again when it starts. Nothing leaks.",
+        "It reconciles everything again when it starts. Nothing leaks.",
         REPAIR,
         workload,
     )
@@ -74,9 +74,9 @@ def do_its_work(context: WhyContext, item: Item) -> Iterator[Remedy]:
     if number:
         yield Remedy(
             "",
-            "Take down what it would have taken down, in order, then let go",
+            "Take down what it would have taken down, in order, then release it",
             f"pilotage delete {place(item)} --adopt",
-            f"Would delete {number} object{'s' * (number != 1)}, and say how to let go of {item}. "
+            f"Would delete {number} object{'s' * (number != 1)}, and say how to release {item}. "
             "Nothing leaks that Pilotage can see.",
             DELETE,
             item,

@@ -39,7 +39,7 @@ def explain(world: World, graph: Edges, item: Item) -> Explanation:
 
 
 def still_serving(world: World, item: Item) -> Iterator[Item]:
-    """What still takes traffic or runs below an object that is being deleted: by ownership, or in the namespace."""
+    """Objects below a deleted one that still run or take traffic: by ownership, or in the namespace."""
     below: Iterable[Item]
     if item.group_kind == ("", "Namespace"):
         below = (each for each in world if each.meta.namespace == item.meta.name)

@@ -11,7 +11,7 @@ from pilotage.teardown.snapshot.world import Item, Name
 
 
 class Confidence(enum.StrEnum):
-    """How sure an explanation is. An explanation is as sure as the least sure step of its chain."""
+    """Confidence of an explanation: that of the least certain step of its chain."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -53,9 +53,9 @@ class Explanation(msgspec.Struct, frozen=True):
     """Its state in one line: ``terminating for 14m``, ``not stuck: 12 s of grace left``."""
     causes: tuple[StuckCause, ...] = ()
     still_serving: tuple[Item, ...] = ()
-    """What still takes traffic or runs below it."""
+    """Objects below it that still run or take traffic."""
     unread: tuple[str, ...] = ()
-    """What could not be read and might matter, with why."""
+    """Kinds and objects that could not be read and might matter, with the reason."""
 
     @property
     def roots(self) -> tuple[StuckCause, ...]:

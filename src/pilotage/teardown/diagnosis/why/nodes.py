@@ -54,5 +54,5 @@ def _node_cause(world: World, node: Item, ready: Json, code: CauseCode, said: st
     evidence = [f"Ready is {text(ready, 'status')}{since(world, changed)} ({words})"]
     if heard := text(ready, "lastHeartbeatTime"):
         evidence.append(f"it last reported at {heard}")
-    mend = look_at(node, f"Bring {node} back", "Its kubelet then ends what is to end, and says so. Nothing leaks.")
+    mend = look_at(node, f"Bring {node} back", "Its kubelet then stops the pods and confirms it. Nothing leaks.")
     return StuckCause(code, node, said, tuple(evidence), remedies=(mend,), since=changed)

@@ -48,5 +48,5 @@ def selects(selector: object, labels: dict[str, str]) -> bool:
 
 
 def selects_plainly(wanted: dict[str, str], labels: dict[str, str]) -> bool:
-    """The same for a plain map of labels, as Services have it; an empty one selects nothing."""
+    """Whether a plain map of labels, as Services have it, selects these; an empty one selects nothing."""
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())

@@ -46,7 +46,7 @@ def render(explanation: Explanation) -> list[str]:
 
 
 def to_json(explanation: Explanation) -> Json:
-    """The same, for programs."""
+    """An explanation for programs."""
     return {
         "subject": _subject(explanation.subject),
         "verdict": explanation.verdict.value,

@@ -38,14 +38,18 @@ def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     yield StuckCause(
         CauseCode.APISERVICE_DEAD,
         item,
-        f"does not answer: {version} cannot be read, and until it can no namespace is ever proven empty",
+        f"does not answer: {version} cannot be read, so no namespace can be proven empty",
         (f"Available is False{since(context.world, text(available, 'lastTransitionTime'))} ({words})",),
         because=(root,) if root else (),
         remedies=(
-            look_at(item, f"Bring {name} back", "The API answers, and namespaces go on by themselves. Nothing leaks."),
+            look_at(
+                item,
+                f"Bring {name} back",
+                "The API answers again, and namespace deletions continue by themselves. Nothing leaks.",
+            ),
             Remedy(
                 "",
-                "Take the APIService away, if nobody needs its API any more",
+                "Delete the APIService, if its API is no longer needed",
                 f"kubectl delete apiservice {quote(item.meta.name)}",
                 f"Discovery works again. The objects of {version} cannot be reached until it is installed again.",
                 UNGUARD,

@@ -22,7 +22,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What keeps a definition; and of an instance, that its definition is going."""
+    """Causes that keep a definition; and of an instance, that its definition is terminating."""
     if item.group_kind == CRD:
         if item.terminating and CLEANUP in item.meta.finalizers:
             yield from _definition(context, item)
@@ -91,7 +91,7 @@ def _definition(context: WhyContext, crd: Item) -> Iterator[StuckCause]:
 
 
 def _working(context: WhyContext, item: Item) -> StuckCause:
-    text_ = f"the API server has had {span(context.deleted_seconds_ago(item))} so far, and nothing seen holds it"
+    text_ = f"the API server has had {span(context.deleted_seconds_ago(item))} so far, and nothing visible holds it"
     return StuckCause(CauseCode.CRD_WORKING, item, text_, confidence=Confidence.MEDIUM)
 
 

@@ -1,4 +1,4 @@
-"""Who makes it again: controllers, autoscalers and GitOps tools that undo a delete or a scale-down.
+"""Controllers, autoscalers and GitOps tools that undo a delete or a scale-down.
 
 That an object has a maker is only a note. It is a cause where the maker is seen to act on its own: an Application that
 heals itself, or an object that a GitOps tool has just made again.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item
 
 RECENT_SECONDS = 600
-"""What was made or scaled within this time counts as just now."""
+"""An object that was created or scaled within this time counts as just now."""
 
 _MANAGERS = ("argocd", "flux", "kustomize-controller", "helm-controller")
 ARGO_INSTANCE = "argocd.argoproj.io/instance"
@@ -46,7 +46,7 @@ class Applier(NamedTuple):
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """Who would make this object again, or scale it up again. Said of the object that was asked about alone."""
+    """Programs that would recreate this object or scale it up again; only for the object that was asked about."""
     if not context.asked_about(item):
         return
     yield from _gitops(context, item)
@@ -73,12 +73,12 @@ def _owner(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     yield StuckCause(
         CauseCode.MADE_BY_CONTROLLER,
         top,
-        f"makes {item} again when it is deleted{line}",
-        (f"{owner} is its controller by ownerReferences, and lives",),
+        f"recreates {item} when it is deleted{line}",
+        (f"{owner} is its controller by ownerReferences, and exists",),
         remedies=(
             Remedy(
                 "",
-                f"Delete {top} instead, if all of it is to go",
+                f"Delete {top} instead, if all of it should go",
                 f"kubectl delete {place(top)}",
                 "What it owns goes with it, and does not come back. Nothing leaks.",
                 DELETE,
@@ -105,7 +105,7 @@ def _autoscalers(context: WhyContext, item: Item) -> Iterator[StuckCause]:
                 scaler,
                 CauseCode.AUTOSCALER_SCALES,
                 f"scales {item} back to {least} or more, from 0 as well",
-                ("KEDA takes a workload at 0 for one that it has to wake",),
+                ("KEDA may activate a workload that is at 0 replicas",),
             )
 
 
@@ -118,13 +118,13 @@ def _hpa(context: WhyContext, item: Item, scaler: Item, body: object) -> StuckCa
     least = number(body, "spec", "minReplicas", default=1)
     scaled = seconds_since(context.now, text(body, "status", "lastScaleTime"))
     if scaled is None or scaled > RECENT_SECONDS:
-        said = f"scales {item} back to {least} or more (0 it leaves alone)"
+        said = f"scales {item} back to {least} or more (it leaves 0 alone)"
         return _scaler(item, scaler, CauseCode.AUTOSCALER_SCALES, said, ())
     answer = context.world.ask(EventsAbout(scaler.uid))
     rescales = [each for each in (answer.items if answer else ()) if text(each, "reason") == "SuccessfulRescale"]
     evidence = [f"it last scaled it {span(scaled)} ago, to {number(body, 'status', 'desiredReplicas')}"]
     evidence += [f"it says: {text(each, 'message')}" for each in rescales[-1:]]
-    said = f"fights for {item}: it keeps {least} or more replicas, whoever scales it down"
+    said = f"fights over {item}: it keeps {least} or more replicas, whoever scales it down"
     return _scaler(item, scaler, CauseCode.AUTOSCALER_FIGHTS, said, tuple(evidence))
 
 
@@ -167,7 +167,7 @@ def _gitops(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     yield StuckCause(
         CauseCode.GITOPS_REAPPLIES if acts else CauseCode.GITOPS_MANAGED,
         found or item,
-        f"{who} applies {item} again" + (", each time it is deleted" if acts else " at its next sync"),
+        f"{who} re-applies {item}" + (", each time it is deleted" if acts else " at its next sync"),
         tuple(evidence),
         Confidence.HIGH if heals else Confidence.MEDIUM,
         remedies=_gitops_remedies(applier, item),
@@ -216,7 +216,7 @@ def _heals(context: WhyContext, applier: Applier, found: Item | None) -> str:
         return f"{found} has syncPolicy.automated.selfHeal" if heals else ""
     if dig(body, "spec", "suspend") is True or applier.kind == "HelmRelease":
         return ""  # a HelmRelease mends drift only where it is told to, and an upgrade is needed otherwise
-    return f"{found} applies everything again every {text(body, 'spec', 'interval') or 'few minutes'}"
+    return f"{found} re-applies everything every {text(body, 'spec', 'interval') or 'few minutes'}"
 
 
 def _made_just_now(context: WhyContext, item: Item) -> str:
@@ -246,9 +246,9 @@ def _gitops_remedies(applier: Applier, item: Item) -> tuple[Remedy, ...]:
     return (
         Remedy(
             "",
-            f"Take {item} out of its source, and let {applier.tool} remove it",
+            f"Take {item} out of its source, and let {applier.tool} delete it",
             "git rm …",
-            "It goes and stays away. Nothing leaks.",
+            "It goes and is not recreated. Nothing leaks.",
             EDIT,
             item,
         ),

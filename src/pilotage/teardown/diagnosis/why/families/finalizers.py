@@ -28,7 +28,7 @@ UNDER_WAY_SECONDS = 900
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What each finalizer waits for that nobody else has explained; of an object that stays, those that would hang."""
+    """Causes of finalizers that no other family has explained; of an object that stays, those that would hang."""
     for finalizer in dict.fromkeys(item.meta.finalizers):
         if context.claimed(item, finalizer):
             continue
@@ -85,7 +85,7 @@ def _kept_by(item: Item, keeper: FinalizerOwner, root: StuckCause) -> StuckCause
         CauseCode.FINALIZER_KEEPER,
         keeper.workload or item,
         f"{likely} {keeper.who or 'an unknown controller'}{workload}",
-        (f"Before it lets go, it {keeper.does}.",) if keeper.does else (),
+        (f"Before it removes the finalizer, it {keeper.does}.",) if keeper.does else (),
         confidence=Confidence.LOW if keeper.guessed else Confidence.HIGH,
         because=(root,),
     )
@@ -119,7 +119,7 @@ def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> StuckCaus
     return StuckCause(
         CauseCode.NAMESPACE_OPERATOR_INSIDE,
         workload,
-        f"WENT FIRST: it lives in the namespace that is being deleted ({keeper.trouble}), and no pod can start there",
+        f"WENT FIRST: it runs in the namespace that is being deleted ({keeper.trouble}), and no pod can start there",
         (*keeper.evidence, "Pods go first when a namespace is deleted, and none is created in it any more."),
         remedies=(elsewhere, *last_resort(item, keeper)),
     )
@@ -160,7 +160,7 @@ def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> Stuc
     remedies = [
         Remedy(
             "",
-            "Mend what the controller complains about",
+            "Fix what the controller reports",
             f"kubectl describe {place(item)}",
             "It tries again by itself and finishes the deletion. Nothing leaks.",
             LOOK,
@@ -184,7 +184,7 @@ def _working(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_WORKING,
         keeper.workload or item,
-        f"is at work for {span(age)}" if keeper.alive is Liveness.ALIVE else f"has had {span(age)} so far",
+        f"has been at work for {span(age)}" if keeper.alive is Liveness.ALIVE else f"has had {span(age)} so far",
         keeper.evidence,
         Confidence.HIGH if keeper.alive is Liveness.ALIVE else Confidence.MEDIUM,
         remedies=(Remedy("", "Wait", f"pilotage wait {place(item)}", "Nothing leaks.", LOOK, item),),
@@ -198,7 +198,7 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_SILENT,
         keeper.workload or item,
-        f"runs, but has not let go for {span(age)}, and says nothing about it here",
+        f"runs, but has not removed the finalizer for {span(age)}, and reports no reason",
         keeper.evidence,
         Confidence.MEDIUM,
         remedies=(*remedies, *last_resort(item, keeper)),
@@ -210,11 +210,11 @@ def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_UNCLEAR,
         target,
-        "whether it runs could not be seen",
+        "whether it runs could not be determined",
         keeper.evidence,
         Confidence.LOW,
         remedies=(
-            look_at(target, f"Look whether {keeper.who or target} runs", "Nothing changes."),
+            look_at(target, f"Check whether {keeper.who or target} runs", "Nothing changes."),
             *last_resort(item, keeper),
         ),
     )
@@ -245,7 +245,7 @@ def _unfinished(context: WhyContext, item: Item, keeper: FinalizerOwner) -> Stuc
         "",
         "Finish the teardown",
         f"pilotage delete {place(item)}",
-        "Takes down what is left of its parts, in order, and lets go. Nothing leaks. Give --resume RECEIPT instead "
+        "Takes down what is left of its parts, in order, and releases it. Nothing leaks. Give --resume RECEIPT instead "
         "where the receipt of that teardown is at hand.",
         REDRIVE,
         item,
@@ -253,8 +253,8 @@ def _unfinished(context: WhyContext, item: Item, keeper: FinalizerOwner) -> Stuc
     return StuckCause(
         CauseCode.FINALIZER_TEARDOWN_UNFINISHED,
         item,
-        f"{'UNDER WAY, or not finished' if young else 'NOT FINISHED'}: its parts go first, and nobody but "
-        "`pilotage delete` lets go of it then",
+        f"{'UNDER WAY, or not finished' if young else 'NOT FINISHED'}: its parts go first, and only "
+        "`pilotage delete` releases it then",
         keeper.evidence,
         Confidence.MEDIUM if young else Confidence.HIGH,
         remedies=(finish, *last_resort(item, keeper)),
@@ -265,7 +265,7 @@ def _unclaimed(item: Item, keeper: FinalizerOwner) -> StuckCause:
     return StuckCause(
         CauseCode.FINALIZER_UNCLAIMED,
         item,
-        "NOBODY watches it, as far as can be seen: no known controller, workload, API group or Lease goes with it",
+        "NO OWNER FOUND: no known controller, workload, API group or Lease matches it",
         keeper.evidence,
         Confidence.MEDIUM,
         remedies=(

@@ -21,7 +21,7 @@ JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What a Job's pod, or a Job, is held by or leaves behind."""
+    """Causes that hold a Job or its pod, and the pods that a Job leaves behind."""
     if item.group_kind == ("", "Pod"):
         yield from _pod(context, item)
     elif item.group_kind == ("batch", "Job") and context.asked_about(item):
@@ -51,7 +51,7 @@ def _pod(context: WhyContext, pod: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.JOB_TRACKING_LEFT,
             pod,
-            f"has the finalizer {TRACKING}, and {gone}: nobody counts it any more",
+            f"has the finalizer {TRACKING}, and {gone}: no controller counts it any more",
             tuple(evidence),
             remedies=(
                 Remedy(
@@ -103,7 +103,7 @@ def _job(context: WhyContext, job: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.JOB_MADE_BY_CRONJOB,
             cron,
-            f"makes a Job like {job} again at its next time, whether this one is deleted or not",
+            f"creates another Job like {job} at its next scheduled time, whether this one is deleted or not",
             remedies=(
                 Remedy(
                     "",

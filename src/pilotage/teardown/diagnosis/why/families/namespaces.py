@@ -29,14 +29,15 @@ NAMED_MAX = 5
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What keeps a namespace; and of what is in one, that it goes with it."""
+    """Causes that keep a namespace; and of an object in one, that its namespace is terminating."""
     if item.group_kind == NAMESPACE:
         if item.terminating:
             yield from _terminating(context, item)
     elif item.meta.namespace and not item.terminating:
         around = context.world.find(*NAMESPACE, "", item.meta.namespace)
         if around and around.terminating:
-            text_ = f"its namespace is being deleted for {span(context.deleted_seconds_ago(around))}: it is to come"
+            since = span(context.deleted_seconds_ago(around))
+            text_ = f"its namespace has been terminating for {since}: its turn will come"
             yield StuckCause(CauseCode.NAMESPACE_TERMINATING, around, text_)
 
 
@@ -82,22 +83,22 @@ def _discovery(context: WhyContext, namespace: Item, conditions: dict[str, str])
     evidence += [f"{group}: {why}" for group, why in silent.items()]
     over = bool(message) and not silent and not behind and context.world.live
     if over:
-        evidence.append("All APIs answer by now: the namespace controller sees it when it looks again.")
+        evidence.append("All APIs answer by now: the namespace controller notices at its next retry.")
     yield StuckCause(
         CauseCode.NAMESPACE_DISCOVERY_FAILURE,
         namespace,
         "cannot be proven empty: an API of the cluster does not answer"
         if not over
-        else "could not be proven empty when it was last looked at: an API of the cluster did not answer",
+        else "could not be proven empty when it was last checked: an API of the cluster did not answer",
         tuple(evidence),
         Confidence.MEDIUM if over else Confidence.HIGH,
         because=tuple(behind),
         remedies=(
             Remedy(
                 "",
-                "See which API it is, and bring it back or take its APIService away",
+                "See which API it is, and bring it back or delete its APIService",
                 "kubectl get apiservices",
-                "Every namespace that is being deleted goes on by itself.",
+                "Every terminating namespace then continues by itself.",
                 LOOK,
                 namespace,
             ),
@@ -116,9 +117,9 @@ def _parsing(namespace: Item, conditions: dict[str, str]) -> Iterator[StuckCause
             remedies=(
                 Remedy(
                     "",
-                    "See which API has a version that is not one, and mend or remove its APIService",
+                    "See which API has a version that is not one, and repair or remove its APIService",
                     "kubectl get apiservices",
-                    "Every namespace that is being deleted goes on by itself.",
+                    "Every terminating namespace then continues by itself.",
                     LOOK,
                     namespace,
                 ),
@@ -221,7 +222,7 @@ def _empty(context: WhyContext, namespace: Item, conditions: dict[str, str]) -> 
     return StuckCause(
         CauseCode.NAMESPACE_EMPTY,
         namespace,
-        "nothing is left in it: the namespace controller finishes it when it looks again, on its own back-off",
+        "nothing is left in it: the namespace controller finishes it at its next retry, with back-off",
         tuple(f"Condition {name} still says: {conditions[name]}" for name in stale),
         Confidence.MEDIUM if age > 10 * COLLECTOR_SECONDS else Confidence.HIGH,
     )
@@ -238,7 +239,7 @@ def _working(context: WhyContext, namespace: Item, subject: Item) -> StuckCause:
 
 
 def _going(context: WhyContext, item: Item) -> StuckCause:
-    text_ = f"is being deleted for {span(context.deleted_seconds_ago(item))}, and nothing seen holds it"
+    text_ = f"is being deleted for {span(context.deleted_seconds_ago(item))}, and nothing visible holds it"
     return StuckCause(CauseCode.NAMESPACE_WORKING, item, text_, confidence=Confidence.MEDIUM)
 
 

@@ -33,7 +33,7 @@ CIRCLE_MAX = 100
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What an object that is being deleted waits for below it, and what is wrong with its own owners."""
+    """Dependents that a terminating object waits for, and problems with its own owners."""
     if item.terminating and FOREGROUND in item.meta.finalizers:
         context.claim(item, FOREGROUND)
         yield from _foreground(context, item)
@@ -88,7 +88,7 @@ def _nothing_blocks(context: WhyContext, item: Item) -> Iterator[StuckCause]:
             CauseCode.FOREGROUND_LOST,
             item,
             "waits in the foreground for what it owns, but nothing is left that blocks it: the garbage collector "
-            "lost its way",
+            "lost track of it",
             (f"All readable kinds were read, and none has an object that names uid {item.uid} as a blocking owner.",),
             Confidence.HIGH if age > 10 * COLLECTOR_SECONDS else Confidence.MEDIUM,
             remedies=(redrive_foreground(item),),
@@ -108,12 +108,12 @@ def _not_deleted(context: WhyContext, owner: Item, child: Item) -> StuckCause:
         "is not being deleted: the garbage collector's delete was refused or lost, and it tries again ever more rarely",
         (f"{owner} has been waiting for {span(age)}, and {child} has no deletionTimestamp.",),
         Confidence.MEDIUM,
-        remedies=(look_at(child, "Look at what refuses its delete", "Nothing changes."), replay_delete(child)),
+        remedies=(look_at(child, "Check what refuses its delete", "Nothing changes."), replay_delete(child)),
     )
 
 
 def _going(context: WhyContext, child: Item) -> StuckCause:
-    text = f"is being deleted for {span(context.deleted_seconds_ago(child))}, and nothing seen holds it"
+    text = f"is being deleted for {span(context.deleted_seconds_ago(child))}, and nothing visible holds it"
     return StuckCause(CauseCode.FOREGROUND_WORKING, child, text, confidence=Confidence.MEDIUM)
 
 
@@ -128,7 +128,7 @@ def _orphaning(context: WhyContext, item: Item) -> StuckCause:
         tuple(f"{child} still names it as an owner." for child in children[:5]),
         Confidence.HIGH if children else Confidence.MEDIUM,
         remedies=(
-            Remedy("", "Look whether the garbage collector runs", _MANAGER, "Nothing changes.", LOOK, item),
+            Remedy("", "Check whether the garbage collector runs", _MANAGER, "Nothing changes.", LOOK, item),
             Remedy(
                 "",
                 "Send the delete again, in the background",
@@ -151,7 +151,7 @@ _MANAGER = "kubectl get lease kube-controller-manager -n kube-system -o yaml"
 
 
 def _owners(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What the garbage collector makes of its owners. Each is a note where it holds nothing up."""
+    """The garbage collector's view of its owners. Each is a note where it blocks nothing."""
     world = context.world
     found = [cause for owner in item.meta.owner_references if (cause := _wrong(context, item, owner))]
     yield from found
@@ -164,7 +164,7 @@ def _owners(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.OWNER_CYCLE,
             item,
-            "is owned, in a circle, by itself: the garbage collector never collects it. A delete of any of them does",
+            "owns itself through a cycle: the garbage collector never collects it. A delete of any of them does",
             (" → ".join(str(each) for each in circle),),
         )
 
@@ -190,7 +190,7 @@ def _wrong(context: WhyContext, item: Item, owner: OwnerReference) -> StuckCause
             item,
             f"its owner {name} is another object by now; the one it belonged to is gone: the garbage collector {doing}",
             (f"The owner reference names uid {owner.uid}; {same_name} has uid {same_name.uid}.",),
-            remedies=_drop_reference(item, "It stays, and belongs to nobody."),
+            remedies=_drop_reference(item, "It stays, without an owner."),
         )
     return StuckCause(
         CauseCode.OWNER_GONE,
@@ -220,7 +220,7 @@ def _misplaced(item: Item, owner: Item) -> StuckCause | None:
         f"its owner {owner} is in another namespace, which counts as gone: the garbage collector "
         + ("began to delete it for that" if item.terminating else "deletes it for that"),
         (f"An owner is looked up in the namespace of what it owns, {item.meta.namespace}.",),
-        remedies=_drop_reference(item, "It stays, and belongs to nobody."),
+        remedies=_drop_reference(item, "It stays, without an owner."),
     )
 
 
@@ -238,8 +238,8 @@ def _unreadable_owner(
         (f"{owner.api_version} {owner.kind}: {problem}",),
         Confidence.MEDIUM,
         remedies=(
-            Remedy("", "Look whether the kind is served", "kubectl api-resources", "Nothing changes.", LOOK, name),
-            *_drop_reference(item, "It stays, and belongs to nobody; delete it by itself."),
+            Remedy("", "Check whether the kind is served", "kubectl api-resources", "Nothing changes.", LOOK, name),
+            *_drop_reference(item, "It stays, without an owner; delete it by itself."),
         ),
     )
 
@@ -248,7 +248,7 @@ def _drop_reference(item: Item, effect: str) -> tuple[Remedy, ...]:
     if item.terminating:
         return ()
     command = f'kubectl patch {place(item)} --type=json -p \'[{{"op":"remove","path":"/metadata/ownerReferences"}}]\''
-    return (Remedy("", "Take the owner reference off", command, effect, EDIT, item),)
+    return (Remedy("", "Remove the owner reference", command, effect, EDIT, item),)
 
 
 # Helpers

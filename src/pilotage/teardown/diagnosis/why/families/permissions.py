@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What we may not do, and what to ask for."""
+    """Missing permissions, and what to ask for."""
     if not context.asked_about(item):
         return
     resource, namespace = item.resource, item.meta.namespace

@@ -35,7 +35,7 @@ _FAILURES = {
     "FailedPreStopHook": (CauseCode.POD_PRESTOP_FAILS, "its preStop hook fails"),
 }
 _CONFIRM_SECONDS = 10
-"""How long a healthy kubelet takes to confirm after the grace, at most, before it is called overdue."""
+"""Time that a healthy kubelet takes at most to confirm after the grace; later it is overdue."""
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
@@ -100,7 +100,7 @@ def _on_lost_node(world: World, item: Item, body: Json, lost: StuckCause) -> Stu
             0,
             Remedy(
                 "",
-                "If the machine is off for certain, say so: its pods and volumes are let go together",
+                "If the machine is certainly off, declare it out of service: pods and volumes are released together",
                 f"kubectl taint nodes {quote(name)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "All its pods are removed and their volumes detached. If the machine still runs, data may be damaged.",
                 DELETE,
@@ -144,7 +144,7 @@ def _overdue(context: WhyContext, item: Item, body: Json, over: float) -> Iterat
                 f"is {span(over)} past its grace: {what}",
                 (f"the kubelet of {node} says: {text(event, 'message')}",),
                 remedies=(
-                    look_at(item, "Mend what the kubelet says", "It ends the pod by itself then. Nothing leaks."),
+                    look_at(item, "Fix what the kubelet reports", "It ends the pod by itself then. Nothing leaks."),
                     _force(item, body),
                 ),
                 since=item.meta.deletion_timestamp,
@@ -200,7 +200,7 @@ def _force(item: Item, body: Json) -> Remedy:
 
 
 def _devices(body: Json) -> str:
-    """What it has beyond CPU and memory: ``1 nvidia.com/gpu``."""
+    """Resources beyond CPU and memory: ``1 nvidia.com/gpu``."""
     found: dict[str, int] = {}
     for container in entries(body, "spec", "containers"):
         limits = mapping(container, "resources", "limits")

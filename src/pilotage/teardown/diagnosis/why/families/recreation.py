@@ -51,7 +51,7 @@ def _recreated(context: WhyContext, item: Item, now_there: Item) -> StuckCause:
 
 
 def _changed(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """Who has written its content since: to apply something that is being deleted succeeds, and is lost."""
+    """Writers of its content since its delete: to apply a terminating object succeeds, and is lost."""
     deleted = context.deleted_at(item)
     for entry in _managed(item):
         written = moment(entry, "time")

@@ -52,7 +52,7 @@ def _load_balancer(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     if said:
         code, words = (
             CauseCode.LOAD_BALANCER_FAILS,
-            "its cloud controller tries to give the load balancer back, and fails",
+            "its cloud controller tries to delete the load balancer, and fails",
         )
         evidence.insert(0, f"it says: {text(said, 'message')}")
         confidence = Confidence.HIGH
@@ -67,8 +67,8 @@ def _load_balancer(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         remedies=(
             look_at(
                 keeper.workload or item,
-                "Bring the cloud controller back, or mend what it says",
-                "It gives the load balancer back and lets go. Nothing leaks.",
+                "Bring the cloud controller back, or fix what it reports",
+                "It deletes the load balancer and removes the finalizer. Nothing leaks.",
             ),
             strip_finalizer(item, LOAD_BALANCER, leaks),
         ),
@@ -76,7 +76,7 @@ def _load_balancer(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     yield StuckCause(
         CauseCode.LOAD_BALANCER_NOT_RELEASED,
         item,
-        f"waits for finalizer {LOAD_BALANCER}: its load balancer has to be given back to the cloud first",
+        f"waits for finalizer {LOAD_BALANCER}: its load balancer has to be deleted in the cloud first",
         because=(root,),
     )
 
@@ -93,7 +93,7 @@ def _verdict(keeper: FinalizerOwner) -> tuple[CauseCode, str, Confidence]:
         return CauseCode.LOAD_BALANCER_CONTROLLER_SILENT, f"the {who} runs and says nothing about it", Confidence.MEDIUM
     return (
         CauseCode.LOAD_BALANCER_CONTROLLER_MISSING,
-        "nobody gives it back: no cloud controller was found in this cluster",
+        "nothing deletes it: no cloud controller was found in this cluster",
         Confidence.MEDIUM,
     )
 
@@ -132,7 +132,7 @@ def _hand_made_slices(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.ENDPOINTSLICES_STAY,
             left[0],
-            f"stays when {item} goes{_others(left)}: it was made by hand, has no owner, and nobody cleans it up",
+            f"stays when {item} goes{_others(left)}: it was made by hand, has no owner, and nothing cleans it up",
             remedies=(_delete(left[0]),),
         )
 

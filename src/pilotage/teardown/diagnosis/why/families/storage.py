@@ -25,7 +25,7 @@ _STORAGE = "storage.k8s.io"
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """What keeps a claim, a volume or an attachment."""
+    """Causes that keep a claim, a volume or an attachment."""
     match item.group_kind:
         case ("", "PersistentVolumeClaim"):
             yield from _claim(context, item)
@@ -165,7 +165,7 @@ def _volume(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.PV_RETAINED,
             item,
-            "is kept by intent: its claim is gone, and its reclaim policy is Retain",
+            "is kept on purpose: its claim is gone, and its reclaim policy is Retain",
             (f"its claim was {_claim_name(body)}",),
             remedies=(
                 Remedy(
@@ -242,7 +242,7 @@ def _attachment(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         remedies=(
             Remedy(
                 "",
-                "If the machine is off for certain, say so: its volumes are detached by force",
+                "If the machine is certainly off, declare it out of service: its volumes are detached by force",
                 f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "The volumes can be used elsewhere. If the machine still runs and writes, data may be damaged.",
                 FORCE,

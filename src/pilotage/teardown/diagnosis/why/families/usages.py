@@ -42,7 +42,7 @@ COMPOSED = "crossplane.io/composite"
 
 
 class Reference(NamedTuple):
-    """What a usage points at; the name is empty where a selector has not been resolved."""
+    """Target of a usage; the name is empty where a selector has not been resolved."""
 
     group: str
     kind: str
@@ -161,7 +161,7 @@ def _webhook_dead(context: WhyContext, item: Item) -> Iterator[StuckCause]:
                         "",
                         "Bring Crossplane back",
                         f"kubectl -n {quote(hook.service.namespace if hook.service else '')} get deployments,pods",
-                        "Deletes are judged again. Nothing leaks.",
+                        "Deletes are checked again. Nothing leaks.",
                         REPAIR,
                         hook.configuration,
                     ),

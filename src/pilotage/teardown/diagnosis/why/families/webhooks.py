@@ -40,8 +40,8 @@ _FAILURES = (
     ("connection refused", CauseCode.WEBHOOK_UNREACHABLE, "refuses connections: nothing listens there"),
     ("not found", CauseCode.SERVICE_MISSING, "its Service does not exist"),
     ("no endpoints available", CauseCode.SERVICE_WITHOUT_ENDPOINTS, "its Service has no ready endpoints"),
-    ("x509", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "shows a certificate that its caBundle does not vouch for"),
-    ("tls:", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "cannot be spoken to over TLS"),
+    ("x509", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "presents a certificate that its caBundle does not trust"),
+    ("tls:", CauseCode.WEBHOOK_CERTIFICATE_WRONG, "fails the TLS handshake"),
     ("deadline exceeded", CauseCode.WEBHOOK_TIMES_OUT, "does not answer in time"),
     ("Timeout", CauseCode.WEBHOOK_TIMES_OUT, "does not answer in time"),
     ("no such host", CauseCode.WEBHOOK_UNREACHABLE, "has a host name that does not exist"),
@@ -49,7 +49,7 @@ _FAILURES = (
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """Who refuses the delete of an object that is present, or the finalizer's removal of one that is going."""
+    """Webhooks and policies that refuse the delete of a present object, or the removal of a finalizer."""
     world = context.world
     if not item.terminating:
         yield from _on_delete(world, item)
@@ -141,7 +141,7 @@ def _denies(world: World, item: Item, verb: str, name: str, message: str) -> Stu
     return StuckCause(
         CauseCode.WEBHOOK_DENIES_DELETE if verb == "delete" else CauseCode.WEBHOOK_DENIES_UPDATE,
         subject,
-        f"{_effect(verb)}: its webhook {name} says no",
+        f"{_effect(verb)}: its webhook {name} denies it",
         (f"it says: {message}",),
         remedies=(_comply(item, verb, message), *_again(item, verb), *_remove(hook)),
     )
@@ -152,7 +152,7 @@ def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: st
     return StuckCause(
         CauseCode.POLICY_DENIES_DELETE if verb == "delete" else CauseCode.POLICY_DENIES_UPDATE,
         found or Name(admission.GROUP, "ValidatingAdmissionPolicy", "", policy),
-        f"{_effect(verb)}: this policy says no",
+        f"{_effect(verb)}: this policy denies it",
         (f"it says: {message}", f"it is bound by validatingadmissionpolicybinding/{binding}"),
         remedies=(
             _comply(item, verb, message),
@@ -213,7 +213,7 @@ def _seen_dead(world: World, item: Item, verb: str, hooks: list[Hook]) -> Iterat
             yield StuckCause(
                 CauseCode.WEBHOOK_FAILS_ON_DELETE if verb == "delete" else CauseCode.WEBHOOK_FAILS_ON_UPDATE,
                 hook.configuration,
-                f"{_effect(verb)}: its webhook {hook.name} is asked about every {verb}, and nobody answers",
+                f"{_effect(verb)}: its webhook {hook.name} is asked about every {verb}, and nothing answers",
                 ("its rules match; no dry run could prove it",),
                 Confidence.MEDIUM if hook.certain else Confidence.LOW,
                 because=(root,),
