@@ -124,7 +124,7 @@ LOST = {"phase": "Lost", "ready": False, "message": "host/gpu-3 is lost"}
 @pytest.mark.parametrize(
     ("objects", "expected", "said"),
     [
-        ([], (0, False, "ProcessesStarting", False), "hostprocess/assistant-7-0 is not there yet."),
+        ([], (0, False, "ProcessesStarting", False), "hostprocess/assistant-7-0 does not exist yet."),
         (on_host(READY, READY), (2, True, "ProcessesReady", False), "2 of 2 processes are ready."),
         (
             on_host({}, {}, host=None),
@@ -134,7 +134,7 @@ LOST = {"phase": "Lost", "ready": False, "message": "host/gpu-3 is lost"}
         (
             on_host(READY, {}),
             (1, False, "ProcessesStarting", False),
-            "hostprocess/assistant-7-1: the agent of host/gpu-3 has not taken it up yet.",
+            "hostprocess/assistant-7-1: the agent of host/gpu-3 has not accepted it yet.",
         ),
         (
             on_host(FETCHING, READY),
@@ -199,7 +199,7 @@ def ended(restarts: int) -> Json:
         ([pod(conditions=[NO_NODE])], "Unschedulable", "0/3 nodes have a GPU", False),
         ([pod(NO_IMAGE)], "ImagePullBackOff", "container server: no such tag", True),
         ([pod(conditions=[NO_NODE]), pod(NO_SECRET)], "CreateContainerConfigError", "not found", True),
-        ([pod(ended(2), "initContainerStatuses")], "ContainerEnds", "2 times, with 1 at last: …", False),
+        ([pod(ended(2), "initContainerStatuses")], "ContainerEnds", "2 times, last with code 1: …", False),
         ([pod(ended(5))], "ContainerEnds", "out of memory", True),
     ],
 )

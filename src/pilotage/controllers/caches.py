@@ -1,4 +1,4 @@
-"""What endpoints are made of, as the cluster has it: one cache for each kind, of labelled objects only.
+"""Caches of the parts of endpoints: one informer for each kind, of labelled objects only.
 
 Of what others make from our parts (ReplicaSets, pods, slices) the metadata is enough. Kinds that a cluster may not
 have (Gateway API, Contour, KServe, KEDA; our own that came later, after an upgrade) are empty until it has them.
@@ -71,7 +71,7 @@ class Seen(NamedTuple):
 
 
 class Caches:
-    """See the module."""
+    """The caches, and which of their objects count as parts of an endpoint."""
 
     def __init__(self, manager: Manager, seals: Seals, namespace: str = "") -> None:
         """`namespace`: look at one only."""
@@ -142,11 +142,11 @@ class Caches:
         return self._indexed(_BY_OWNER, _placed(namespace, uid))
 
     def _counts(self, whose: Identity, resource: Resource, obj: Object, known: dict[str, bool]) -> bool:
-        """Look for a proven one among it, its owners, theirs and so on: a loop, as a forged chain may be long."""
+        """Look for a proven part among the object and its owners, iteratively: a forged chain of owners may be long."""
         if obj.meta.namespace != whose.namespace:
             return False
         owned: dict[str, str] = {obj.meta.uid: ""}
-        """By the uid of an owner: whom it was found by."""
+        """The uid of the object that an owner was found by, by the owner's uid."""
         open_ = [(resource, obj)]
         while open_:
             kind, each = open_.pop()
@@ -183,7 +183,7 @@ class Caches:
 
 
 def endpoint_of(obj: Object) -> ObjectKey:
-    """Where the endpoint is, or was, that a part was made for."""
+    """The key of the endpoint that a part is labelled with, which may be gone."""
     return ObjectKey(obj.meta.namespace, obj.meta.labels.get(LABEL_ENDPOINT, ""))
 
 
@@ -206,5 +206,5 @@ def _owners(obj: Object) -> Iterable[str]:
 
 
 def _placed(namespace: str, value: str) -> str:
-    """Of one namespace: what stands in another is never found by it."""
+    """An index value within one namespace: objects of others are never found by it."""
     return f"{namespace}/{value}"

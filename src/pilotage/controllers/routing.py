@@ -1,4 +1,4 @@
-"""The route of an endpoint: made when a revision can take traffic, moved through weight 0, proven where that can be."""
+"""The route of an endpoint: created when a revision can take traffic, moved through weight 0, proven where possible."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pilotage.traffic.routers import Router
 
 UNDECLARED = "field not declared in schema"
-"""What an API server says of an apply with a field that its version of a kind does not have. Nothing is written."""
+"""Message of an API server for an apply with a field that its version of the kind does not have. Nothing is written."""
 
 
 class Routed(NamedTuple):
-    """How far the route of an endpoint is."""
+    """Progress of the route of an endpoint."""
 
     done: bool
     """Whether all requests go where they should, and to nothing else."""
@@ -39,18 +39,18 @@ class Routed(NamedTuple):
     """For the condition."""
     text: str
     again: float | None
-    """After how many seconds to look again."""
+    """Seconds until the next reconcile; None: no other than by events."""
     services: frozenset[str] = frozenset()
     """The Services that the route names."""
     conflict: str = ""
-    """Names of the route that lead elsewhere, in the router's own words."""
+    """Message about host names or models of the route that lead to another endpoint; empty: none."""
 
 
 class Routing:
-    """See the module.
+    """Writes the routes of endpoints, one step at a time.
 
-    It remembers since when a route has been proven, and which kinds the cluster has in an old version: who forgets
-    that just waits longer, or asks once more.
+    It remembers since when a route has been proven, and which kinds the cluster has in an old version. A new instance
+    has forgotten both, and waits longer or is refused once more.
     """
 
     def __init__(self, client: Client, maker: PartApplier, caches: Caches, observer: ProxyObserver) -> None:

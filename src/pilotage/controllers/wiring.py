@@ -54,7 +54,7 @@ class NobodyLooks:
     """No proxy can be asked."""
 
     async def observe(self, _expected: ExpectedRoute) -> RouteStatus | None:
-        """See `ProxyObserver`."""
+        """None, always."""
         return None
 
 

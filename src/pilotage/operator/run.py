@@ -44,7 +44,7 @@ class Envoys:
         self._proxies = proxies
 
     async def observe(self, expected: ExpectedRoute) -> RouteStatus | None:
-        """See `ProxyObserver`."""
+        """Status in the Envoys."""
         return await observe(self._proxies, expected)
 
 

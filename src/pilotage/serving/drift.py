@@ -1,12 +1,12 @@
-"""Whether what is there is already as wanted, and what is sent if it is not. A steady state writes nothing.
+"""Drift detection: whether an object differs from what is desired, and the body that corrects it.
 
-Only fields that we set are compared. The server adds defaults, writes amounts in its own way and leaves out what is
-empty; others add labels, or containers beside ours.
+A steady state writes nothing. Only fields that we set are compared: the server adds defaults, normalizes quantities and
+omits empty values; others add labels, or containers beside ours.
 
-Pods of a revision are never changed in place. What we would make of a spec can change all the same: with another
-version of the operator, or with a drain time that takes effect with the next revision. The digest in an annotation
-tells: where it is another one than ours is now, the pods stay as they are; where it is the same, a difference is
-somebody else's doing and is corrected. The spec of a HostProcess is never changed at all.
+The pods of a revision are never changed in place. Their desired form can change all the same: with another version of
+the operator, or with a drain time that takes effect with the next revision. The digest in an annotation tells these
+apart from drift: if it differs from ours, the pods stay as they are; if it is equal, somebody has changed them, and the
+change is corrected. The spec of a HostProcess is never changed at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pilotage.serving.parts import DesiredObject
 
 _KEYS = ("name", "mountPath", "containerPort", "port")
-"""What tells the elements of a list apart, as far as we have such lists."""
+"""Merge keys of the lists that we write."""
 _OPEN = frozenset({"containers", "initContainers", "env", "ports", "volumes", "volumeMounts"})
 """Lists to which others may add elements. In all others, such as the services of a route, one more is a difference."""
 _AMOUNTS = ("limits", "requests")
@@ -34,20 +34,20 @@ _EMPTY: tuple[object, ...] = ({}, [], None, "")
 
 
 def same(wanted: DesiredObject, seen: Object) -> bool:
-    """Whether the object that is there has all that we want, so that nothing has to be written."""
+    """Whether an object has everything that is desired, so that nothing has to be written."""
     have = seen.to_dict()
     return _has(_settled(wanted, have), have)
 
 
 def apply_body(wanted: DesiredObject, seen: Object) -> Json:
-    """What a server-side apply sends to make it so. It carries the uid: another object of the same name is refused."""
+    """Body of the server-side apply that corrects an object. Its uid keeps another object of that name untouched."""
     body = copy.deepcopy(_settled(wanted, seen.to_dict()))
     body["metadata"] |= {"namespace": seen.meta.namespace, "uid": seen.meta.uid}
     return body
 
 
 def unchangeable(wanted: DesiredObject, seen: Object) -> list[str]:
-    """What is wanted otherwise than it is and can never be changed, for people; `apply_body` leaves it alone."""
+    """Differences in immutable fields, in sentences for people; `apply_body` leaves these fields alone."""
     if wanted.resource != CLAIMS:
         return []
     have = seen.to_dict()["spec"]
@@ -64,7 +64,7 @@ def unchangeable(wanted: DesiredObject, seen: Object) -> list[str]:
 
 
 def _settled(wanted: DesiredObject, have: Json) -> Json:
-    """What is wanted of this very object: its pods, its scaler's number of replicas and what is immutable stay."""
+    """The desired body for this object, which keeps its pods, the replicas of its autoscaler and immutable fields."""
     if wanted.resource == PROCESSES:
         return wanted.body | {"spec": have["spec"]}
     if wanted.resource not in (DEPLOYMENTS, INFERENCE_SERVICES, CLAIMS):

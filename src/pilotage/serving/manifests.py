@@ -1,4 +1,4 @@
-"""Small pieces that all placements make their manifests of."""
+"""Manifests that all placements share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 TEMPLATE = "pilotage.dev/template"
-"""An annotation: the digest of the pod as it was made, which `sameness` looks at."""
+"""Annotation: digest of the pod template as it was written, for `drift`."""
 SCALED_BY = "pilotage.dev/scaled-by"
-"""An annotation: who sets the number of replicas, if not we."""
+"""Annotation: the kind of the autoscaler that sets the number of replicas."""
 
 
 def manifest(
@@ -30,7 +30,7 @@ def manifest(
     spec: Json,
     annotations: dict[str, str] | None = None,
 ) -> DesiredObject:
-    """An object of the endpoint, with its labels."""
+    """An object of an endpoint, with its labels."""
     metadata: Json = {"name": name, "labels": labels(endpoint, revision)}
     if annotations:
         metadata["annotations"] = annotations
@@ -39,12 +39,12 @@ def manifest(
 
 
 def digest(value: object) -> str:
-    """The same for values that mean the same, whatever the order of their fields."""
+    """Digest of a value, which does not depend on the order of its fields."""
     return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
 
 
 def claims(endpoint: EndpointRef, model: ResolvedModel) -> list[DesiredObject]:
-    """The claim for the weights, where there is to be one and the source leaves anything to be kept."""
+    """The claim for fetched weights, if the endpoint has a cache and its source has to be fetched."""
     cache = endpoint.spec.cache
     if cache is None or scheme_of(model.source) in ("pvc", "file"):
         return []

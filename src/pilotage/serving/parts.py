@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EndpointRef(NamedTuple):
-    """The endpoint that something is made for."""
+    """An endpoint: its identity, its spec and its ledger."""
 
     namespace: str
     name: str
@@ -30,10 +30,10 @@ class EndpointRef(NamedTuple):
 
 
 class ResolvedModel(NamedTuple):
-    """What is served, after its Model was looked up."""
+    """The model of an endpoint, with its Model looked up."""
 
     name: str
-    """As clients call it: the Model's name, or the endpoint's where the source is inline."""
+    """Name in requests: that of the Model, or that of the endpoint if its source is inline."""
     source: str
     sha256: str = ""
     secret: str = ""
@@ -41,7 +41,7 @@ class ResolvedModel(NamedTuple):
 
 
 class Capabilities(NamedTuple):
-    """What the cluster has, as far as it changes what is made."""
+    """Features of the cluster and settings of the operator that change the objects of an endpoint."""
 
     keda: bool = False
     fetch_image: str = ""
@@ -64,7 +64,7 @@ class DesiredObject(NamedTuple):
 
 
 class Readiness(NamedTuple):
-    """What the observed parts of a revision say."""
+    """Readiness of a revision, from its observed parts."""
 
     ready: int
     desired: int
@@ -74,11 +74,11 @@ class Readiness(NamedTuple):
     """For the condition, CamelCase."""
     message: str
     failed: bool = False
-    """It will not become available by waiting: its image cannot be pulled, its quota is exceeded."""
+    """Whether waiting does not help: its image cannot be pulled, or a quota is exceeded."""
 
 
 def labels(endpoint: EndpointRef, revision: int | None = None) -> dict[str, str]:
-    """What every part carries."""
+    """Labels of every part."""
     found = {
         LABEL_MANAGED_BY: MANAGED_BY,
         LABEL_ENDPOINT: endpoint.name[:63].rstrip("-."),

@@ -1,4 +1,4 @@
-"""Why pods do not start. A Deployment says no more than that, and only when its deadline is over; the pods know."""
+"""Reasons why pods do not start. A Deployment tells only that they do not, after its deadline; the pods tell why."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from pilotage.serving.parts import Readiness
 
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
-"""What a container waits for that somebody has to change: its image, a Secret, a variable."""
+"""Waiting reasons of a container that only a change ends: of its image, a Secret, a variable."""
 _RESTARTS_MAX = 5
-"""Who has ended so often at the start will do so again."""
+"""A container that has exited this often is taken to keep exiting."""
 _CHARS_MAX = 400
 
 
 class PodProblem(NamedTuple):
-    """What is wrong with one pod."""
+    """A problem of one pod."""
 
     reason: str
     message: str
     failed: bool
-    """It will not get better by waiting."""
+    """Whether waiting does not help."""
 
 
 def explained(found: Readiness, pods: Iterable[Object]) -> Readiness:
-    """The same, with what the pods of the revision say, where it is not available. They have to be known in full."""
+    """The readiness with the worst problem of the pods, if it is not available. The pods have to be whole objects."""
     if found.available:
         return found
     problems = sorted((each for pod in pods for each in _problems(pod)), key=lambda each: not each.failed)
@@ -54,7 +54,7 @@ def _problems(pod: Object) -> Iterator[PodProblem]:
             yield PodProblem(waiting["reason"], f"{name}: {_end(waiting)}", failed=True)
         elif ended and not each.get("ready"):
             restarts = each.get("restartCount", 0)
-            said = f"{name} has ended {restarts} times, with {ended.get('exitCode')} at last: {_end(ended)}"
+            said = f"{name} has exited {restarts} times, last with code {ended.get('exitCode')}: {_end(ended)}"
             yield PodProblem("ContainerEnds", said, failed=restarts >= _RESTARTS_MAX)
 
 

@@ -1,4 +1,4 @@
-"""What a spec asks for that cannot work, beyond what the kind's own rules can say. Found before anything is made."""
+"""Problems of a spec that the rules of its CRD cannot express, found before anything is created."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:
 
 
 def replicas_of(spec: EndpointSpec) -> int:
-    """How many replicas there have to be at least."""
+    """The least number of replicas."""
     return spec.replicas if spec.autoscaling is None else max(spec.autoscaling.min, 1)
 
 

@@ -1,4 +1,4 @@
-"""Where the weights lie in a pod, and how they get there.
+"""Weights in a pod: where they are, and how they get there.
 
 - ``pvc://CLAIM/PATH``: on that claim, which is mounted read-only.
 - ``hf://OWNER/REPOSITORY`` without a file: the server loads it by itself, if it can, into the cache.
@@ -26,12 +26,12 @@ FOLDER = "/weights"
 _CREDENTIALS = "/var/run/pilotage/credentials"
 _VOLUME = "weights"
 _TOKENS = {"HF_TOKEN": "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN": "token"}
-"""Where programs look for the token, the first of these first, and the entry of the Secret that it comes from."""
+"""Variables for the token of the hub, in the order in which programs look for them, and its keys in the Secret."""
 _SECRET_VOLUME = "credentials"  # noqa: S105 - the name of a volume
 
 
 class PodWeights(NamedTuple):
-    """What a server is told, and what its pod needs for it."""
+    """The path of the weights for the server, and what its pod needs for it."""
 
     path: str
     """A file or folder in the pod; for a hub, the repository's id."""
@@ -87,7 +87,7 @@ def is_fetched(source: str) -> bool:
 
 
 def weights_of(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> PodWeights:
-    """What the pod of an endpoint needs for its weights. `problems` says beforehand whether that is possible."""
+    """The weights of an endpoint in its pod. `problems` says beforehand whether that is possible."""
     if scheme_of(model.source) == "pvc":
         return _on_claim(model.source)
     if scheme_of(model.source) == "file":
@@ -159,7 +159,7 @@ def _fetched(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabili
 
 
 def _resources(endpoint: EndpointRef) -> Json:
-    """As much as the server gets later, so that the pod needs no more; a quota may ask every container to say it."""
+    """CPU and memory of the server, so that the pod needs no more; a quota may require them of every container."""
     asked = (("limits", endpoint.spec.resources.limits), ("requests", endpoint.spec.resources.requests))
     found = {
         kind: {name: str(value) for name, value in amounts.items() if name in ("cpu", "memory")}

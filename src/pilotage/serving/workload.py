@@ -1,4 +1,4 @@
-"""What a Deployment says about itself: whether it serves, and if not, why not."""
+"""Readiness of a Deployment, from its status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def readiness_of(spec: EndpointSpec, deployment: Object | None, *, whole_deadlin
     """
     least = replicas_of(spec)
     if deployment is None:
-        return Readiness(0, least, False, "NotCreated", "Its Deployment is not there yet.")
+        return Readiness(0, least, False, "NotCreated", "Its Deployment does not exist yet.")
     status: Json = deployment.get("status", default=None) or {}
     # Autoscaled, it has more than the least at times.
     now = deployment.get("spec", "replicas", default=1) if spec.autoscaling is not None else least
@@ -35,7 +35,7 @@ def readiness_of(spec: EndpointSpec, deployment: Object | None, *, whole_deadlin
     ready = status.get("availableReplicas", 0)
     if status.get("observedGeneration", 0) < deployment.meta.generation:
         return Readiness(
-            ready, desired, False, "Progressing", "Its Deployment has changed, and nobody has acted on it yet."
+            ready, desired, False, "Progressing", "The Deployment controller has not observed the last change yet."
         )
     counted = f"{ready} of {desired} replicas are ready"
     if ready >= least:
@@ -48,7 +48,7 @@ def readiness_of(spec: EndpointSpec, deployment: Object | None, *, whole_deadlin
         return Readiness(ready, desired, False, refused.get("reason") or "ReplicaFailure", message, failed=True)
     progress = condition(deployment, "Progressing")
     if progress.get("status") == "False" and progress.get("reason") == "ProgressDeadlineExceeded":
-        message = f"{counted}, and none became so in the time that a start may take."
+        message = f"{counted}; the time for a start is over."
         if not whole_deadline:
             message = f"{counted}. It takes longer than its controller expects."
         return Readiness(ready, desired, False, "ProgressDeadlineExceeded", message, failed=whole_deadline)

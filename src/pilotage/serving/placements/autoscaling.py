@@ -1,4 +1,4 @@
-"""Who sets the number of replicas: a HorizontalPodAutoscaler by CPU, or KEDA by requests under way."""
+"""Autoscalers: a HorizontalPodAutoscaler by CPU, or a ScaledObject of KEDA by requests in flight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None
 
 
 def scaler(endpoint: EndpointRef, revision: int, capabilities: Capabilities, service_port: int) -> list[DesiredObject]:
-    """What scales the Deployment of a revision."""
+    """The autoscaler of the Deployment of a revision."""
     kind = scaler_of(endpoint.spec, capabilities)
     if kind is None:
         return []

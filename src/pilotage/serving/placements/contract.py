@@ -1,4 +1,4 @@
-"""What a placement can do. One file here is one placement, with a `PLACEMENT`, and a line in the registry."""
+"""The contract of a placement: one file in this package with a `PLACEMENT`, which the registry finds by itself."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Find: TypeAlias = Callable[[Resource, str], Object | None]
 
 
 class ServiceBackend(NamedTuple):
-    """Where requests for a revision go."""
+    """The Service of a revision, and its port."""
 
     service: str
     port: int
 
 
 class PlacementStrategy(Protocol):
-    """Where an endpoint runs."""
+    """A way to run an endpoint."""
 
     kind: str
     observed: tuple[Resource, ...]
@@ -34,10 +34,10 @@ class PlacementStrategy(Protocol):
         """All objects of a revision, and those of all revisions, in the order in which they are made."""
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """What the observed parts of a revision say."""
+        """Readiness of a revision, from its observed parts."""
 
     def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
         """The Service of a revision, and its port."""
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:
-        """Why an endpoint cannot be placed here; each a sentence or two for people."""
+        """Reasons why an endpoint cannot be placed here, each a sentence or two for people."""

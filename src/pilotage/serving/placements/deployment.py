@@ -31,7 +31,7 @@ class _Deployment:
     def desired(
         self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
     ) -> list[DesiredObject]:
-        """See `PlacementStrategy`. What scales comes last: it needs something to scale."""
+        """A claim, a Service, a Deployment and its autoscaler. The autoscaler comes last: it needs a target."""
         return [
             *claims(endpoint, model),
             _service(endpoint, revision),
@@ -40,15 +40,15 @@ class _Deployment:
         ]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `PlacementStrategy`."""
+        """Readiness of the Deployment."""
         return readiness_of(endpoint.spec, find(DEPLOYMENTS, revision_name(endpoint.name, revision)))
 
     def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
-        """See `PlacementStrategy`."""
+        """The Service of the revision."""
         return ServiceBackend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `PlacementStrategy`. What holds for all placements in pods is in `problems`."""
+        """None of its own: those of all placements in pods are in `serving.problems`."""
         return iter(())
 
 

@@ -1,4 +1,4 @@
-"""On machines beside the cluster: a Service, and a HostProcess for each replica, which the agent of a Host runs.
+"""Placement on Hosts beside the cluster: a Service, and a HostProcess for each replica, which the agent of a Host runs.
 
 The Service has no selector. The agent adds the address of its server to it, as an EndpointSlice, while the server is
 healthy. On which Host a process runs is decided when it is there, and once: see `controllers.host.scheduling`.
@@ -42,7 +42,7 @@ class _Host:
         model: ResolvedModel,
         capabilities: Capabilities,  # noqa: ARG002
     ) -> list[DesiredObject]:
-        """See `PlacementStrategy`. The Service comes first: the agents add addresses to it."""
+        """A Service, and a HostProcess for each replica. The Service comes first: the agents add addresses to it."""
         name = revision_name(endpoint.name, revision)
         ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
         service = manifest(SERVICES, endpoint, name, revision, {"ports": ports})
@@ -50,17 +50,17 @@ class _Host:
         return [service, *_processes(endpoint, revision, model, names)]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `PlacementStrategy`."""
+        """Readiness of the processes."""
         desired = replicas_of(endpoint.spec)
         names = [process_name(endpoint, revision, number) for number in range(desired)]
         return _readiness([(name, find(PROCESSES, name)) for name in names])
 
     def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
-        """See `PlacementStrategy`."""
+        """The Service of the revision, which has no selector."""
         return ServiceBackend(revision_name(endpoint.name, revision), SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `PlacementStrategy`."""
+        """Features that need pods, a claim or an image."""
         spec = endpoint.spec
         if spec.autoscaling is not None:
             yield "Placement Host has a fixed number of replicas; take autoscaling out."
@@ -73,7 +73,7 @@ class _Host:
 
 
 def process_name(endpoint: EndpointRef, revision: int, number: int) -> str:
-    """Of one replica; the first is number 0."""
+    """Name of the HostProcess of one replica; the first is number 0."""
     return f"{revision_name(endpoint.name, revision)}-{number}"
 
 
@@ -103,7 +103,7 @@ def _processes(endpoint: EndpointRef, revision: int, model: ResolvedModel, names
 
 
 def _memory(endpoint: EndpointRef) -> int | None:
-    """What one server needs, where it is said."""
+    """Memory that one server needs, if the spec says so."""
     resources = endpoint.spec.resources
     given = resources.requests.get("memory", resources.limits.get("memory"))
     found = None if given is None else amount(given)
@@ -150,18 +150,18 @@ def _phase(process: Object | None) -> str:
 
 
 def _said(name: str, process: Object | None) -> str:
-    """How one process is, where, and in its agent's own words."""
+    """State of one process for people: its Host, its phase and the message of its agent."""
     if process is None:
-        return f"hostprocess/{name} is not there yet."
+        return f"hostprocess/{name} does not exist yet."
     host = process.get("spec", "host")
     said = process.get("status", "message") or ""
     if process.meta.terminating:
-        return f"hostprocess/{name} is being deleted; it is made anew then."
+        return f"hostprocess/{name} is being deleted, and is replaced then."
     if not host:
         return f"hostprocess/{name} is not placed: {said or 'no Host was chosen yet'}".rstrip(".") + "."
     phase = process.get("status", "phase")
     if not phase:
-        return f"hostprocess/{name}: the agent of host/{host} has not taken it up yet."
+        return f"hostprocess/{name}: the agent of host/{host} has not accepted it yet."
     return f"hostprocess/{name} on host/{host}: {phase}{f', {said}' if said else ''}".rstrip(".") + "."
 
 

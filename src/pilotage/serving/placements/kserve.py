@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SERVICE_PORT = 80
 SCALING_FIELDS = frozenset({"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget"})
-"""What can change without other pods."""
+"""Fields that change without a restart of pods."""
 NAME_MAX = 42
 """KServe writes ``isvc.NAME-N-predictor`` into a label, which has 63 characters: this leaves five for the revision."""
 HOST_LABEL_MAX = 63
@@ -50,7 +50,7 @@ class _KServe:
     def desired(
         self, endpoint: EndpointRef, revision: int, model: ResolvedModel, capabilities: Capabilities
     ) -> list[DesiredObject]:
-        """See `PlacementStrategy`."""
+        """A claim and an InferenceService."""
         pod = pod_of(endpoint, model, capabilities, _CONTAINER)
         predictor: Json = dict(pod.spec)
         if pod.annotations:
@@ -67,12 +67,12 @@ class _KServe:
         return [*claims(endpoint, model), made]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-        """See `PlacementStrategy`."""
+        """Readiness of the Deployment that KServe creates, and of the InferenceService."""
         name = revision_name(endpoint.name, revision)
         service = find(INFERENCE_SERVICES, name)
         if service is None:
             return Readiness(
-                0, replicas_of(endpoint.spec), False, "NotCreated", f"InferenceService {name} is not there yet."
+                0, replicas_of(endpoint.spec), False, "NotCreated", f"InferenceService {name} does not exist yet."
             )
         deployment = find(DEPLOYMENTS, f"{name}-predictor")
         if deployment is None:
@@ -87,11 +87,11 @@ class _KServe:
         return found
 
     def backend(self, endpoint: EndpointRef, revision: int) -> ServiceBackend:
-        """See `PlacementStrategy`."""
+        """The Service that KServe creates."""
         return ServiceBackend(f"{revision_name(endpoint.name, revision)}-predictor", SERVICE_PORT)
 
     def problems(self, endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabilities) -> Iterator[str]:  # noqa: ARG002
-        """See `PlacementStrategy`."""
+        """A cluster without KServe, or a name that is too long for it."""
         if not capabilities.kserve:
             yield "This cluster has no KServe (no kind InferenceService). Install it, or use placement Deployment."
         if len(endpoint.name) > NAME_MAX:
@@ -115,12 +115,12 @@ def _not_deployed(endpoint: EndpointRef, revision: int, service: Object) -> Read
     status = service.get("status", "modelStatus", default={}) or {}
     failure = status.get("lastFailureInfo") or {}
     failed = status.get("transitionStatus") == "InvalidSpec"
-    message = failure.get("message") or "KServe has not made a Deployment of it yet; does its controller run?"
+    message = failure.get("message") or "KServe has not created its Deployment yet."
     label = f"{PLACEMENT.backend(endpoint, revision).service}-{endpoint.namespace}"
     if not failure and len(label) > HOST_LABEL_MAX:
         failed = True  # but for another domainTemplate: then there is a Deployment at once
         message = (
-            f"KServe has not made a Deployment of it. By default it makes the host name {label} of it, too, which has"
+            f"KServe has not created its Deployment. By default it derives the host name {label}, which has"
             f" {len(label)} characters; {HOST_LABEL_MAX} are allowed. Use a shorter name or namespace."
         )
     return Readiness(

@@ -19,11 +19,11 @@ SWITCH = None
 """An option without a value."""
 NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 COUNT = re.compile(r"[0-9]{1,3}")
-"""Of threads, slots or devices."""
+"""Number of threads, slots or devices."""
 SIZE = re.compile(r"[0-9]{1,9}")
-"""In tokens. A whole number: the agent reckons with it what the server needs."""
+"""Number of tokens, from which the agent computes the memory of the server."""
 BATCH = re.compile(r"[0-9]{1,4}")
-"""In tokens, each of which takes as much memory as many of the context."""
+"""Number of tokens, each of which takes as much memory as many tokens of context."""
 NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?(,[0-9]{1,9}(\.[0-9]{1,9})?){0,31}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """One of those that the program knows: no path has this form that leads out of the folder it runs in."""
@@ -34,7 +34,7 @@ class Allowed(NamedTuple):
     """The table of a runtime."""
 
     options: Mapping[str, re.Pattern[str] | None] = {}
-    """By name; the value has to match. `SWITCH`: there is none."""
+    """Pattern of the value, by the name of the option. `SWITCH`: it takes none."""
     variables: Mapping[str, re.Pattern[str]] = {}
 
     def refused_argument(self, args: Sequence[str]) -> str:
@@ -67,7 +67,7 @@ class Allowed(NamedTuple):
 
 
 def options(table: Mapping[str, re.Pattern[str] | None]) -> dict[str, re.Pattern[str] | None]:
-    """By each name, from a table whose keys have all names of an option, such as ``-c --ctx-size``."""
+    """Patterns by each name, from a table whose keys have all names of an option, such as ``-c --ctx-size``."""
     return {name: pattern for names, pattern in table.items() for name in names.split()}
 
 

@@ -26,7 +26,7 @@ hold up every drain."""
 
 
 class HttpProxyRouter(Router):
-    """See the module."""
+    """Router of HTTPProxies."""
 
     kind = "HTTPProxy"
     resource = HTTP_PROXIES
@@ -35,7 +35,7 @@ class HttpProxyRouter(Router):
     needs = ("host",)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """See `Router`."""
+        """The HTTPProxy."""
         route = request.route
         virtual_host: Json = {"fqdn": route.host}
         if route.tls:
@@ -51,7 +51,7 @@ class HttpProxyRouter(Router):
         return self.written(request, spec)
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`. Mirrors, which get a copy of the requests, are none."""
+        """The services of all routes. Mirrors, which get a copy of the requests, are none."""
         return [
             Backend(each["name"], whole_number(each.get("port"), 0), whole_number(each.get("weight"), 0))
             for rule in entries(obj, "spec", "routes")
@@ -60,7 +60,7 @@ class HttpProxyRouter(Router):
         ]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it counts nothing
-        """See `Router`."""
+        """Status from the condition `Valid`."""
         valid = [each for each in entries(obj, "status", "conditions") if each.get("type") == "Valid"]
         current = [each for each in valid if is_current(each, obj)]
         if not current:

@@ -26,7 +26,7 @@ REFUSED = {"Accepted": "False", "ResolvedRefs": "False", "PartiallyInvalid": "Tr
 
 
 class HttpRouteRouter(Router):
-    """See the module."""
+    """Router of HTTPRoutes."""
 
     kind = "HTTPRoute"
     resource = HTTP_ROUTES
@@ -35,7 +35,7 @@ class HttpRouteRouter(Router):
     needs = ("gateway",)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """See `Router`."""
+        """The HTTPRoute."""
         route = request.route
         if route.gateway is None:
             raise ValueError(f"{request.namespace}/{request.name}: an HTTPRoute without a Gateway")
@@ -50,14 +50,14 @@ class HttpRouteRouter(Router):
         return self.written(request, spec)
 
     def plain(self, manifest: Json) -> Json:
-        """See `Router`. Without timeouts, new in Gateway API 1.2: those of the Gateway then end long answers."""
+        """The HTTPRoute. Without timeouts, new in Gateway API 1.2: those of the Gateway then end long answers."""
         rules = [
             {name: value for name, value in each.items() if name != "timeouts"} for each in manifest["spec"]["rules"]
         ]
         return manifest | {"spec": manifest["spec"] | {"rules": rules}}
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`. Anything but a Service of the same namespace is left out, and removed by the next write."""
+        """The Services of all rules. Any other reference is left out, and removed by the next write."""
         home = at(obj, "metadata", "namespace")
         return [
             Backend(each["name"], whole_number(each.get("port"), 0), whole_number(each.get("weight"), 1))
@@ -69,7 +69,7 @@ class HttpRouteRouter(Router):
         ]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it counts nothing
-        """See `Router`. Every controller with a status in it has to accept it."""
+        """Status from the conditions of its parents. Every controller with a status in it has to accept it."""
         parents = entries(obj, "status", "parents")
         if not parents:
             return RouteStatus(Programming.PENDING, text="the controller of the Gateway has not accepted it yet")

@@ -21,7 +21,7 @@ INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 
 
 class IngressRouter(Router):
-    """See the module."""
+    """Router of Ingresses."""
 
     kind = "Ingress"
     resource = INGRESSES
@@ -31,7 +31,7 @@ class IngressRouter(Router):
     rules = (("!has(self.tls) || has(self.host)", "tls of an Ingress needs route.host: the name of the certificate"),)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """See `Router`. ValueError for more than one backend."""
+        """The Ingress. ValueError for more than one backend."""
         route, backends = request.route, checked(request.backends)
         if len(backends) > 1:
             raise ValueError(f"an Ingress has no weights for {', '.join(map(str, backends))}")
@@ -53,7 +53,7 @@ class IngressRouter(Router):
         return made
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`. Each one gets all requests of its path."""
+        """The Services of all paths. Each one gets all requests of its path."""
         services = [
             at(path, "backend", "service")
             for rule in entries(obj, "spec", "rules")
@@ -67,7 +67,7 @@ class IngressRouter(Router):
         ]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it says nothing
-        """See `Router`."""
+        """Accepted, always: an Ingress does not tell."""
         return RouteStatus(Programming.ACCEPTED, text="an Ingress has no status that tells whether proxies have it")
 
 

@@ -16,7 +16,7 @@ HTTP_PORT = 80
 
 
 class NoRouter(Router):
-    """See the module."""
+    """Router of endpoints without a route."""
 
     kind = "None"
     resource = None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PilotageGatewayRouter(Router):
-    """See the module."""
+    """Router of GatewayRoutes."""
 
     kind = "PilotageGateway"
     resource = GATEWAY_ROUTES
@@ -43,7 +43,7 @@ class PilotageGatewayRouter(Router):
     rules = ((f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """See `Router`. The name of the endpoint is always one of the models."""
+        """The GatewayRoute. The name of the endpoint is always one of the models."""
         spec: Json = {
             "endpoint": request.name,
             "models": list(dict.fromkeys((request.name, *request.models))),
@@ -58,7 +58,7 @@ class PilotageGatewayRouter(Router):
         return self.written(request, spec)
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`."""
+        """The backends of its spec."""
         return [
             Backend(each["service"], whole_number(each.get("port"), 80), whole_number(each.get("weight"), 100))
             for each in entries(obj, "spec", "backends")
@@ -66,7 +66,7 @@ class PilotageGatewayRouter(Router):
         ]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
-        """See `Router`."""
+        """Status as the gateway has written it."""
         said = at(obj, "status", "state")
         observed = at(obj, "status", "observedGeneration")
         message = at(obj, "status", "message")
