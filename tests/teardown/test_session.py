@@ -15,7 +15,7 @@ from pilotage.teardown import session as teardown
 from pilotage.teardown.engine.receipt import load
 from pilotage.teardown.planning.arguments import TargetError
 from tests.contract.server import Place, harbor
-from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment
+from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, config_map, deployment
 
 HOLD = "acme.example/hold"
 
@@ -90,6 +90,18 @@ async def test_a_plan_changes_nothing_and_says_what_is_absent(session: teardown.
     assert [str(entry) for entry in prepared.ledger.going] == ["deployment/planned -n default"]
     assert [str(name) for name in prepared.absent] == ["configmap/missing -n default"]
     assert await is_there(session, DEPLOYMENTS, "planned")
+
+
+async def test_a_target_without_a_namespace_is_planned_with_its_parts_in_all_of_them(session: teardown.Session) -> None:
+    await make(session, "here")
+    await session.client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+    role = await session.client.create(CLUSTER_ROLES, {"metadata": {"name": "owner"}})
+    owner = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "owner", "uid": role.meta.uid}
+    owned = config_map("owned", ownerReferences=[owner])
+    await session.client.create(CONFIG_MAPS, owned, namespace="elsewhere")
+    request = teardown.TeardownRequest(("cm/here", "clusterrole/owner"), namespace="default")
+    going = {str(entry) for entry in (await teardown.plan(session, request)).ledger.going}
+    assert going == {"configmap/here -n default", "clusterrole/owner", "configmap/owned -n elsewhere"}
 
 
 @pytest.mark.parametrize(

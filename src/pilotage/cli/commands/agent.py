@@ -87,9 +87,9 @@ def agent(kubeconfig: str | None, context: str | None, config: Path | None, **gi
     Every option is also a variable (PILOTAGE_AGENT_FILE_ROOTS) and a line of the file (fileRoots); a flag wins over a
     variable, and that over the file.
 
-    At SIGTERM all servers are withdrawn, finish their requests, stop, and are unregistered. A second SIGTERM waits for
-    no more requests. Exit code 0: all of that is proven. 4: the same, after a second SIGTERM. 3: something could not be
-    proven; the next start goes on with it.
+    At SIGTERM all servers are withdrawn, finish their requests, stop, and are unregistered. A second SIGTERM does
+    not wait for requests. Exit code 0: all of that is proven. 4: the same, after a second SIGTERM. 3: something could
+    not be proven; the next start continues with it.
     """
     import asyncio
 

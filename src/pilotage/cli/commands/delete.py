@@ -87,12 +87,12 @@ def delete(
 
     \b
     pilotage delete deployment/web service/web ingress/web -n shop
-    pilotage delete deployment/web -n shop --adopt     what routes to, scales and selects it, too
+    pilotage delete deployment/web -n shop --adopt     with its routes, autoscalers, Services
     pilotage delete -f manifests/ --keep volumes
     pilotage delete -n shop --all
     pilotage delete --resume web-20261115-213012.json
 
-    What is owned goes along. Nothing is deleted without its uid, and no finalizer is removed but our own.
+    Owned objects are deleted as well. Nothing is deleted without its uid, and no finalizer is removed but our own.
 
     Exit codes: 0 all is proven gone, 1 something is left or unknown, 2 bad usage, 3 the API could not be read,
     130 Ctrl-C.

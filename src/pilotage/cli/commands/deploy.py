@@ -53,10 +53,10 @@ def deploy(
     pilotage deploy assistant --model qwen-small --replicas 2 --route HTTPProxy --host assistant.example.com
     pilotage deploy -f assistant.yaml
 
-    The server checks everything before anything is made. What is there already is not touched: `pilotage redeploy`
-    changes it.
+    The server checks everything before anything is created. An endpoint that exists is not touched: use `pilotage
+    redeploy` to change it.
 
-    Exit codes: 0 it serves (or was made, with --no-wait), 1 it does not, 2 bad usage or refused by the server, 3 the
+    Exit codes: 0 it serves (or was created, with --no-wait), 1 it does not, 2 bad usage or refused by the server, 3 the
     API could not be reached, 130 Ctrl-C (the operator continues).
     """
     from pilotage.cli.rollout import Patience

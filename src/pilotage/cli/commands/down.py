@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
     """Stop what `pilotage up` started, and prove that nothing is left.
 
-    Servers first, in order; then it is looked whether anything is left. What was deployed stays written down and comes
-    back with the next `pilotage up`, unless --purge is given. Ends with 1 and the numbers of processes and ports where
-    something does not end.
+    Servers stop first, in order; then the system is searched for what is left. Endpoints are kept, and serve again
+    after the next `pilotage up`, unless --purge is given. Exit code 1, with the processes and ports, if something does
+    not stop.
     """
     import asyncio
 

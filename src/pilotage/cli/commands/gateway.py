@@ -156,19 +156,19 @@ def gateway(
 ) -> None:
     """Serve requests for models with a real Envoy, until SIGTERM.
 
-    GatewayRoutes and EndpointSlices say where each goes:
+    Requests are routed by GatewayRoutes and EndpointSlices:
 
     \b
     POST /v1/chat/completions …     by the "model" in the body
-    GET  /v1/models                 what is served; one of them: /v1/models/NAME
+    GET  /v1/models                 the models served; one of them: /v1/models/NAME
     ANY  /endpoints/NAMESPACE/NAME/…  by the name of an endpoint
     and by host, where a route has one.
 
-    A name stays with the route that has it. Whoever can reach the gateway can use all that it serves: it asks nobody
-    who they are, and speaks no TLS.
+    A name stays with the route that has it. The gateway neither authenticates clients nor speaks TLS: whoever can
+    reach it can use every model that it serves.
 
-    At SIGTERM no new connection is taken, and requests under way may end (--drain); a second one does not wait. The
-    exit code is 1 if requests had to be cut.
+    At SIGTERM no new connection is accepted, and requests in flight may end (--drain); a second one does not wait. The
+    exit code is 1 if requests had to be cut off.
 
     Every option from --listen on is also a variable: PILOTAGE_GATEWAY_LISTEN.
     """

@@ -41,7 +41,7 @@ def require_harbor() -> None:
 def harbor(data: Path, port: int, memory: bool, set_damaged_aside: bool) -> None:
     """Serve the Kubernetes API on this machine until SIGTERM.
 
-    Prints where it is as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` gets in as the administrator.
+    Prints its address as soon as it answers. `kubectl --kubeconfig DIR/kubeconfig` connects as the administrator.
     """
     require_harbor()
     import gc

@@ -28,8 +28,8 @@ def install(printed: bool, image: str, namespace: str, replicas: int, settings: 
 
     `pilotage install --print | kubectl apply --server-side -f -`
 
-    The namespace, our kinds, what the operator may do, and the operator itself. `pilotage operator --help` explains
-    the settings.
+    The namespace, the CRDs, the RBAC rules of the operator, and the operator itself. `pilotage operator --help`
+    explains the settings.
     """
     from pilotage.operator.install import Values, as_yaml, chosen_settings, manifests
 

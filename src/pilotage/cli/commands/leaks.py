@@ -66,8 +66,8 @@ def leaks(
     pilotage leaks --receipt web-20261115-213012.json
     pilotage leaks -f dump.yaml -o json
 
-    Changes nothing. What is younger than a minute, or being deleted, is in progress and not a leak; what could not be
-    read is unknown, and not gone. A cluster is looked at twice: what is over by then was no leak.
+    Changes nothing. An object that is younger than a minute, or being deleted, is in progress and not a leak; one that
+    could not be read is unknown, and not gone. A cluster is read twice: what has gone by then was no leak.
 
     Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
     """

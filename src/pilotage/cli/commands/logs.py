@@ -56,10 +56,10 @@ def logs(
     pilotage logs assistant -f
     pilotage logs assistant --revision 8 --previous
 
-    Those of the revision that serves; where none does yet, of the newest. With several pods each line begins with its
-    pod. What a pod has none of is said on stderr.
+    The logs are those of the revision that serves, or of the newest if none does yet. With several pods, each line
+    starts with the name of its pod. A pod without logs is named on stderr.
 
-    On a Host, the log of a server is a file of that machine: it is said where, and printed if it can be read here.
+    On a Host, the log of a server is a file on that machine: its path is printed, and its lines if it is readable here.
 
     Exit codes: 0 printed, 1 there was nothing to print, 2 bad usage or no such endpoint, 3 the API could not be read.
     """

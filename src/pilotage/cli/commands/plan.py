@@ -46,8 +46,8 @@ def plan(
     pilotage plan -f manifests/ --keep volumes
     pilotage plan -n shop -o json
 
-    Exit codes: 0 nothing stands in the way, 1 something probably does, or not all that is meant could be read, 2 bad
-    usage, 3 the API could not be read.
+    Exit codes: 0 no blocker is predicted, 1 one is, or not all that is meant could be read, 2 bad usage, 3 the API
+    could not be read.
     """
     if namespace and not (words or everything or files or selector):
         everything = True  # a namespace alone means all that is in it: nothing is changed by looking

@@ -51,8 +51,8 @@ def redeploy(
     pilotage redeploy assistant --image example.com/llama-server:b4719 --arg --ctx-size --arg 8192
     pilotage redeploy -f assistant.yaml
 
-    Flags change what they name; of an endpoint in a file the whole spec is taken. The server checks it first. If the
-    new revision does not come up, the old one keeps serving: `pilotage rollback` takes the change back.
+    Flags change the fields that they name; a file replaces the whole spec. The server checks it first. If the new
+    revision does not become ready, the old one keeps serving: `pilotage rollback` undoes the change.
 
     Exit codes: 0 the new revision serves, 1 it does not, 2 bad usage or refused by the server, 3 the API could not be
     reached, 130 Ctrl-C (the operator continues).

@@ -46,8 +46,8 @@ def rollback(
     pilotage rollback assistant
     pilotage rollback assistant --to 3
 
-    Model, runtime, placement, resources and cache become what they were, as a revision of its own. Replicas, route and
-    the rest stay as they are. After a redeploy that failed, it goes back to what still serves.
+    Model, runtime, placement, resources and cache become what they were, in a new revision. Replicas, route and the
+    rest stay as they are. After a redeploy that failed, it returns to the revision that still serves.
 
     Exit codes: 0 it serves, 1 it does not, 2 bad usage or no such revision, 3 the API could not be reached, 130 Ctrl-C
     (the operator continues).

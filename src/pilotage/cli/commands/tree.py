@@ -45,7 +45,7 @@ def tree(
     pilotage tree namespace/shop
     pilotage tree inferenceservice/chat -f dump.yaml
 
-    What it owns comes first, then who owns it, what refers to it, and what it refers to.
+    The objects that it owns come first, then its owners, the objects that refer to it, and those it refers to.
 
     Exit codes: 0 shown, 2 bad usage or no such object, 3 the API could not be read.
     """

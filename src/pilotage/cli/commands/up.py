@@ -77,8 +77,8 @@ def up(
 ) -> None:
     """Run the whole system on this machine: API server, controllers, agent and gateway.
 
-    Until Ctrl-C, or until `pilotage down`. Each part is a process of its own with its log in DIR/logs. What was
-    deployed is there again the next time.
+    It runs until Ctrl-C or `pilotage down`. Each component is a process of its own with its log in DIR/logs. Endpoints
+    are kept, and serve again after the next `pilotage up`.
     """
     require_harbor()
     from pilotage.up.components import UpOptions

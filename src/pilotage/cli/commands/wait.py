@@ -47,8 +47,8 @@ def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str
     pilotage wait deployment/web -n shop
     pilotage wait namespace/shop --timeout 120
 
-    Which objects are meant is fixed at the start: one that is made under the same name later is another object. A
-    fresh read proves that one is gone. Meanwhile stderr says what is waited for.
+    The objects are fixed at the start, by uid: one that is created under the same name later is another object. A fresh
+    read proves that an object is gone. Until then, stderr says what it waits for.
 
     Exit codes: 0 all are proven gone, 1 the time is over (and why they are still there), 2 bad usage, 3 something could
     not be read.
