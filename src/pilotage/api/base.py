@@ -7,12 +7,13 @@ more than all imports of these modules do.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from typing import Annotated, Any, Literal, Self, get_args
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import astuple, fields
 
 from pilotage.kube.wire import Object, ObjectMeta
 
@@ -88,24 +89,27 @@ class Schema(msgspec.Struct, frozen=True, rename="camel"):
 
     def without_defaults(self) -> dict[str, Any]:
         """The value as it is sent, without fields that have their default, at all depths."""
-        values = ((each.encode_name, getattr(self, each.name), _default(each)) for each in fields(self))
+        values = zip(self.__struct_encode_fields__, astuple(self), _defaults(type(self)), strict=True)
         return {name: _without_defaults(value) for name, value, default in values if value != default}
-
-
-def _default(field: FieldInfo) -> Any:  # noqa: ANN401 - of any type
-    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-
-
-def _without_defaults(value: Any) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    if isinstance(value, Schema):
-        return value.without_defaults()
-    return [_without_defaults(each) for each in value] if isinstance(value, list) else value
 
 
 def _without_none(value: Any) -> Any:  # noqa: ANN401 - JSON has no narrower type
     if isinstance(value, dict):
         return {name: _without_none(each) for name, each in value.items() if each is not None}
     return [_without_none(each) for each in value] if isinstance(value, list) else value
+
+
+def _without_defaults(value: Any) -> Any:  # noqa: ANN401 - of any type
+    if isinstance(value, Schema):
+        return value.without_defaults()
+    return [_without_defaults(each) for each in value] if isinstance(value, list) else value
+
+
+@cache
+def _defaults(type_: type[Schema]) -> tuple[Any, ...]:
+    return tuple(
+        each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory() for each in fields(type_)
+    )
 
 
 def matches(pattern: str, **bounds: Any) -> Meta:  # noqa: ANN401 - bounds are of Meta

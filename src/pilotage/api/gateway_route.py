@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pilotage.api.base import Conditions, Schema, map_list, matches, one_of
+from pilotage.api.base import Conditions, Schema, Stored, map_list, matches, one_of
 from pilotage.api.endpoint import HostName, Path, Port
 from pilotage.kube.wire import ObjectMeta
 
@@ -85,4 +85,10 @@ class GatewayRoute(Schema, frozen=True):
 
     spec: GatewayRouteSpec
     metadata: ObjectMeta = ObjectMeta()
+    status: GatewayRouteStatus = GatewayRouteStatus()
+
+
+class StoredGatewayRoute(Stored, frozen=True):
+    """A GatewayRoute as a client reads it."""
+
     status: GatewayRouteStatus = GatewayRouteStatus()

@@ -176,6 +176,8 @@ class _Spec(msgspec.Struct):
 
 
 class _GatewayRoute(msgspec.Struct):
+    """A GatewayRoute without the constraints of its type: one that an earlier CRD allowed must not stop the gateway."""
+
     spec: _Spec
 
 

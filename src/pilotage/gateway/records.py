@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from pilotage.api.gateway_route import StoredGatewayRoute
 from pilotage.gateway.claims import Name, Record
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def read_records(obj: Object) -> dict[Name, Record]:
     """Those of one route. Its schema has seen to it that they are such."""
-    status = obj.decode_as(_GatewayRoute).status
+    status = obj.decode_as(StoredGatewayRoute).status
     return {Name(each.kind, each.name, each.path): Record(each.turn, each.held) for each in status.claims}
 
 
@@ -26,19 +25,3 @@ def written_records(records: Mapping[Name, Record]) -> list[Json]:
         {"kind": name.kind, "name": name.name, "path": name.path, "turn": record.turn, "held": record.held}
         for name, record in sorted(records.items())
     ]
-
-
-class _Claim(msgspec.Struct):
-    kind: str
-    name: str
-    turn: int
-    path: str = ""
-    held: bool = False
-
-
-class _Status(msgspec.Struct):
-    claims: list[_Claim] = []
-
-
-class _GatewayRoute(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
