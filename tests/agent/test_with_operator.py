@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.agent import host as host_module
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey
 from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
@@ -25,7 +25,7 @@ async def operating(host: AgentHost):
         with contextlib.suppress(AlreadyExists):
             await host.client.create(NAMESPACES, {"metadata": {"name": name}})
     manager = Manager(host.world.client("operator"), name="operator")
-    add_endpoints(manager, Options(NobodyLooks()))
+    add_endpoints(manager, Options(NoProxyObserver()))
     task = asyncio.create_task(manager.run())
     try:
         yield

@@ -11,7 +11,7 @@ import msgspec
 
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MADE_FROM_OURS
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
@@ -146,7 +146,7 @@ async def simulated_cluster(
 ) -> AsyncIterator[SimulatedCluster]:
     """A town with an operator in it."""
     async with World(1) as world:
-        made = kind(world, observer or NobodyLooks())
+        made = kind(world, observer or NoProxyObserver())
         await made.install(*crd)
         world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")
         if operate:

@@ -111,7 +111,7 @@ async def test_without_a_host_it_says_what_it_waits_for_and_comes_when_there_is_
     async with simulated_hosts("other") as place:
         await place.deploy(placement=HOST)
         await place.until(lambda: place.process("chat-1-0").get("status", {}).get("message"))
-        assert place.process("chat-1-0")["status"]["message"] == "there is no host/gpu-1; is its agent installed?"
+        assert place.process("chat-1-0")["status"]["message"] == "host/gpu-1 does not exist; is its agent installed?"
         await asyncio.sleep(120.0)
         before = len(place.writes())
         await asyncio.sleep(600.0)
@@ -198,7 +198,7 @@ async def test_a_redeploy_that_fails_on_its_host_leaves_the_old_one_serving_and_
         said = place.condition("Degraded")
         assert said["reason"] == "ProcessFailed"
         assert "hostprocess/chat-2-0 on host/gpu-1: Failed, its checksum is wrong." in said["message"]
-        assert "Revision 1 goes on serving." in said["message"]
+        assert "Revision 1 continues to serve." in said["message"]
         await asyncio.sleep(300.0)
         assert place.status()["revision"] == "chat-1"
         assert place.routed() == {"chat-1": 100}

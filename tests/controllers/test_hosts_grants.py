@@ -84,4 +84,4 @@ async def test_processes_that_a_tenant_makes_keep_nobody_from_being_granted():
         await deployed(place)
         assert place.world.find(HOST_SERVICES, GRANTS_KEY)["spec"]["hosts"] == {"gpu-1": ["default/chat-1"]}
         stray = place.world.find(PROCESSES, ObjectKey("default", "stray-0"))
-        assert "there is no host/nowhere-0" in stray["status"]["message"]
+        assert "host/nowhere-0 no longer exists" in stray["status"]["message"]

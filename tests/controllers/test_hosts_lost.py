@@ -48,7 +48,7 @@ async def test_the_addresses_of_a_host_that_falls_silent_are_out_of_traffic_with
         assert status["message"].startswith("host/gpu-1 is lost: its agent has not renewed its Lease of 15 s since ")
         await place.until(lambda: events(place, "HostLost"), 5.0)
         (said,) = events(place, "HostLost")
-        assert "2 addresses were taken out of traffic." in said
+        assert "2 addresses taken out of traffic." in said
         await place.until(lambda: place.condition("Available")["reason"] == "HostLost", 5.0)
         assert "hostprocess/chat-1-0 on host/gpu-1: Lost" in place.condition("Available")["message"]
         assert (place.status()["phase"], place.condition("Degraded")["status"]) == ("Degraded", "True")
@@ -89,7 +89,7 @@ async def test_when_its_agent_is_back_it_serves_again_and_nothing_was_moved():
         await place.until(lambda: place.status()["phase"] == "Serving")
         assert place.in_traffic() == ["chat-1-0"]
         assert place.process("chat-1-0")["metadata"]["uid"] == uid
-        assert events(place, "HostReturned") == ["Its agent is back."]
+        assert events(place, "HostReturned") == ["The agent is back."]
         alive = next(each for each in place.host("gpu-1")["status"]["conditions"] if each["type"] == "AgentAlive")
         assert alive["status"] == "True"
 
@@ -220,11 +220,11 @@ async def test_a_host_is_held_until_its_agent_has_stopped_what_runs_there():
         await asyncio.sleep(10.0)
         assert place.host("gpu-1")["metadata"]["deletionTimestamp"]
         emptying = next(each for each in place.host("gpu-1")["status"]["conditions"] if each["type"] == "Emptying")
-        assert "1 processes are stopped first" in emptying["message"]
+        assert "Waiting for 1 process to stop" in emptying["message"]
         await place.until(lambda: place.host("gpu-1") == {}, 60.0)
         assert place.in_traffic() == []
         assert place.world.find(LEASES, ObjectKey(HOST_LEASES, "gpu-1")) is None
-        said = "hostprocess/chat-1-0 is not placed: there is no host/gpu-1; is its agent installed?"
+        said = "hostprocess/chat-1-0 is not placed: host/gpu-1 does not exist; is its agent installed?"
         await place.until(lambda: said in place.condition("Available")["message"])
 
 
@@ -254,7 +254,7 @@ async def test_deleting_a_host_that_is_lost_removes_what_its_processes_left():
         assert place.world.find(LEASES, ObjectKey(HOST_LEASES, "gpu-1")) is None
         assert place.process("chat-1-0").get("metadata", {}).get("uid") != old
         (said,) = events(place, "HostSwept")
-        assert said == "Its agent is gone: 1 addresses and 1 processes were removed without it."
+        assert said == "The agent is gone: 1 address and 1 process removed without it."
 
 
 @virtual
@@ -321,5 +321,5 @@ async def test_of_a_host_that_has_vanished_nothing_stays_in_traffic(deleted):
         else:
             await place.until(lambda: place.in_traffic() == [], 30.0)
             await place.until(lambda: place.process("chat-1-0")["status"]["phase"] == "Lost", 5.0)
-            assert place.process("chat-1-0")["status"]["message"] == "there is no host/gpu-1 any more"
+            assert place.process("chat-1-0")["status"]["message"] == "host/gpu-1 no longer exists"
             assert place.world.objects(PROCESSES)[0]["metadata"]["finalizers"] == [PROCESS_FINALIZER]

@@ -18,7 +18,7 @@ from pilotage.api.names import (
     PROCESSES,
     TEARDOWNS,
 )
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import LEASES, AlreadyExists, Client, Object, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.runtime import Manager
 from pilotage.serving.resources import SERVICES, SLICES
@@ -69,7 +69,7 @@ async def test_an_endpoint_on_a_host_comes_changes_and_goes(own_cluster: Cluster
             with contextlib.suppress(AlreadyExists):
                 await client.create(NAMESPACES, {"metadata": {"name": name}})
         manager = Manager(client.named("operator"), name="operator")
-        add_endpoints(manager, Options(NobodyLooks(), watched=namespace, gateway_url="http://127.0.0.1:8080"))
+        add_endpoints(manager, Options(NoProxyObserver(), watched=namespace, gateway_url="http://127.0.0.1:8080"))
         agent, gateway = Agent(client.named("agent"), host), Gateway(client.named("gateway"))
         agent.start_seconds, agent.beat_seconds, agent.lease_seconds = 0.1, 0.5, 2
         async with running(manager.run(), agent.run(), gateway.run()):

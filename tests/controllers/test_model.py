@@ -279,7 +279,7 @@ def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_pat
             available = town.condition("qwen", "Available")
             assert (available["status"], available["reason"]) == ("False", "ServerError")
             assert available["message"] == (
-                "https://example.com/qwen.gguf was answered with 503. It is tried again with growing pauses."
+                "https://example.com/qwen.gguf was answered with 503. It is retried with exponential backoff."
             )
             assert town.condition("qwen", "Degraded")["status"] == "False"
             pauses = [b - a for a, b in pairwise(keeping.times)]
@@ -505,7 +505,7 @@ def test_a_model_in_use_stays_and_says_who_uses_it(tmp_path):
             assert deleting["reason"] == "InUse"
             assert deleting["message"] == (
                 "It is used by servingendpoint/chat, servingendpoint/search. "
-                "Delete them, or let them use another model; then it goes."
+                "Delete them or switch them to another model; then this Model is deleted."
             )
             await asyncio.sleep(5)
             writes = len(town.writes())

@@ -19,8 +19,8 @@ def host(name: str = "a", **about: Any) -> CandidateHost:
 @pytest.mark.parametrize(
     ("hosts", "why"),
     [
-        ([], "there is no host/a; is its agent installed?"),
-        ([host("b")], "there is no host/a; is its agent installed?"),
+        ([], "host/a does not exist; is its agent installed?"),
+        ([host("b")], "host/a does not exist; is its agent installed?"),
         ([host(alive=False)], "host/a is lost: its agent does not renew its Lease"),
         ([host(deleting=True)], "host/a is being deleted"),
         ([host(unschedulable=True)], "host/a is unschedulable"),

@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
 from pilotage.runtime import Manager, find_condition
 from tests.api.objects import install
@@ -42,7 +42,7 @@ async def operated(town, ns):
             await town.user.create(NAMESPACES, {"metadata": {"name": name}})
     server = await Server("near").start()
     manager = Manager(town.world.client("operator"), name="operator", seed=1)
-    add_endpoints(manager, Options(NobodyLooks(), server="sim", watched=ns, gateway_url=town.url))
+    add_endpoints(manager, Options(NoProxyObserver(), server="sim", watched=ns, gateway_url=town.url))
     running = asyncio.create_task(manager.run())
     agent = asyncio.create_task(Near(town, server).run())
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.controllers.proof import Known
 from pilotage.controllers.teardown.observer import CacheObserver
-from pilotage.controllers.wiring import NobodyLooks
+from pilotage.controllers.wiring import NoProxyObserver
 from pilotage.kube import ObjectKey, Propagation, Resource
 from pilotage.teardown.engine.observers import Reader, WatchObserver
 from pilotage.teardown.engine.prove import prove
@@ -177,7 +177,7 @@ async def test_both_observers_agree_on_the_objects_of_a_kind_that_is_not_served(
         await (
             WatchObserver(reader, rng=random.Random(1))
             if by == "watch"
-            else CacheObserver(reader, NoCaches(), NobodyLooks(), Known("default", "x"), pods="")
+            else CacheObserver(reader, NoCaches(), NoProxyObserver(), Known("default", "x"), pods="")
         ).look()
         seen = [state.observations.get(each.meta.uid).state for each in (mine, app)]
         assert seen == [State.GONE, State.UNKNOWN]

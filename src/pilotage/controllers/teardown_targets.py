@@ -1,6 +1,6 @@
-"""Which Teardowns are about which endpoint. One counts in the endpoint's namespace, or in the operator's own.
+"""The endpoint that a Teardown is about. A Teardown counts in the endpoint's namespace, or in the operator's own.
 
-Everywhere else a record is somebody's attempt to act on what is not theirs: it wakes nobody and releases nothing.
+Anywhere else it is an attempt to act on another tenant's endpoint: it wakes no controller and releases nothing.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class _Spec(msgspec.Struct):
 
 
 class _Brief(msgspec.Struct):
-    """Of a record what the index and the mappers need: they are asked at every change."""
+    """The part of a Teardown that the index and the mappers decode, at every change."""
 
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 def target_of(record: Object, home: str) -> _Target | None:
-    """Whose parts go; None where the record must not act for it. `home`: the operator's own namespace."""
+    """The endpoint that a Teardown is about; None where it does not count. `home`: the operator's own namespace."""
     target = record.decode_as(_Brief).spec.target
     return target if record.meta.namespace in (target.namespace, home) else None
 
 
 def by_target(home: str) -> Callable[[Object], Iterable[str]]:
-    """An indexer: whose parts go, by namespace and uid."""
+    """Index Teardowns by namespace and uid of their endpoint."""
 
     def index(record: Object) -> Iterable[str]:
         target = target_of(record, home)
@@ -53,11 +53,11 @@ def by_target(home: str) -> Callable[[Object], Iterable[str]]:
 
 
 def about(namespace: str, uid: str) -> str:
-    """An endpoint, as `by_target` has it."""
+    """The key of an endpoint in that index."""
     return f"{namespace}/{uid}"
 
 
 def keys_for_part(store: Store, obj: Object) -> list[ObjectKey]:
-    """A mapper: the Teardowns that a part, or what was made of it, may belong to."""
+    """Map a part, or what was made from it, to the Teardowns that may be about it."""
     value = about(obj.meta.namespace, obj.meta.labels.get(LABEL_ENDPOINT_UID, ""))
     return [each.key for each in store.indexed(BY_TARGET, value)]

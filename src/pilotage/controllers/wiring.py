@@ -1,4 +1,4 @@
-"""Which controllers there are, what each of them looks at, and what wakes it."""
+"""The controllers of the operator: the caches that each reads, and the objects that wake it."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from pilotage.traffic.contract import ExpectedRoute, ProxyObserver, RouteStatus
 
 WORKERS = 8
-"""So many endpoints are worked on at a time: most of it is waiting for the API server."""
+"""Number of endpoints that are reconciled at a time: most of it is waiting for the API server."""
 
 
 class Options(NamedTuple):
-    """What the controllers of endpoints have to be told."""
+    """Options of the controllers of endpoints."""
 
     observer: ProxyObserver
     namespace: str = "pilotage-system"
-    """The operator's own."""
+    """The operator's own namespace."""
     server: str = ""
-    """The address of the API server, for receipts."""
+    """Address of the API server, for receipts."""
     fetch_image: str = ""
     fetch_env: tuple[tuple[str, str], ...] = ()
     ttl_seconds: int = TTL_SECONDS
-    """For how long the record of a teardown stays."""
+    """Lifetime of a finished Teardown."""
     watched: str = ""
-    """Look at this namespace only; empty: at all."""
+    """The only namespace that is watched; empty: all."""
     gateway_url: str = ""
-    """Where clients find the gateway that Pilotage runs."""
+    """URL of Pilotage's own gateway, for clients."""
     key: bytes = b""
-    """Seals parts; empty: one in a Secret of the operator's namespace, which is made if need be."""
+    """Key that seals parts; empty: the one in a Secret of the operator's namespace, created if it does not exist."""
 
 
-class NobodyLooks:
-    """No proxy can be asked."""
+class NoProxyObserver:
+    """A `ProxyObserver` where no proxy can be asked."""
 
     async def observe(self, _expected: ExpectedRoute) -> RouteStatus | None:
         """None, always."""
@@ -59,7 +59,7 @@ class NobodyLooks:
 
 
 def add_endpoints(manager: Manager, options: Options) -> Caches:
-    """The controllers of endpoints and teardowns."""
+    """Add the controllers of endpoints, teardowns and hosts."""
     caches = Caches(manager, Seals(options.namespace, options.key), options.watched)
     endpoints = manager.informer(ENDPOINTS, namespace=options.watched)
     models = manager.informer(MODELS, namespace=options.watched)
@@ -79,7 +79,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
             kserve=caches.serves(INFERENCE_SERVICES),
         )
 
-    around = endpoint.EndpointOptions(
+    endpoint_options = endpoint.EndpointOptions(
         caches,
         options.observer,
         models.store,
@@ -94,7 +94,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
     manager.add(
         "endpoint",
         endpoints,
-        endpoint.endpoints(around),
+        endpoint.endpoints(endpoint_options),
         workers=WORKERS,
         watches=[
             *((each, partial(endpoint.keys_for_part, endpoints.store)) for each in parts),
@@ -116,7 +116,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
 
 
 def _add_hosts(manager: Manager, caches: Caches, watched: str) -> None:
-    """The controllers of Hosts and of what runs on them."""
+    """Add the controllers of Hosts and HostProcesses."""
     machines = manager.informer(HOSTS, optional=True)
     leases = manager.informer(LEASES, namespace=HOST_LEASES)
     processes = caches.informers[PROCESSES]

@@ -1,7 +1,7 @@
-"""The looks at sources that are under way, one for each Model, beside the reconciles: weights take hours.
+"""Fetch attempts, one for each object that needs a source, beside the reconciles: weights take hours.
 
-A reconcile begins one and returns; its end wakes the Model again, and so does its progress, at most every few seconds.
-So no worker waits for a slow server, and a change of the spec or a deletion is dealt with at once.
+A reconcile begins an attempt and returns. The end of the attempt wakes the object again, and so does its progress, at
+most every few seconds. So no worker waits for a slow source, and a change of the spec or a deletion is handled at once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 PROGRESS_SECONDS = 5.0
-"""The status of a Model is written no more often than this for its progress."""
+"""Least time between two reports of progress."""
 RECHECK_SECONDS = 300.0
 """Pause before a source is checked again whose last check succeeded, or failed for a reason that lasts."""
 FIRST_SECONDS = 1.0
-"""Who is done by then needs no progress."""
+"""Time before the first report: a shorter attempt has none."""
 RETRY_SECONDS = (1.0, RECHECK_SECONDS)
-"""The first pause after something that passes, doubled each time, and the longest."""
+"""First and longest pause after a transient error; doubled each time."""
 
 R = TypeVar("R", bound="Hashable")
 
@@ -43,35 +43,35 @@ class Fetching(NamedTuple):
 
 
 class Attempt(Generic[R]):
-    """One look at a source: how far it is, or how it ended, and when the next one is due."""
+    """One attempt: its progress, or its outcome and when the next one is due."""
 
     def __init__(self, request: R, failures: int, shown: Fetching | None) -> None:
         self.request = request
         self.failures = failures
         self.shown = shown
-        """The progress that may be written: it lags behind."""
+        """The progress that was reported last."""
         self.outcome: Kept | Problem | None = None
         self.due = 0.0
         self.slow = False
-        """Whether it has taken so long that a reader should know that something is under way."""
+        """Whether it has taken so long that a status should say so."""
         self.last: Fetching | None = None
-        """The progress there was; None: it has not brought a byte."""
+        """The latest progress; None: no byte has come."""
 
     @property
     def is_due(self) -> bool:
-        """Whether it has ended, and the pause after it, too."""
+        """Whether it has ended and the pause after it is over."""
         return self.outcome is not None and self.due <= monotonic()
 
 
 class Pause(NamedTuple):
-    """How long to wait after an outcome."""
+    """The pause after an outcome."""
 
     seconds: float
     failures: int
 
 
 def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
-    """What passes is tried again soon, then less and less often; everything else is looked at in five minutes.
+    """The pause before the next attempt: exponential after transient errors, else `RECHECK_SECONDS`.
 
     `chance`, from 0 to 1, takes up to a quarter off, so that those who failed together do not come back together.
     """
@@ -83,30 +83,30 @@ def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
 
 
 class Attempts(Generic[R]):
-    """All of them, by the uid of the Model. Use it with ``async with``: its end cancels what is under way."""
+    """All attempts, by the uid of their object. `close` cancels those that run."""
 
     def __init__(self, look: Callable[[R, Progress], Awaitable[Kept]], rng: random.Random) -> None:
-        """`look` does the work, or raises a `Problem`."""
+        """`look` fetches, or raises a `Problem`."""
         self._look = look
         self._rng = rng
         self._of: dict[str, Attempt[R]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def get(self, uid: str) -> Attempt[R] | None:
-        """The current one, under way or ended."""
+        """The last attempt, running or ended."""
         return self._of.get(uid)
 
     async def begin(self, uid: str, request: R, wake: Callable[[], None]) -> None:
-        """Look now; what another request began is ended. `wake` is called at the end, and when there is progress."""
+        """Begin an attempt, in place of any other. `wake` is called at its end, and when there is progress."""
         before = self._of.get(uid)
         await self.drop(uid)
         again = before is not None and before.request == request
         attempt = Attempt(request, *(before.failures, before.shown) if before is not None and again else (0, None))
         self._of[uid] = attempt
-        self._tasks[uid] = asyncio.create_task(self._run(uid, attempt, wake), name=f"look at the source of {uid}")
+        self._tasks[uid] = asyncio.create_task(self._run(uid, attempt, wake), name=f"fetch for {uid}")
 
     async def drop(self, uid: str) -> None:
-        """End it, and forget what came of it. It has ended when this returns."""
+        """Cancel an attempt and forget it. It has ended when this returns."""
         self._of.pop(uid, None)
         task = self._tasks.pop(uid, None)
         if task is not None:
@@ -114,7 +114,7 @@ class Attempts(Generic[R]):
             await asyncio.wait({task})
 
     async def close(self) -> None:
-        """End all of them."""
+        """Cancel all attempts."""
         for uid in [*self._tasks]:
             await self.drop(uid)
 
@@ -141,7 +141,7 @@ class Attempts(Generic[R]):
         except Problem as problem:
             attempt.outcome = problem
         except Exception:  # noqa: BLE001 - a bug is seen, and does not end the others
-            _log.exception("a look at a source failed", request=str(attempt.request))
+            _log.exception("a fetch failed unexpectedly", request=str(attempt.request))
             attempt.outcome = TransientError(Reason.INTERNAL, "Pilotage itself failed; its log says how")
         finally:
             timer.cancel()

@@ -23,7 +23,7 @@ TYPES = ("Opaque", "kubernetes.io/basic-auth")
 
 
 async def read_credentials(client: Client, namespace: str, name: str) -> SourceCredentials:
-    """The entries of a Secret; none for the name "". A `Problem` says why they cannot be had, never what they are."""
+    """The entries of a Secret; none for the name "". The `Problem` of one that is unusable never repeats an entry."""
     if not name:
         return SourceCredentials()
     shown = f"the Secret {name} in namespace {namespace}"

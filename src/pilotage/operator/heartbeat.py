@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def heartbeat(manager: Manager, election: Election) -> AsyncIterator[None]:
-    """Hold the Lease while within, whenever it can be had; give it up at the end."""
+    """Hold the Lease within the context, whenever it is available; release it at the end."""
     leader = Leader(manager.client, election, manager.rng)
     manager.metrics.leader.labels(str(election.lease)).set_function(lambda: _is_held(leader))
     task = asyncio.create_task(_beat(leader))

@@ -1,6 +1,6 @@
 """Metrics of endpoints and teardowns that need attention, counted from the caches at each scrape.
 
-Only what is in trouble has a series of its own, so that a large and healthy cluster has none of them.
+Only an object that is degraded or blocked has a series of its own: a large and healthy cluster has none.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TEARDOWN = (*WHO, "target")
 
 
 class OperatorMetrics(Collector):
-    """The collector, for a registry."""
+    """Collector for a Prometheus registry."""
 
     def __init__(self, endpoints: Store, teardowns: Store) -> None:
         self._endpoints = endpoints
         self._teardowns = teardowns
 
     def collect(self) -> Iterable[Metric]:
-        """See `Collector`."""
+        """All metrics, for one scrape."""
         phases: Counter[str] = Counter()
         by_phase = GaugeMetricFamily("pilotage_endpoints", "Endpoints by phase", labels=("phase",))
         degraded = GaugeMetricFamily(

@@ -12,7 +12,7 @@ import structlog
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.model.controller import Models
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
 from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import in_thread
@@ -59,7 +59,7 @@ async def add_controllers(
     """Everything that the operator runs. What has to be put in order after the manager goes onto the stack."""
     proxies = Proxies([envoy_source(each, manager.client) for each in settings.envoy_admins])
     around.push_async_callback(proxies.close)
-    observer = Envoys(proxies) if proxies else NobodyLooks()
+    observer = Envoys(proxies) if proxies else NoProxyObserver()
     options = Options(
         observer,
         settings.namespace,
@@ -131,29 +131,31 @@ async def prepare(settings: OperatorSettings, client: Client) -> None:
             await client.list(resource, settings.namespace, metadata_only=True)
         except KindNotServed:
             _log.error(
-                "a kind is not served; it is waited for. Install it: pilotage install --print | kubectl apply -f -",
+                "a kind is not served; waiting for it. Install it: pilotage install --print | kubectl apply -f -",
                 resource=str(resource),
             )
         except Forbidden as error:
-            _log.error("the operator may not do its work; see `pilotage install --print`", error=str(error))
+            _log.error("the operator lacks permissions; see `pilotage install --print`", error=str(error))
 
 
 async def _have_namespace(name: str, client: Client) -> None:
-    """On a cluster the operator lives in it; elsewhere nobody else would make it."""
+    """Create the operator's namespace if it does not exist, which is normal outside of a cluster."""
     try:
         await client.get(NAMESPACES, ObjectKey("", name), metadata_only=True)
     except Absent:
         try:
             await client.create(NAMESPACES, {"metadata": {"name": name}})
-            _log.info("made the operator's namespace", namespace=name)
+            _log.info("created the operator's namespace", namespace=name)
         except AlreadyExists:
             return
         except Forbidden as error:
-            _log.error("the operator's namespace is not there and cannot be made", namespace=name, error=str(error))
+            _log.error(
+                "the operator's namespace does not exist and cannot be created", namespace=name, error=str(error)
+            )
     except Forbidden as error:
         _log.error("the operator's namespace cannot be read", namespace=name, error=str(error))
 
 
 def identity() -> str:
-    """Of this process, and of no other."""
+    """Identity of this process, unique."""
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

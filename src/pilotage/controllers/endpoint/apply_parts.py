@@ -1,8 +1,8 @@
-"""How parts come to be: written down first, created only where nothing is, changed only where they are ours.
+"""Creates and changes parts: created only where nothing has the name, changed only where they are proven ours.
 
-A part is created with POST, which never changes what is there already: an object of the same name that is not proven
-to be this endpoint's is somebody else's, and is left alone. A part that is there is brought to what it should be with
-server-side apply under our name, and with its uid as a precondition. Every part is sealed.
+A part is created with POST, which never changes an object that exists: one of the same name that is not proven to be
+this endpoint's is somebody else's, and is left alone. A part that exists is brought to its desired state with
+server-side apply under our name, with its uid as a precondition. Every part is sealed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from pilotage.serving.parts import DesiredObject, EndpointRef
 
 SOON_SECONDS = 2.0
+"""Pause while an object that has the name of a part terminates."""
 
 
 class PartApplier:
-    """See the module."""
+    """Creates and changes the parts of endpoints."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
@@ -42,11 +43,11 @@ class PartApplier:
         self._seals = caches.seals
 
     def sealed(self, subject: EndpointRef, wanted: DesiredObject) -> DesiredObject:
-        """A part as it is sent."""
+        """A part as it is sent, with its seal."""
         return self._seals.sealed(subject, wanted)
 
     async def check(self, subject: EndpointRef, wanted: DesiredObject) -> None:
-        """Ask the server whether it would take a part that does not exist yet. EndpointProblem if not."""
+        """Ask the API server, by a dry run, whether it accepts a new part. EndpointProblem if not."""
         try:
             await self._client.create(wanted.resource, wanted.body, namespace=subject.namespace, dry_run=True)
         except AlreadyExists:
@@ -59,7 +60,7 @@ class PartApplier:
         wanted = self.sealed(subject, wanted)
         found = self._caches.get(wanted.resource, ObjectKey(subject.namespace, wanted.name))
         if found is not None and not self._seals.is_part(subject, wanted.resource, found):
-            found = None  # of an endpoint of the same name that went: its name is not free yet, or never will be
+            found = None  # a former endpoint's, or somebody else's: the name is not free yet, or never will be
         try:
             if found is None:
                 try:
@@ -69,7 +70,7 @@ class PartApplier:
             if found.meta.terminating:
                 raise EndpointProblem(
                     "PartTerminating",
-                    f"{name(wanted)} is being deleted; it is made anew then.",
+                    f"{name(wanted)} is being deleted; it is created again once it is gone.",
                     retry_after=SOON_SECONDS,
                     waits=True,
                 )
@@ -105,12 +106,12 @@ class PartApplier:
 
 
 def name(wanted: DesiredObject) -> str:
-    """As a person reads it."""
+    """Name of a part as kubectl takes it."""
     return f"{wanted.resource.kind.lower()}/{wanted.name}"
 
 
 def problem_of(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointProblem:
-    """What an error means for the endpoint: one that time may mend is raised as it is."""
+    """The problem that an error of the API is for the endpoint; an error that a retry may solve stays as it is."""
     if isinstance(error, Terminating):
         return EndpointProblem(
             "NameTerminating", f"{name(wanted)}: {error.message}", retry_after=SOON_SECONDS, waits=True
@@ -121,7 +122,7 @@ def problem_of(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointPro
             "KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", retry_after=30.0
         )
     if isinstance(error, Forbidden):
-        return EndpointProblem("Forbidden", f"{name(wanted)} could not be made: {error.message}", retry_after=60.0)
+        return EndpointProblem("Forbidden", f"{name(wanted)} could not be created: {error.message}", retry_after=60.0)
     if isinstance(error, Invalid):
         return EndpointProblem("Rejected", f"the API server rejects {name(wanted)}: {error.message}")
     return error

@@ -87,7 +87,7 @@ def keys_for_teardown(home: str, obj: Object) -> list[ObjectKey]:
 
 
 class EndpointController:
-    """See the module."""
+    """Reconciles and finalizes ServingEndpoints."""
 
     def __init__(self, context: Context, options: EndpointOptions) -> None:
         self._store = context.store

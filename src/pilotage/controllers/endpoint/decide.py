@@ -53,7 +53,7 @@ class ObservedPart(NamedTuple):
 
 
 class AppliedParts(NamedTuple):
-    """What holds once the parts of the wanted revision, and of the one that serves, were applied."""
+    """State after the parts of the wanted revision, and of the one that serves, were applied."""
 
     problem: EndpointProblem | None = None
     """The first problem with a part of the wanted revision."""
@@ -67,7 +67,7 @@ class Observed(NamedTuple):
     """Everything that a decision rests on beside spec and history. The last four fields are results of steps."""
 
     requested: RequestedRevision | EndpointProblem
-    """What the spec asks for, or why that is impossible now."""
+    """The revision that the spec asks for, or why it is impossible now."""
     capabilities: Capabilities
     held: bool = True
     """Whether the endpoint has our finalizer."""
@@ -147,7 +147,7 @@ class WriteStatus(NamedTuple):
     problem: EndpointProblem | None = None
     waiting_for: str = ""
     routed: Routed | None = None
-    """None where there is no route, or it was not looked at."""
+    """None where there is no route, or it was not observed."""
     replacing: int = 0
     """How many groups of former parts are being torn down."""
     requeue_after: float | None = None
@@ -166,7 +166,7 @@ class EndpointDecision(NamedTuple):
 
 
 def decide(endpoint: EndpointRef, history: RevisionHistory, observed: Observed, now: dt.datetime) -> EndpointDecision:
-    """See the module. The caller decides again with the history of the last decision."""
+    """The next steps. The caller decides again with the history of the last decision."""
     deciding = _Deciding(endpoint, history, observed, now)
     for stage in (deciding.revision, deciding.parts, deciding.pods, deciding.route, deciding.former_parts):
         if stage():

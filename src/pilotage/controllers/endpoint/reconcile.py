@@ -79,7 +79,7 @@ class Dependencies(NamedTuple):
 
 
 class EndpointReconcile:
-    """See the module. Raises ValueError for a history in the status that cannot be read."""
+    """One reconcile. Raises ValueError for a history in the status that cannot be read."""
 
     def __init__(self, dependencies: Dependencies, obj: Object, spec: EndpointSpec, status: Json) -> None:
         """`spec` and `status` are those of the object, decoded."""

@@ -59,7 +59,7 @@ class Revision:
 
 
 class RequestedRevision(NamedTuple):
-    """What the spec asks for, with its Model looked up. Equal fingerprints are the same revision."""
+    """The revision that a spec asks for, with its Model looked up. Equal fingerprints are the same revision."""
 
     model: ResolvedModel
     fingerprint: str

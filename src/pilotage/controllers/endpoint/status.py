@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pilotage.serving.parts import Readiness
 
 ATTACHED = ("cordon", "detach")
-"""The phases of a teardown in which requests may still come."""
+"""Phases of a Teardown in which requests may still arrive."""
 RUNNING = (*ATTACHED, "drain", "quiesce")
-"""Those in which everything still runs."""
+"""Phases of a Teardown in which all replicas still run."""
 
 
 CONFLICT_ADVICE = (
-    "Clients that use such a name do not reach this endpoint: give it a name and a host that nobody has, or wait until "
-    "they are free. status.url leads here."
+    "Clients that use such a name do not reach this endpoint. Choose a name and a host that no other route has, or "
+    "wait until they are free. status.url reaches this endpoint."
 )
 
 
@@ -41,13 +41,13 @@ class Situation(NamedTuple):
     wanted_ready: Readiness | None = None
     serving_ready: Readiness | None = None
     routed: Routed | None = None
-    """None where there is no route, or it was not looked at."""
+    """None where there is no route, or it was not observed."""
     problem: EndpointProblem | None = None
     waiting_for: str = ""
     replacing: int = 0
-    """How many teardowns of former parts are under way."""
+    """Number of unfinished Teardowns of former parts."""
     gateway_url: str = ""
-    """Where clients find the gateway that Pilotage runs."""
+    """URL of Pilotage's own gateway, for clients."""
 
 
 def next_status(
@@ -59,7 +59,7 @@ def next_status(
     ledger: Sequence[Json],
     now: dt.datetime,
 ) -> Json:
-    """The whole status as it should be; `old` is what it says now."""
+    """The whole status as it should be; `old` is the present one."""
     shown = situation.serving_ready or situation.wanted_ready
     serving, wanted = situation.serving, situation.wanted
     placed = serving or wanted
@@ -90,9 +90,9 @@ def next_status(
 
 
 def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running: int, now: dt.datetime) -> Json:
-    """What changes in the status of an endpoint that goes: `teardown` is the status of its record.
+    """The changes to the status of an endpoint that is being deleted: `teardown` is the status of its Teardown.
 
-    `running`: how many pods it has that are not on their way out.
+    `running`: number of its pods and processes that do not terminate yet.
     """
     waiting = clipped(teardown.get("waitingFor") or "")
     conditions: list[Json] = list(old.get("conditions", []))
@@ -119,7 +119,7 @@ def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running:
 
 
 def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[tuple[str, bool | None, str, str]]:
-    """What holds of an endpoint while it goes. Until its teardown has begun, what held before still does."""
+    """The conditions of an endpoint that is being deleted. Availability changes once its teardown has begun."""
     said = {each["type"]: each for each in teardown.get("conditions", [])}
     blocked = said.get("Blocked", {})
     stuck = blocked.get("status") == "True"
@@ -127,7 +127,7 @@ def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[t
     draining = step in ("detach", "drain")
     drained = "Drained" if step not in ("", *ATTACHED) else "NotBegun"
     found: list[tuple[str, bool | None, str, str]] = [
-        ("Deleting", True, blocked["reason"] if stuck else "InOrder", waiting or "It goes in order."),
+        ("Deleting", True, blocked["reason"] if stuck else "InOrder", waiting or "Parts are torn down in order."),
         ("Draining", draining, "RequestsEnd" if draining else drained, waiting if draining else ""),
         (
             "Degraded",
@@ -135,33 +135,31 @@ def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[t
             "DeletionBlocked" if stuck else "AsExpected",
             blocked.get("message", "") if stuck else "",
         ),
-        ("Progressing", False, "Deleting", "No revision is on its way: it is being deleted."),
+        ("Progressing", False, "Deleting", "The endpoint is being deleted."),
     ]
     if not step:
         return found
     before = {each["type"]: each["status"] for each in conditions}
     attached = step in ATTACHED
     if not attached or before.get("Available") != "False":
-        text = "It is taken out of traffic." if attached else "It is being deleted, and takes no more requests."
+        detaching = "The endpoint is being taken out of traffic."
+        text = detaching if attached else "The endpoint is being deleted and receives no more requests."
         found.append(("Available", None if attached else False, "Deleting", text))
     if "RouteProgrammed" in before:
-        text = "Its route is going; requests may still come." if attached else "Its route is gone."
+        text = "The route is being removed; requests may still arrive." if attached else "The route is removed."
         found.append(("RouteProgrammed", None if attached else False, "Detaching" if attached else "Detached", text))
     return found
 
 
 def phase(situation: Situation) -> str:
-    """One word for all of it."""
+    """The phase: one word for the conditions together."""
     wanted, serving = situation.wanted, situation.serving
     if serving is None:
         if situation.problem is not None and not situation.problem.waits:
             return "Degraded"
         return "Pending" if wanted is None else "Deploying"
-    if (
-        situation.serving_ready is not None
-        and not situation.serving_ready.available
-        and situation.serving_ready.desired
-    ):
+    ready = situation.serving_ready
+    if ready is not None and not ready.available and ready.desired:
         return "Degraded"
     if wanted is not None and wanted.number != serving.number:
         return "Redeploying"
@@ -177,24 +175,24 @@ def _conditions(obj: Object, situation: Situation) -> list[tuple[str, bool | Non
 def _available(situation: Situation) -> tuple[str, bool | None, str, str]:
     ready = situation.serving_ready
     if situation.serving is None or ready is None:
-        return "Available", False, "NotServing", "No revision serves yet."
+        return "Available", False, "NotServing", "No revision is serving yet."
     if not ready.desired:
-        return "Available", False, "ScaledToZero", "It has no replicas, as asked."
+        return "Available", False, "ScaledToZero", "Scaled to zero replicas, as requested."
     return "Available", ready.available, ready.reason, ready.message
 
 
 def _progressing(obj: Object, situation: Situation) -> tuple[str, bool | None, str, str]:
     wanted, serving = situation.wanted, situation.serving
     if wanted is None:
-        return "Progressing", False, "Waiting", situation.waiting_for or "Nothing is under way."
+        return "Progressing", False, "Waiting", situation.waiting_for or "No rollout is in progress."
     name = f"{obj.meta.name}-{wanted.number}"
     if serving is not None and serving.number == wanted.number:
         if situation.replacing:
-            return "Progressing", True, "Replacing", "What it was made of before is being torn down."
+            return "Progressing", True, "Replacing", "Former parts are being torn down."
         return "Progressing", False, "Arrived", f"{name} serves."
     if situation.wanted_ready is not None and situation.wanted_ready.failed:
         return "Progressing", False, situation.wanted_ready.reason, f"{name}: {situation.wanted_ready.message}"
-    return "Progressing", True, "RevisionComing", situation.waiting_for or f"{name} is on its way."
+    return "Progressing", True, "RevisionComing", situation.waiting_for or f"{name} is starting."
 
 
 def _degraded(situation: Situation) -> tuple[str, bool | None, str, str]:
@@ -222,7 +220,7 @@ def _still(situation: Situation) -> str:
     assert situation.serving is not None
     if situation.wanted is not None and situation.wanted.number == situation.serving.number:
         return ""
-    return f"Revision {situation.serving.number} goes on serving."
+    return f"Revision {situation.serving.number} continues to serve."
 
 
 def _route(situation: Situation) -> list[tuple[str, bool | None, str, str]]:

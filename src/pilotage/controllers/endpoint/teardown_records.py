@@ -73,7 +73,7 @@ class _Brief(msgspec.Struct):
 
 
 class TeardownRecords:
-    """See the module."""
+    """Creates the Teardowns of endpoints and reads their progress."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The controller of `Host`: whether its agent lives, what becomes of its addresses when not, and how a Host goes.
+"""The controller of `Host`: liveness of its agent, withdrawal of its addresses, and deletion of a Host.
 
 A Host is lost when its Lease is stale, by a fresh read; "cannot be read" is not lost. Then its addresses are taken out
 of traffic first, its processes say so, and it says so itself at last: one that says Lost has nothing in traffic. Its
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
-"""How often a Lease is looked at that cannot be read, or on which something waits."""
+"""Interval for a Lease that cannot be read, or that a deletion waits for."""
 AGAIN_SECONDS = 0.1
-"""At least so long until a Lease is looked at again: what is left of its time may be a rounding error."""
+"""Least pause before a Lease is checked again: the rest of its time may be a rounding error."""
 CALM_SECONDS = 60.0
-"""How often a lost Host is looked at. The return of its agent wakes us."""
+"""Interval for a lost Host. The return of its agent wakes us."""
 
 
 def hosts(liveness: HostLiveness) -> Callable[[Context], Reconcile]:
-    """What `Manager.add` makes the controller from."""
+    """The factory of the controller, for `Manager.add`."""
 
     def make(context: Context) -> Reconcile:
         return HostController(context, liveness).reconcile
@@ -51,12 +51,12 @@ def hosts(liveness: HostLiveness) -> Callable[[Context], Reconcile]:
 
 
 def host_of_lease(lease: Object) -> list[ObjectKey]:
-    """A mapper."""
+    """Map the Lease of an agent to its Host."""
     return [ObjectKey("", lease.meta.name)]
 
 
 class HostController:
-    """See the module."""
+    """Reconciles Hosts."""
 
     def __init__(self, context: Context, liveness: HostLiveness) -> None:
         self._client = context.client
@@ -81,12 +81,12 @@ class HostController:
             await self._lose(host, state.text)
             return Result(requeue_after=CALM_SECONDS)
         if state.agent is AgentState.ALIVE and _is_called_lost(host):
-            await self._say(host, "Ready", lost=False, text="Its agent renews its Lease again.")
-            self._events.normal(host, "HostReturned", "Its agent is back.")
+            await self._say(host, "Ready", lost=False, text="The agent renews its Lease again.")
+            self._events.normal(host, "HostReturned", "The agent is back.")
         return Result(requeue_after=max(state.lost_after, AGAIN_SECONDS))
 
     async def _hold(self, host: Object) -> Object:
-        """What runs on it is to be cleared away before it goes."""
+        """Add the finalizer: what runs on a Host is removed before the Host."""
         meta = host.meta
         patch = merge_patch(
             {"metadata": {"uid": meta.uid, "finalizers": [*meta.finalizers, HOST_FINALIZER]}},
@@ -95,7 +95,7 @@ class HostController:
         return await self._client.patch(HOSTS, host.key, patch)
 
     async def _lease_state(self, host: Object) -> LeaseState | None:
-        """Whether its agent lives; None if that cannot be known now."""
+        """State of the Lease, read afresh if it looks lost; None if that fails: then nothing is known."""
         state = self._liveness.of(host.meta.name)
         if state.agent is not AgentState.LOST:
             return state
@@ -108,7 +108,7 @@ class HostController:
     # Lost
 
     async def _lose(self, host: Object, why: str) -> None:
-        """Take it out of traffic, and again at each calm look: a last write of its agent may have come late."""
+        """Take it out of traffic, at each reconcile: a last write of its agent may have come late."""
         name = host.meta.name
         withdrawn = await objects.withdraw(self._client, await objects.slices_of(self._client, host=name))
         if host.get("status", "phase") == objects.LOST:
@@ -116,12 +116,12 @@ class HostController:
         bound = await objects.processes_on(self._client, name)
         await asyncio.gather(*(objects.mark_lost(self._client, each, f"host/{name} is lost: {why}") for each in bound))
         await self._say(host, objects.LOST, lost=True, text=f"{why[:1].upper()}{why[1:]}.")
-        said = f"It is lost: {why}. {withdrawn} addresses were taken out of traffic."
+        said = f"The Host is lost: {why}. {_counted(withdrawn, 'address', 'addresses')} taken out of traffic."
         self._events.warning(host, "HostLost", said)
         _log.warning("a host is lost", host=name, why=why, processes=len(bound), withdrawn=withdrawn)
 
     async def _say(self, host: Object, phase: str, *, lost: bool, text: str) -> None:
-        """The status, and its condition `AgentAlive`. The phase is the agent's, save for Lost and what follows it."""
+        """Write the condition `AgentAlive`. The phase is the agent's to write, but for Lost and the one after it."""
         status: Json = {"phase": phase} if lost or host.get("status", "phase") == objects.LOST else {}
         conditions = set_condition(
             host.get("status", "conditions", default=[]),
@@ -151,7 +151,7 @@ class HostController:
             await self._sweep(host)
         left = await objects.processes_on(self._client, name)
         if left:
-            text = f"{len(left)} processes are stopped first, {left[0].key} among them."
+            text = f"Waiting for {_counted(len(left), 'process', 'processes')} to stop, {left[0].key} among them."
             await self._wait(host, text)
             return Result(requeue_after=1.0 if gone else LOOK_SECONDS)
         for each in await objects.slices_of(self._client, host=name):
@@ -169,7 +169,7 @@ class HostController:
         return None
 
     async def _sweep(self, host: Object) -> None:
-        """Remove what the agent cannot remove any more: first what requests would be sent to."""
+        """Remove what the agent cannot remove any more: addresses first, so that no request is sent there."""
         name = host.meta.name
         slices = await objects.slices_of(self._client, host=name)
         await objects.withdraw(self._client, slices)
@@ -179,7 +179,9 @@ class HostController:
         for each in swept:
             await objects.release(self._client, each)
         if swept or slices:
-            said = f"Its agent is gone: {len(slices)} addresses and {len(swept)} processes were removed without it."
+            addresses = _counted(len(slices), "address", "addresses")
+            processes = _counted(len(swept), "process", "processes")
+            said = f"The agent is gone: {addresses} and {processes} removed without it."
             self._events.warning(host, "HostSwept", said)
             _log.warning("a host that is gone was swept", host=name, slices=len(slices), processes=len(swept))
 
@@ -198,8 +200,12 @@ class HostController:
             await self._client.patch(HOSTS, host.key, patch, subresource="status")
 
 
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
 def _is_called_lost(host: Object) -> bool:
-    """By its phase, or by its condition alone: an agent that is back may have written the phase before we saw it."""
+    """Whether phase or condition says Lost: an agent that is back may have written the phase before we saw it."""
     conditions: list[Json] = host.get("status", "conditions", default=None) or []
     gone = any(each.get("type") == "AgentAlive" and each.get("status") == "False" for each in conditions)
     return gone or host.get("status", "phase") == objects.LOST

@@ -1,4 +1,4 @@
-"""Which Services the agent of each Host may give addresses to: those of the processes that were placed on it.
+"""The Services that the agent of each Host may give addresses to: those of the processes placed on it.
 
 It is written down in one object, which agents cannot write, before a process is placed. An admission policy reads it
 when an agent writes an EndpointSlice (`operator.policies`): so the key of one agent redirects no Service but those that
@@ -30,7 +30,7 @@ def service_of(process: Object) -> str:
 
 
 def needed(processes: Iterable[Object], hosts: Store) -> Granted:
-    """The grants of processes that were placed. On Hosts that are there: others are names that anybody may invent."""
+    """The grants that placed processes need, on Hosts that exist: other names may be invented by anybody."""
     found: dict[str, set[str]] = {}
     for each in processes:
         host = each.get("spec", "host", default=None)
@@ -43,7 +43,7 @@ class Grants:
     """The object, as it was last read or written. One task at a time may use it."""
 
     def __init__(self, client: Client, watched: str = "") -> None:
-        """`watched`: the only namespace that is looked at; what is granted for others is others'."""
+        """`watched`: the only namespace of this operator; grants for other namespaces are left alone."""
         self._client = client
         self._watched = watched
         self._known: Granted | None = None
@@ -54,7 +54,7 @@ class Grants:
         return self._known is not None
 
     async def add(self, host: str, service: str) -> None:
-        """Let an agent serve a Service. An ApiError if that cannot be."""
+        """Let an agent serve a Service. Raises ApiError."""
         if self._known is None or service not in self._known.get(host, ()):
             await self._change({host: frozenset({service})}, None)
 
@@ -65,7 +65,7 @@ class Grants:
             await self._change(wanted, wanted)
 
     def _of_ours(self, granted: Granted) -> Granted:
-        """Those of the namespaces that are looked at."""
+        """The grants of the watched namespaces."""
         found = {host: frozenset(filter(self._is_ours, services)) for host, services in granted.items()}
         return {host: services for host, services in found.items() if services}
 

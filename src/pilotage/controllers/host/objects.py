@@ -1,4 +1,4 @@
-"""What there is of a Host's processes in the cluster, and how it is withdrawn or removed when no agent does it.
+"""Objects of a Host's processes in the cluster: how they are withdrawn or removed where no agent does it.
 
 Everything is found afresh by label and changed by uid. What is gone already is fine.
 """
@@ -18,7 +18,7 @@ LOST = "Lost"
 
 
 async def processes_on(client: Client, host: str) -> list[Object]:
-    """All HostProcesses that were ever placed on a Host and are there, in all namespaces."""
+    """All existing HostProcesses that were placed on a Host, in all namespaces."""
     return list((await client.list(PROCESSES, labels=f"{LABEL_HOST}={host}")).items)
 
 
@@ -32,7 +32,7 @@ async def slices_of(client: Client, *, host: str = "", process: Object | None = 
 
 
 async def withdraw(client: Client, slices: list[Object]) -> int:
-    """Take their addresses out of traffic; returns how many were in it. What serves is unknown, so nobody is sent."""
+    """Mark addresses as neither ready nor serving; returns how many slices were changed."""
     changed = 0
     for each in slices:
         addresses: list[Json] = each.get("endpoints", default=None) or []
@@ -54,7 +54,7 @@ async def withdraw(client: Client, slices: list[Object]) -> int:
 
 
 async def mark_lost(client: Client, process: Object, why: str) -> None:
-    """Let a process say that nothing is known about it; its agent corrects that when it is back."""
+    """Set the phase of a process to Lost; its agent corrects that when it is back."""
     status = process.get("status", default={}) or {}
     if status.get("phase") == LOST and status.get("ready") is not True and status.get("message") == why:
         return
@@ -71,7 +71,7 @@ async def mark_lost(client: Client, process: Object, why: str) -> None:
 
 
 async def remove(client: Client, resource: Resource, obj: Object) -> Object | None:
-    """Delete exactly this object; returns it as long as it stays."""
+    """Delete exactly this object; returns it if finalizers keep it."""
     try:
         return await client.delete(resource, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
     except (Absent, Foreign):
@@ -79,7 +79,7 @@ async def remove(client: Client, resource: Resource, obj: Object) -> Object | No
 
 
 async def release(client: Client, process: Object) -> None:
-    """Take the agent's finalizer off a process of which nothing runs, or whose Host is gone as a person has said.
+    """Remove the agent's finalizer from a process of which nothing runs, or whose Host a person has deleted.
 
     Conflict if it was changed since it was read: it may have been placed.
     """
@@ -93,6 +93,6 @@ async def release(client: Client, process: Object) -> None:
 
 
 def _is_withdrawn(address: Json) -> bool:
-    """In a slice, ready that is not said means ready, and serving then means the same."""
+    """Whether an address is out of traffic. An unset `ready` means ready, an unset `serving` the same as `ready`."""
     conditions = address.get("conditions") or {}
     return conditions.get("ready") is False and not conditions.get("serving")

@@ -1,4 +1,4 @@
-"""The controller of `HostProcess`: where it runs, and its end where no agent can see to that.
+"""The controller of `HostProcess`: schedules it, and releases it where no agent can.
 
 A process is placed once, in one write that says its Host in the spec and as the label by which the agent finds it;
 before that, its Service is granted to that Host (`hosts_grants`). It is let go of without an agent in two cases only:
@@ -32,16 +32,16 @@ _log = structlog.get_logger(__name__)
 
 BY_HOST = "host"
 UNPLACED_SECONDS = 5.0
-"""How often a process is looked at that has no Host. Changes of Hosts wake it, the return of an agent may not."""
+"""Interval for a process without a Host. Changes of Hosts wake it; the return of an agent may not."""
 
 
 def by_host(process: Object) -> Iterable[str]:
-    """An indexer: the Host that a process was placed on; empty for none."""
+    """Index processes by the Host that they were placed on; empty for none."""
     return (process.get("spec", "host") or "",)
 
 
 def processes(hosts: Store, liveness: HostLiveness, watched: str = "") -> Callable[[Context], Reconcile]:
-    """What `Manager.add` makes the controller from."""
+    """The factory of the controller, for `Manager.add`."""
 
     def make(context: Context) -> Reconcile:
         return ProcessController(context, hosts, liveness, Grants(context.client, watched)).reconcile
@@ -50,17 +50,17 @@ def processes(hosts: Store, liveness: HostLiveness, watched: str = "") -> Callab
 
 
 def keys_for_host(store: Store, host: Object) -> list[ObjectKey]:
-    """A mapper: what is on a Host, and what may now come to it."""
+    """Map a Host to the processes on it, and to those that may be placed there now."""
     return [each.key for name in (host.meta.name, "") for each in store.indexed(BY_HOST, name)]
 
 
 def host_of_process(process: Object) -> list[ObjectKey]:
-    """A mapper: the Host that a process was placed on."""
+    """Map a process to the Host that it was placed on."""
     return [ObjectKey("", name) for name in by_host(process) if name]
 
 
 class ProcessController:
-    """See the module. One worker: two at a time would promise the same memory twice."""
+    """Reconciles HostProcesses, with one worker: two would promise the same memory twice."""
 
     def __init__(self, context: Context, hosts: Store, liveness: HostLiveness, grants: Grants) -> None:
         self._client = context.client
@@ -70,7 +70,7 @@ class ProcessController:
         self._liveness = liveness
         self._grants = grants
         self._placed: dict[ObjectKey, tuple[str, str]] = {}
-        """The Host and the Service of what was placed and is not seen to be yet."""
+        """Host and Service of processes that were placed and that the cache does not show as placed yet."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """See `Reconcile`."""
@@ -96,10 +96,10 @@ class ProcessController:
         if self._grants.are_known:
             await self._grants.add(host, service_of(process))
         else:
-            await self._settle()  # once: processes may have gone while nobody looked
+            await self._settle()  # once: processes may have gone while no operator ran
 
     async def _settle(self) -> None:
-        """Take back what is granted for processes that are gone."""
+        """Revoke the grants of processes that are gone."""
         wanted = needed(self._store.list(), self._hosts)
         for host, service in self._placed.values():
             wanted[host] = wanted.get(host, frozenset()) | {service}
@@ -113,18 +113,18 @@ class ProcessController:
         return False
 
     async def _orphaned(self, process: Object, host: str) -> None:
-        """Its Host is not there, so no agent will ever see to it."""
+        """Release a process whose Host does not exist: no agent will ever do it."""
         if process.meta.terminating and PROCESS_FINALIZER not in process.meta.finalizers:
             return
         slices = await objects.slices_of(self._client, process=process)
         await objects.withdraw(self._client, slices)
         if not process.meta.terminating:
-            await objects.mark_lost(self._client, process, f"there is no host/{host} any more")
+            await objects.mark_lost(self._client, process, f"host/{host} no longer exists")
             return
         for each in slices:
             await objects.remove(self._client, SLICES, each)
         await objects.release(self._client, process)
-        _log.warning("a process is let go of whose host is not there", process=str(process.key), host=host)
+        _log.warning("released a process whose host does not exist", process=str(process.key), host=host)
 
     async def _place(self, process: Object) -> Result | None:
         found = schedule(requirements_of(process), self._candidates())
@@ -138,7 +138,7 @@ class ProcessController:
             {"metadata": metadata, "spec": {"host": found.host}}, resource_version=process.meta.resource_version
         )
         await self._client.patch(PROCESSES, process.key, patch)
-        self._events.normal(process, "Placed", f"It runs on host/{found.host}.")
+        self._events.normal(process, "Placed", f"Placed on host/{found.host}.")
         return None
 
     async def _explain(self, process: Object, text: str) -> None:
@@ -149,7 +149,7 @@ class ProcessController:
             await self._client.patch(PROCESSES, process.key, patch, subresource="status")
 
     def _candidates(self) -> list[CandidateHost]:
-        """All Hosts. What waits for a place is not looked at: each of a thousand would look at all others for it."""
+        """All Hosts. Processes without a Host do not count: each of a thousand would look at all others."""
         return [self._candidate(host) for host in self._hosts.list()]
 
     def _candidate(self, host: Object) -> CandidateHost:
@@ -158,7 +158,7 @@ class ProcessController:
         promised = sum(
             each.get("spec", "memoryBytes", default=None) or 0
             for each in placed
-            if each.get("status", "memoryBytes", default=None) is None  # its agent does not reckon with it yet
+            if each.get("status", "memoryBytes", default=None) is None  # its agent does not account for it yet
         )
         phase = host.get("status", "phase", default="") or ""
         alive = self._liveness.of(name).agent is AgentState.ALIVE
@@ -178,7 +178,7 @@ class ProcessController:
 
 
 def requirements_of(process: Object) -> Requirements:
-    """What a process asks for."""
+    """The requirements of a process."""
     spec: Json = process.get("spec", default={})
     labels = (spec.get("hostSelector") or {}).get("matchLabels") or {}
     return Requirements(spec.get("hostName") or "", labels, spec.get("memoryBytes"), process.meta.namespace)

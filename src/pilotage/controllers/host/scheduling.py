@@ -1,4 +1,4 @@
-"""On which Host a process runs. Pure: the Hosts as they are known, what is needed, and the answer or why there is none.
+"""The scheduling of a process to a Host. Pure: from the Hosts and the requirements to a Host, or why there is none.
 
 A Host by name is taken whatever its free memory: its agent knows better than we whether there is enough. Of those that
 a selector matches, the one with the most free memory is taken.
@@ -12,56 +12,56 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 LABEL_MAX = 63
-"""The name of a Host becomes a label."""
+"""Longest name of a Host: it becomes a label."""
 NAMED_MAX = 5
-"""So many Hosts are named in a message."""
+"""Number of Hosts that a message names."""
 
 
 class CandidateHost(NamedTuple):
-    """A Host, as far as it matters for this."""
+    """A Host, as far as scheduling needs it."""
 
     name: str
     labels: Mapping[str, str] = {}
     alive: bool = True
-    """Its agent was seen to renew its Lease."""
+    """Whether its agent was seen to renew its Lease."""
     phase: str = "Ready"
     unschedulable: bool = False
     deleting: bool = False
     free_bytes: int | None = None
-    """As its agent reckons; None: it does not say."""
+    """Free memory by its agent; None: unknown."""
     promised_bytes: int = 0
-    """For processes that were placed there and that its agent does not reckon with yet."""
+    """Memory of processes that were placed there and that its agent does not account for yet."""
     processes: int = 0
     namespaces: Collection[str] = ()
-    """Of its spec: whose processes may run there; empty for all."""
+    """Namespaces that its spec accepts; empty for all."""
     agent_namespaces: Collection[str] = ()
-    """Those that its agent was started for; empty for all."""
+    """Namespaces that its agent was started for; empty for all."""
 
     @property
     def left_bytes(self) -> int | None:
-        """What is free for one more."""
+        """Memory that is free for one more process."""
         return None if self.free_bytes is None else self.free_bytes - self.promised_bytes
 
 
 class Requirements(NamedTuple):
-    """What a process asks for."""
+    """Requirements of a process."""
 
     host: str = ""
-    """The only one that it may run on; empty: any with these labels."""
+    """The only Host that it may run on; empty: any with these labels."""
     labels: Mapping[str, str] = {}
     memory_bytes: int | None = None
     namespace: str = ""
-    """Its own."""
+    """Namespace of the process."""
 
 
 class Scheduled(NamedTuple):
-    """Where it goes."""
+    """The Host that a process is placed on."""
 
     host: str
 
 
 class Unschedulable(NamedTuple):
-    """Why it goes nowhere now, for people."""
+    """Why a process is placed nowhere now, for people."""
 
     text: str
 
@@ -71,7 +71,7 @@ def schedule(need: Requirements, hosts: Sequence[CandidateHost]) -> Scheduled | 
     if need.host:
         named = next((each for each in hosts if each.name == need.host), None)
         if named is None:
-            return Unschedulable(f"there is no host/{need.host}; is its agent installed?")
+            return Unschedulable(f"host/{need.host} does not exist; is its agent installed?")
         lacks = _unable(named, need)
         return Unschedulable(f"host/{named.name} {lacks}") if lacks else Scheduled(named.name)
     matching = [each for each in hosts if need.labels.items() <= dict(each.labels).items()]
@@ -92,7 +92,7 @@ def _rank(host: CandidateHost) -> tuple[bool, int, int, str]:
 
 
 def _unable(host: CandidateHost, need: Requirements) -> str:
-    """Why nothing new of this namespace can run there, or nothing."""
+    """Why nothing new of this namespace can run there; empty if it can."""
     if len(host.name) > LABEL_MAX:
         return f"has a name of more than {LABEL_MAX} characters"
     if host.deleting:

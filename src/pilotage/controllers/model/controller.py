@@ -1,11 +1,11 @@
-"""The controller of Models: sees to it that the weights are here, or says precisely why they are not.
+"""The controller of Models: fetches their weights, or reports precisely why it cannot.
 
-- Deletion comes before everything else: whatever is wrong with a Model must not keep it here. A Model that an endpoint
-  uses waits; then its files go, and it says which.
-- The look at the source goes on beside the reconciles (`model_attempts`). How it ended decides the status
-  (`model_status`), which is written only when a reader would see something new.
-- What lasts (a missing file, a wrong checksum) is checked again every `RECHECK_SECONDS`, without an error and without a
-  write. What passes (a time-out) is tried again with growing pauses.
+- Deletion comes before everything else: nothing that is wrong with a Model blocks it. A Model that an endpoint uses
+  waits; then its files are removed, and an Event names them.
+- Fetches run beside the reconciles (`models.attempts`). The outcome of the last attempt decides the status
+  (`model.status`), which is written only when a reader would see something new.
+- A permanent error (a missing file, a wrong checksum) is checked again every `RECHECK_SECONDS`, without an error of the
+  reconcile and without a write. A transient one (a time-out) is retried with exponential backoff.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pilotage.controllers.model.status import (
     ModelCondition,
     changes,
     deletion_changes,
+    files_message,
     in_use,
     is_news,
     named_file,
     not_removed,
     status_of,
-    what_became,
 )
 from pilotage.controllers.model.users import models_of, users_of
 from pilotage.kube import Absent, ObjectKey, merge_patch, without_finalizer
@@ -56,12 +56,12 @@ WORKERS = 4
 
 
 class Models:
-    """See the module. Made before the manager runs; use it with ``async with`` around `Manager.run`."""
+    """The controller. Create it before the manager runs, and use it with ``async with`` around `Manager.run`."""
 
     def __init__(
         self, manager: Manager, keeping: ModelStore, *, by_pods: bool = False, protect: bool = True, namespace: str = ""
     ) -> None:
-        """`by_pods`: nothing is fetched here, pods do it. `protect`: what ServingEndpoints use does not go."""
+        """`by_pods`: pods fetch, not the operator. `protect`: a Model that a ServingEndpoint uses is not deleted."""
         self._keeping = keeping
         self._by_pods = by_pods
         self._endpoints: Informer | None = manager.informer(ENDPOINTS, namespace=namespace) if protect else None
@@ -69,10 +69,10 @@ class Models:
         self._swept = asyncio.Event()
         self._sweeping: asyncio.Task[None] | None = None
         self._known: dict[ObjectKey, str] = {}
-        """The uids of those that were seen: what is left of one whose finalizer was taken off is found by it."""
+        """Uids of the Models that were seen: the files of one whose finalizer was stripped are found by it."""
         self._phases: dict[ObjectKey, str] = {}
         to = manager.metrics.registry
-        self._checks = Counters("pilotage_model_checks", "Looks at sources by how they ended", ["result"], to)
+        self._checks = Counters("pilotage_model_checks", "Checks of sources by outcome", ["result"], to)
         self._bytes = Counters("pilotage_model_fetched_bytes", "Bytes of models that were fetched", [], to)
         self._levels = Levels("pilotage_models", "Models by phase", ["phase"], to)
         self._attempts: Attempts[FetchRequest] = Attempts(self._look, manager.rng)
@@ -121,7 +121,7 @@ class Models:
         return await self._follow(model, request)
 
     async def _follow(self, model: Object, request: FetchRequest) -> Result | None:
-        """Begin a look at the source where one is due; say how the last one ended, or how far this one is."""
+        """Begin an attempt where one is due; report the outcome of the last one, or the progress of this one."""
         attempt = self._attempts.get(request.user)
         if (
             attempt is None
@@ -135,7 +135,7 @@ class Models:
                 await self._say(model, state)
             return None
         if isinstance(attempt.outcome, Kept):
-            # Only now: until the new file was here, somebody may have read the old one.
+            # Only now: until the new file was there, the old one may have been in use.
             await self._let_go_of_former(model, request, attempt.outcome.path)
         await self._say(model, attempt.outcome, attempt.shown)
         return Result(requeue_after=max(0.0, attempt.due - monotonic()))
@@ -164,14 +164,14 @@ class Models:
             self._checks.labels(result).value += 1
 
     async def _hold(self, model: Object) -> Object:
-        """Before anything is fetched that would have to be removed again."""
+        """Add the finalizer, before anything is fetched that would have to be removed again."""
         if MODEL_FINALIZER in model.meta.finalizers:
             return model
         finalizers = [*model.meta.finalizers, MODEL_FINALIZER]
         patch = merge_patch({"metadata": {"finalizers": finalizers}}, resource_version=model.meta.resource_version)
         return await self._client.patch(MODELS, model.key, patch)
 
-    # Its end
+    # Deletion
 
     async def _leave(self, model: Object) -> Result | None:
         await self._attempts.drop(model.meta.uid)
@@ -196,7 +196,7 @@ class Models:
         return None
 
     async def _users(self, key: ObjectKey) -> list[str]:
-        """Who uses it: by the cache, and if that knows nobody, by a fresh read, which alone can prove it."""
+        """The endpoints that use a Model: by the cache, or by a fresh read, which alone proves that there are none."""
         if self._endpoints is None:
             return []
         return users_of(key, self._endpoints.store.list(key.namespace)) or users_of(
@@ -212,17 +212,17 @@ class Models:
             self._events.warning(model, said.reason, said.message)
 
     async def _let_go_of_former(self, model: Object, request: FetchRequest | None, path: str) -> None:
-        """Remove what was fetched for an earlier spec, when the status does not speak of this one yet."""
+        """Remove the files of an earlier spec, unless the status is about the present one already."""
         status = _status(model)
         if status.get("observedGeneration") == model.meta.generation and (status.get("path") or "") == path:
             return
         try:
             await self._release(model, model.meta.uid, but=request)
         except OSError as error:
-            _log.warning("a former file of a Model stays until the Model goes", error=str(error))
+            _log.warning("a former file of a Model stays until the Model is deleted", error=str(error))
 
     async def _let_go_of_vanished(self, key: ObjectKey, model: Object | None) -> None:
-        """Clean up after one that went without us: its finalizer was taken off by hand."""
+        """Remove the files of a Model that vanished: its finalizer was stripped by hand."""
         uid = self._known.get(key)
         if uid is None or (model is not None and model.meta.uid == uid):
             return
@@ -236,7 +236,7 @@ class Models:
     async def _release(
         self, model: Object | None, uid: str, *, retain: bool | None = None, but: FetchRequest | None = None
     ) -> None:
-        """Let go of its cached files (`but` those of one request), and say what became of them."""
+        """Release its cached files, `but` those of one request, and report them."""
         told = await self._keeping.release(uid, retain=retain, but=but)
         if not told:
             return
@@ -246,9 +246,9 @@ class Models:
         )
         if model is not None:
             reason = "CacheRemoved" if removed else "CacheKept"
-            self._events.normal(model, reason, what_became(told))
+            self._events.normal(model, reason, files_message(told))
 
-    # What is said
+    # Status and Events
 
     async def _say(self, model: Object, state: FetchState, progress: Fetching | None = None) -> None:
         status, old = status_of(state, progress), _status(model)
@@ -275,7 +275,7 @@ class Models:
             _log.debug("gone already")
 
     def _count(self, key: ObjectKey, phase: str) -> None:
-        """Keep `pilotage_models` right."""
+        """Update the metric `pilotage_models`."""
         before = self._phases.pop(key, "")
         if before:
             self._levels.labels(before).value -= 1
@@ -284,7 +284,7 @@ class Models:
             self._levels.labels(phase).value += 1
 
     async def _sweep(self) -> None:
-        """Once, when all Models are known and before any is looked at: remove what belongs to none of them."""
+        """Remove files that belong to no Model: once, when all Models are known and before any is reconciled."""
         await self._started.wait()
         try:
             told = await self._keeping.sweep({model.meta.uid for model in self._store.list()})
@@ -297,7 +297,7 @@ class Models:
 
 
 def _underway(model: Object, attempt: Attempt[FetchRequest]) -> FetchState | None:
-    """What to say about a look that has not ended; None: what is said already is still true."""
+    """The state of an attempt that has not ended; None where the status is still true."""
     if attempt.last is not None and attempt.shown is not None:
         return attempt.shown
     is_new = model.get("status", "observedGeneration") != model.meta.generation

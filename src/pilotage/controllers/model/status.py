@@ -1,7 +1,7 @@
-"""What the status of a Model says, as a pure function of how its last look at the source ended.
+"""The status of a Model, as a pure function of the outcome of its last fetch attempt.
 
-The same state always gives the same words, without times and counts in them, so that a state that lasts is written
-once. What moves (how many bytes are here) moves no faster than `model_attempts` lets it.
+The same state always has the same messages, without times and counts in them, so that a state that lasts is written
+once. The number of fetched bytes changes no faster than `models.attempts` reports it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ AVAILABLE, DEGRADED, GOING = "Available", "Degraded", "Deleting"
 
 
 class ByPods(NamedTuple):
-    """Not fetched here. `why`: in a few words."""
+    """The operator does not fetch it: pods do. `why` is the message."""
 
     reason: str
     why: str
 
 
 class Asking(NamedTuple):
-    """The source has been asked for the first time, and has not answered yet."""
+    """The source was contacted for the first time and has not answered yet."""
 
 
 FetchState: TypeAlias = Kept | Problem | Fetching | ByPods | Asking
 
 
 class ModelCondition(NamedTuple):
-    """A condition without its times."""
+    """A condition without type and times."""
 
     status: bool
     reason: str
@@ -50,7 +50,7 @@ class ModelCondition(NamedTuple):
 
 
 class DesiredModelStatus(NamedTuple):
-    """What a reader of the status should see."""
+    """The status as it should be, without times."""
 
     phase: str
     available: ModelCondition
@@ -61,11 +61,11 @@ class DesiredModelStatus(NamedTuple):
 
 
 def status_of(state: FetchState, progress: Fetching | None = None) -> DesiredModelStatus:
-    """What is to be said about a state; `progress` is how far an interrupted fetch had come."""
+    """The status for a state; `progress` is that of an interrupted fetch."""
     fine = ModelCondition(False, "AsExpected", "")
     match state:
         case Kept():
-            where = "It is used where it lies." if state.in_place else "It is fetched and checked."
+            where = "Used in place." if state.in_place else "Fetched and verified."
             words = " ".join(filter(None, (where, state.format.remark)))
             said = ModelCondition(True, "InPlace" if state.in_place else "Fetched", words)
             done: Json = {"done": state.size, "total": state.size}
@@ -74,14 +74,14 @@ def status_of(state: FetchState, progress: Fetching | None = None) -> DesiredMod
             return DesiredModelStatus(READY, ModelCondition(True, reason, why), fine)
         case Asking():
             return DesiredModelStatus(
-                PENDING, ModelCondition(False, "Asking", "The source has been asked, and has not answered yet."), fine
+                PENDING, ModelCondition(False, "Asking", "The source was contacted and has not answered yet."), fine
             )
         case Fetching():
             return DesiredModelStatus(
-                FETCHING, ModelCondition(False, "Fetching", "It is being fetched."), fine, bytes=_bytes(state)
+                FETCHING, ModelCondition(False, "Fetching", "The fetch is in progress."), fine, bytes=_bytes(state)
             )
         case TransientError():
-            words = f"{state.what}. It is tried again with growing pauses."
+            words = f"{state.what}. It is retried with exponential backoff."
             retrying = ModelCondition(False, "Retrying", "")
             return DesiredModelStatus(
                 FETCHING, ModelCondition(False, state.reason, words), retrying, bytes=_bytes(progress)
@@ -94,22 +94,24 @@ def status_of(state: FetchState, progress: Fetching | None = None) -> DesiredMod
 
 
 def in_use(users: Sequence[str]) -> ModelCondition:
-    """Why a Model that is deleted is still here: somebody uses it. `users` are named as kubectl names them."""
+    """The condition of a Model that is being deleted and still in use. `users`: KIND/NAME."""
     shown = ", ".join(users[:_SHOWN_MAX]) + (f" and {len(users) - _SHOWN_MAX} more" if len(users) > _SHOWN_MAX else "")
     return ModelCondition(
-        True, "InUse", f"It is used by {shown}. Delete them, or let them use another model; then it goes."
+        True,
+        "InUse",
+        f"It is used by {shown}. Delete them or switch them to another model; then this Model is deleted.",
     )
 
 
 def not_removed(why: str) -> ModelCondition:
-    """Why a Model that is deleted is still here: its files cannot be removed."""
+    """The condition of a Model that is being deleted and whose files cannot be removed."""
     return ModelCondition(
-        True, "CacheNotRemoved", f"{why}. Let Pilotage remove it; the removal is retried every {_RECHECK_MINUTES}."
+        True, "CacheNotRemoved", f"{why}. Allow Pilotage to remove it; the removal is retried every {_RECHECK_MINUTES}."
     )
 
 
 def changes(old: Json, status: DesiredModelStatus, generation: int, now: dt.datetime) -> Json | None:
-    """The patch of a status that makes it say this; None where it does already."""
+    """The patch that brings a status to the desired one; None where nothing differs."""
     conditions = _conditions(old)
     for type_, said in ((AVAILABLE, status.available), (DEGRADED, status.degraded)):
         conditions = _set(conditions, type_, said, generation, now)
@@ -125,13 +127,13 @@ def changes(old: Json, status: DesiredModelStatus, generation: int, now: dt.date
 
 
 def deletion_changes(old: Json, said: ModelCondition, generation: int, now: dt.datetime) -> Json | None:
-    """The patch that says what a deletion waits for; None where the status says it already."""
+    """The patch with the condition of a deletion; None where nothing differs."""
     conditions = _set(_conditions(old), GOING, said, generation, now)
     return _differing(old, {"phase": DELETING, "observedGeneration": generation, "conditions": conditions})
 
 
 def is_news(old: Json, status: DesiredModelStatus) -> bool:
-    """Whether the phase, or the reason for it, is another one: then an Event is due."""
+    """Whether the phase or its reason has changed: then an Event is due."""
     said = next((each for each in _conditions(old) if each.get("type") == AVAILABLE), {})
     return (old.get("phase"), said.get("reason"), said.get("message")) != (
         status.phase,
@@ -145,8 +147,8 @@ def named_file(file: Removed) -> str:
     return f"{file.path} ({file.size} bytes)"
 
 
-def what_became(files: list[Removed]) -> str:
-    """What became of cached files: a sentence for an Event."""
+def files_message(files: list[Removed]) -> str:
+    """The message of an Event about cached files that were removed or kept."""
     removed = [named_file(file) for file in files if not file.kept_for]
     kept = [f"{file.path} stays for {file.kept_for}" for file in files if file.kept_for]
     shown = removed[:_SHOWN_MAX] + kept[:_SHOWN_MAX]

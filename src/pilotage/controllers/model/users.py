@@ -1,4 +1,4 @@
-"""Which endpoints use which Models: one that is used does not go."""
+"""The endpoints that use a Model: they block its deletion."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pilotage.kube import Object
 
 _IN_SERVICE = frozenset({"Current", "Starting"})
-"""The states of an endpoint's revisions that need their weights."""
+"""States of revisions that need their weights."""
 
 
 def models_of(endpoint: Object) -> Iterable[ObjectKey]:
-    """The Models that an endpoint names: in its spec, and for the revisions of it that serve. A mapper for watches."""
+    """Map an endpoint to the Models that its spec names, and those of its revisions in service."""
     body = endpoint.to_dict()
     named = {_model_name(body.get("spec"))}
     for revision in _items(body, "status", "history"):
@@ -26,7 +26,7 @@ def models_of(endpoint: Object) -> Iterable[ObjectKey]:
 
 
 def users_of(model: ObjectKey, endpoints: Iterable[Object]) -> list[str]:
-    """Those of the endpoints that use a Model, as kubectl names them. One that is being deleted still does."""
+    """The endpoints that use a Model, as KIND/NAME. One that is being deleted still does."""
     return sorted(f"servingendpoint/{each.meta.name}" for each in endpoints if model in models_of(each))
 
 

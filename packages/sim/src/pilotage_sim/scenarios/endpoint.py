@@ -13,7 +13,7 @@ import msgspec
 
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US, MADE_FROM_OURS
-from pilotage.controllers.wiring import NobodyLooks, Options, add_endpoints
+from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.runtime import Manager
@@ -67,7 +67,7 @@ class EndpointLife(Scenario):
         add_endpoints(
             manager,
             Options(
-                NobodyLooks(), server="sim", fetch_image="pilotage", gateway_url="http://gateway", key=b"simulated"
+                NoProxyObserver(), server="sim", fetch_image="pilotage", gateway_url="http://gateway", key=b"simulated"
             ),
         )
         await manager.run()
