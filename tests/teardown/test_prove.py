@@ -22,7 +22,7 @@ from pilotage_sim.loop import virtual
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.world import World
 from tests.teardown.building import ledger
-from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake
+from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake, unserve
 
 APPS = "/apis/sim.pilotage.dev/v1/namespaces/default/apps"
 
@@ -145,7 +145,7 @@ async def test_while_a_definition_is_there_its_objects_are_only_unread():
     async with World() as world:
         client = world.client("me")
         _, mine = await scaled_object(client)
-        dead_api(world, "keda.sh")
+        unserve(world, "keda.sh")
         proof = await prove(client, ledger(entry_of(mine, KEDA)))
         assert (proof.gone, list(proof.unread)) == ({}, [mine.meta.uid])
 
