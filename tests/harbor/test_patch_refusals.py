@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage_harbor.verbs.patch_refusals import refused_strategic, unknown_members, unstructured_words
+from pilotage_harbor.verbs.patches import refused_strategic, unknown_members, unstructured_words
 
 FIELD = "json: cannot unmarshal {} into Go struct field DeploymentSpec.spec.replicas of type {}"
 

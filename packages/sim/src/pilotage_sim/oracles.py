@@ -80,10 +80,3 @@ def foreign_writes(trace: Trace, who: str, is_theirs: Callable[[Write], bool]) -
         for write in trace.writes
         if write.who == who and write.applied and not is_theirs(write)
     ]
-
-
-def applied_writes(trace: Trace, who: str) -> list[str]:
-    """What somebody's writes came to, without times: for comparing a run with the one without faults."""
-    return [
-        f"{write.verb} {write.resource} {write.key}" for write in trace.writes if write.who == who and write.applied
-    ]

@@ -1,4 +1,4 @@
-"""Admission by policies: which apply to a write, and what their refusals become.
+"""Admission by policies: which apply to a write, with which parameters, and what their refusals become.
 
 Policies are compiled when they or their bindings change, and indexed by what is written: a write that no policy is
 about costs one look into a dict. Nothing here waits: what was evaluated is what is stored, as long as the caller does
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pilotage.kube.selectors import LabelSelector
 from pilotage_harbor.admission.match_resources import NAMESPACES, name_of, namespace_of
-from pilotage_harbor.admission.params import Unconfigured, kind_of, params_of
 from pilotage_harbor.admission.policy import Denial, Policy
 from pilotage_harbor.admission.review import request
 from pilotage_harbor.admission.values import values_of
 from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import warning_headers
+from pilotage_harbor.core.objects import from_entry
 from pilotage_harbor.expressions.programs import Expressions
 
 if TYPE_CHECKING:
@@ -176,3 +177,41 @@ class _Review:
         error.details = {**(error.details or {}), "causes": [{"message": message}]}
         error.headers = warning_headers(self._warnings)
         return error
+
+
+class Unconfigured(Exception):
+    """The parameters that a policy needs cannot be determined: its failure policy decides."""
+
+
+def kind_of(core: Core, param_kind: Json) -> Kind:
+    """The kind that a policy takes its parameters from."""
+    api_version, name = param_kind.get("apiVersion") or "", param_kind.get("kind") or ""
+    kind = core.registry.of(api_version, name)
+    if kind is None:
+        group, _, version = api_version.rpartition("/")
+        raise Unconfigured(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={name}'")
+    return kind
+
+
+def params_of(core: Core, kind: Kind | None, ref: Json | None, namespace: str) -> list[Json | None]:
+    """The parameters, each of which is evaluated; a None is evaluated without any. Empty: nothing is.
+
+    `namespace` is the request's, where the reference names none.
+    """
+    if kind is None or ref is None:
+        return [None]
+    own = ref.get("namespace") or ""
+    if kind.namespaced and not (own or namespace):
+        raise Unconfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+    if own and not kind.namespaced:
+        raise Unconfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    where = (own or namespace) if kind.namespaced else ""
+    if ref.get("name"):
+        entry = core.store.get(kind.storage, where, ref["name"])
+        entries = [entry] if entry is not None else []
+    else:
+        selector = LabelSelector.from_object(ref.get("selector") or {})
+        entries = [each for each in core.store.entries(kind.storage, where) if selector.matches(each.labels)]
+    if not entries and ref.get("parameterNotFoundAction") == "Deny":
+        raise Unconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [from_entry(kind, entry) for entry in entries]

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.admission.match_resources import name_of
+from pilotage_harbor.admission.match_resources import MatchResources, name_of
 from pilotage_harbor.admission.review import (
     VERSIONS,
     BadPatch,
@@ -23,19 +23,19 @@ from pilotage_harbor.admission.review import (
     shown,
     verdict_untrusted,
 )
-from pilotage_harbor.admission.webhook import hooks_of
+from pilotage_harbor.admission.values import values_of
 from pilotage_harbor.admission.webhook_client import Failed, Https, call
 from pilotage_harbor.apimachinery import errors
+from pilotage_harbor.expressions.conditions import Conditions
 from pilotage_harbor.expressions.programs import Expressions
 from pilotage_harbor.kinds import scale
 from pilotage_harbor.patching import PatchError, json_patch
 from pilotage_harbor.schema import decode_problem, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from pilotage_harbor.admission.review import ReviewResponse
-    from pilotage_harbor.admission.webhook import Webhook
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.admission import AdmissionAttributes, Post
     from pilotage_harbor.kinds import Json, Kind
@@ -264,3 +264,40 @@ def _take_assigned(attributes: AdmissionAttributes) -> Json:
         return {}
     meta = attributes.obj["metadata"]
     return {name: meta.pop(name) for name in _ASSIGNED if name in meta}
+
+
+TIMEOUT_SECONDS = 10
+
+
+class Webhook:
+    """One webhook. `uid` tells it from all others."""
+
+    def __init__(self, configuration: str, at: int, webhook: Json, expressions: Expressions) -> None:
+        self.name: str = webhook["name"]
+        self.uid = f"{configuration}/{self.name}/{at}"
+        self.client: Json = webhook.get("clientConfig") or {}
+        self.ignores_failures = webhook.get("failurePolicy") == "Ignore"
+        self.timeout_seconds: int = webhook.get("timeoutSeconds") or TIMEOUT_SECONDS
+        self.side_effects: str | None = webhook.get("sideEffects")
+        self.reinvocable = webhook.get("reinvocationPolicy") == "IfNeeded"
+        self.review_versions: list[str] = webhook.get("admissionReviewVersions") or []
+        self._matching = MatchResources(webhook, rules="rules")
+        self._conditions = Conditions(webhook.get("matchConditions") or (), expressions)
+
+    def kind_for(self, core: Core, attributes: AdmissionAttributes) -> Kind | None:
+        """As which kind to show it the write; None if it is not to be asked. Raises what its selectors raise."""
+        return self._matching.kind_for(core, attributes)
+
+    def meets_conditions(self, attributes: AdmissionAttributes, request: Json) -> bool:
+        """Whether its matchConditions are met by the request of a review; 403 if that cannot be said."""
+        name, kind = request.get("name", ""), attributes.scope.kind
+        return self._conditions.met(values_of(attributes, request), kind, name, ignores_failures=self.ignores_failures)
+
+
+def hooks_of(configurations: Iterable[Json], expressions: Expressions) -> list[Webhook]:
+    """All webhooks of some configurations, in their order."""
+    return [
+        Webhook(configuration["metadata"]["name"], at, webhook, expressions)
+        for configuration in configurations
+        for at, webhook in enumerate(configuration.get("webhooks") or ())
+    ]

@@ -39,15 +39,6 @@ def _parsed(path: str) -> tuple[dict[str, str | None], ...]:
     return tuple(steps)
 
 
-def is_path(path: str) -> bool:
-    """Whether `find` can follow it."""
-    try:
-        _parsed(path)
-    except PathError:
-        return False
-    return path.startswith(".")
-
-
 def find(path: str, obj: Any) -> list[Any]:  # noqa: ANN401 - JSON
     """All values at a path (`.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`)."""
     values = [obj]

@@ -26,7 +26,6 @@ is_label_value = re.compile(f"({QUALIFIED})?").fullmatch
 _wildcard = re.compile(WILDCARD).fullmatch
 _config_key = re.compile(CONFIG_KEY).fullmatch
 _port_name = re.compile("[-a-z0-9]+").fullmatch
-_c_identifier = re.compile("[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _percent = re.compile("[0-9]+%").fullmatch
 
 
@@ -197,14 +196,6 @@ def env_name(name: str) -> list[str]:
     if name.isascii() and name.isprintable() and "=" not in name:
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
-
-
-def c_identifier(name: str) -> list[str]:
-    """An identifier of C."""
-    if _c_identifier(name):
-        return []
-    rule = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric"
-    return [regex_problem(f"{rule} characters or '_'", "[A-Za-z_][A-Za-z0-9_]*", "my_name", "MY_NAME", "MyName")]
 
 
 def port_number(port: int) -> list[str]:

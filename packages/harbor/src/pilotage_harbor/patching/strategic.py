@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.patching.element_order import ordered
 from pilotage_harbor.patching.errors import PatchError
 from pilotage_harbor.patching.values import Json, Value, copied, go_text, go_type, without_nulls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pilotage_harbor.patching.values import Value
     from pilotage_harbor.schema.node import Schema
 
 _DIRECTIVE = "$patch"
@@ -253,3 +255,39 @@ def _list_name(directive: str, prefix: str, problem: str) -> str:
 def _go_type(value: Value) -> str:
     names = {dict: "map[string]interface {}", list: "[]interface {}", bool: "bool", int: "int64", float: "float64"}
     return "%!s(<nil>)" if value is None else names.get(type(value), "string")
+
+
+def ordered(merged: list[Any], patch_order: list[Any], server_order: list[Any], merge_key: str) -> list[Any]:
+    """The elements of `merged` in order. Without a merge key, elements are values; else they are known by that key."""
+
+    def key_of(item: Value) -> Value:
+        return item.get(merge_key) if merge_key else item
+
+    patch_rank = _ranks(patch_order, key_of)
+    server_rank = _ranks(server_order, key_of)
+    named = sorted((item for item in merged if key_of(item) in patch_rank), key=lambda item: patch_rank[key_of(item)])
+    others = [item for item in merged if key_of(item) not in patch_rank]
+    others.sort(key=lambda item: server_rank.get(key_of(item), -1))
+    result: list[Any] = []
+    waiting = iter(named)
+    following = next(waiting, None)
+    for item in others:
+        rank = server_rank.get(key_of(item))
+        while following is not None:
+            other = server_rank.get(key_of(following))
+            if rank is not None and other is not None and rank < other:
+                break
+            result.append(following)
+            following = next(waiting, None)
+        result.append(item)
+    if following is not None:
+        result.append(following)
+    result.extend(waiting)
+    return result
+
+
+def _ranks(items: list[Any], key_of: Callable[[Any], Any]) -> dict[Any, int]:
+    ranks: dict[Any, int] = {}
+    for index, item in enumerate(items):
+        ranks.setdefault(key_of(item), index)
+    return ranks

@@ -1,8 +1,9 @@
-"""PATCH, of each of its four types."""
+"""PATCH, of each of its four types, and its refusals: with the patch or the object, and the reason."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,10 +11,10 @@ from pilotage_harbor.apimachinery import errors
 from pilotage_harbor.apimachinery.calls import check_manager, telling
 from pilotage_harbor.apimachinery.go_json import go_words
 from pilotage_harbor.patching import json_patch, merge_patch, strategic_merge
+from pilotage_harbor.schema.gotext import plain, quote
 from pilotage_harbor.verbs import bodies
 from pilotage_harbor.verbs.deletions import TRIES_MAX
 from pilotage_harbor.verbs.metadata import check_update
-from pilotage_harbor.verbs.patch_refusals import refused, refused_strategic, unknown_members
 from pilotage_harbor.verbs.server_side_apply import apply_config
 from pilotage_harbor.verbs.writes import Overtaken, change_object
 
@@ -91,3 +92,52 @@ def change_of(scope: Scope, media: str) -> tuple[Callable[[Json], Json], list[st
     if media == MERGE_PATCH:
         return lambda obj: merge_patch(obj, patch_), duplicates
     return lambda obj: strategic_merge(obj, patch_, schema), duplicates
+
+
+_MISMATCH = re.compile(r"json: cannot unmarshal (\w+)( \S+)? into Go (?:struct field \S+|value) of type (.+)")
+_KINDS = {"string": "string", "bool": "bool", "array": "slice", "object": "map", "number": "int64"}
+_OPERATION = frozenset({"op", "path", "from", "value"})
+
+
+def refused(new: Json, why: str) -> errors.StatusError:
+    """422: what a JSON or a merge patch has made of the object does not fit its kind."""
+    return _invalid(msgspec.json.encode(new).decode(), why)
+
+
+def refused_strategic(patch: bytes, why: str) -> errors.StatusError:
+    """The same of a strategic merge patch. That one never becomes JSON again, so other words are used."""
+    return _invalid(plain(msgspec.json.decode(patch)), unstructured_words(why))
+
+
+def _invalid(shown: str, why: str) -> errors.StatusError:
+    cause = errors.Cause("patch", "FieldValueInvalid", f"Invalid value: {quote(shown)}: {why}")
+    return errors.invalid("", "", "", [cause])
+
+
+def unstructured_words(why: str) -> str:
+    """What Go's decoder says of a wrong type, in the words of the converter that works on decoded objects."""
+    found = _MISMATCH.fullmatch(why)
+    if found is None:
+        return why
+    kind, target = "float64" if found[2] else _KINDS.get(found[1], found[1]), found[3]
+    if target.startswith("[]"):
+        return f"cannot restore slice from {kind}"
+    if target.startswith("map["):
+        return f"cannot restore map from {kind}"
+    if "." in target:
+        return f"cannot restore struct from: {kind}"
+    convertible = kind in ("int64", "float64") and (target != "bool" and (kind, target) != ("float64", "string"))
+    return f"cannot convert {kind} to {target}" if convertible else f"unrecognized type: {target}"
+
+
+def unknown_members(operations: Any) -> list[str]:  # noqa: ANN401 - JSON
+    """Warnings about members of a JSON patch that no operation has."""
+    if not isinstance(operations, list):
+        return []
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for name in operation
+        if name not in _OPERATION
+    ]

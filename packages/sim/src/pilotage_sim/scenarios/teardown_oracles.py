@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pilotage_sim.trace import Trace, Write
     from pilotage_sim.world import World
 
-COLLECTORS = frozenset({"foregroundDeletion", "orphan"})
-"""The finalizers that a delete itself puts on and takes off."""
-
 RANKS: Mapping[str, int] = {
     "ingresses.networking.k8s.io": 1,
     "horizontalpodautoscalers.autoscaling": 1,
