@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Keep, Relation, known
-from pilotage.kube import GroupKind
+from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Edge, Edges
     from pilotage.teardown.snapshot.world import Item, Name, World
 
-NAMESPACE = GroupKind("", "Namespace")
-DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-SERVICE = GroupKind("", "Service")
-CLAIM = GroupKind("", "PersistentVolumeClaim")
-VOLUME = GroupKind("", "PersistentVolume")
 SERVICE_NAME = "kubernetes.io/service-name"
 _OWNED = "owned by "
 _NAMED = "named"
@@ -242,7 +237,7 @@ def _note_what_stays(members: Members, world: World, graph: Edges) -> None:
             target = edge.target
             if edge.relation not in (Relation.MOUNTS, Relation.CLAIMS) or (target and _known(members, target)):
                 continue
-            if item.group_kind == CLAIM and edge.relation is Relation.CLAIMS and edge.name.group_kind == VOLUME:
+            if item.group_kind == VOLUME_CLAIM and edge.relation is Relation.CLAIMS and edge.name.group_kind == VOLUME:
                 claimed[edge.name] = edge
             elif target is not None and known(target.group_kind).keep is not None:
                 _keep(members, target, f"not asked for; {item} {edge.relation} it")

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, TypeVar
 
 from pilotage.catalogue import Phase, Relation, known
-from pilotage.kube import GroupKind
+from pilotage.catalogue.names import SERVICE, SERVICE_ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,8 +28,6 @@ _SOURCE_FIRST = frozenset(
         Relation.PROTECTS,
     }
 )
-_ACCOUNT = GroupKind("", "ServiceAccount")
-_SERVICE = GroupKind("", "Service")
 _TRAFFIC = frozenset({Relation.ROUTES_TO, Relation.SCALES, Relation.SELECTS})
 
 Waiting = dict[str, set[str]]
@@ -129,7 +127,7 @@ def _through_services(after: Waiting, graph: Graph, uid: str, phases: Mapping[st
     for edge in graph.out_of(uid):
         if edge.target is None or edge.relation not in (Relation.ROUTES_TO, Relation.TARGETS, Relation.SELECTS):
             continue
-        if edge.name.group_kind != _SERVICE:
+        if edge.name.group_kind != SERVICE:
             continue
         for behind in graph.out_of(edge.target.uid):
             selected = behind.target.uid if behind.relation is Relation.SELECTS and behind.target else ""
@@ -154,7 +152,7 @@ def _scale_until_drained(after: Waiting, phases: Mapping[str, Phase]) -> None:
 def _through_accounts(after: Waiting, graph: Graph, uid: str, phases: Mapping[str, Phase]) -> None:
     """Keep the role bindings of a ServiceAccount until the workloads that run under it are gone."""
     for edge in graph.out_of(uid):
-        if edge.relation is Relation.TARGETS and edge.name.group_kind == _ACCOUNT and edge.target is not None:
+        if edge.relation is Relation.TARGETS and edge.name.group_kind == SERVICE_ACCOUNT and edge.target is not None:
             users = (each.source.uid for each in graph.into(edge.target.uid) if each.relation is Relation.MOUNTS)
             after[uid].update(user for user in users if user in phases and user != uid)
 

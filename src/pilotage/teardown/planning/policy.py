@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from pilotage.api.names import CACHE_SUFFIX, MODELS
 from pilotage.catalogue import Keep, known
-from pilotage.kube import GroupKind
+from pilotage.catalogue.names import VOLUME_CLAIM
+
+if TYPE_CHECKING:
+    from pilotage.kube import GroupKind
 
 _MODEL = MODELS.group_kind
-_CLAIM = GroupKind("", "PersistentVolumeClaim")
 
 
 class Policy(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,5 +33,5 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 
     def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether this object stays."""
-        is_cache = kind == _MODEL or (kind == _CLAIM and name.endswith(CACHE_SUFFIX))
+        is_cache = kind == _MODEL or (kind == VOLUME_CLAIM and name.endswith(CACHE_SUFFIX))
         return uid in self.keep_uids or known(kind).keep in self.keep or (is_cache and Keep.CACHES in self.keep)

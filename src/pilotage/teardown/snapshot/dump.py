@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from pilotage.catalogue.names import DEFINITION
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import encode, parse_time
 from pilotage.teardown.snapshot.dump_text import DumpError, documents_untrusted
@@ -38,7 +39,6 @@ SUFFIXES = (".json", ".yaml", ".yml")
 HEARTBEAT = dt.timedelta(minutes=5)
 """Within this time a cluster that lives renews a Lease or the status of a Node."""
 
-_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _TIMES = re.compile(
     rb'"(renewTime|lastHeartbeatTime|creationTimestamp|time|lastTransitionTime|lastUpdateTime|lastTimestamp|eventTime'
     rb'|startTime|startedAt|finishedAt|completionTime)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)"'
@@ -130,7 +130,7 @@ def manifests(paths: Iterable[Source]) -> list[Json]:
 def definitions(world: World) -> dict[GroupKind, DumpedDefinition]:
     """The kinds that the CustomResourceDefinitions in a world define, as far as these are there in full."""
     defined: dict[GroupKind, DumpedDefinition] = {}
-    for item in world.of(*_CRD):
+    for item in world.of(*DEFINITION):
         spec = item.read().get("spec")
         names = spec.get("names") if isinstance(spec, dict) else None
         if not isinstance(spec, dict) or not isinstance(names, dict):
@@ -265,9 +265,9 @@ def _object(entry: _Entry, uid: str = "") -> Object:
 def _fill(world: World, entries: list[_Entry]) -> None:
     """CustomResourceDefinitions first: they say what the others are called."""
     objects = [(entry, _identified(entry)) for entry in entries if entry.raw is not None]
-    crds = Resource(_CRD.group, "v1", "customresourcedefinitions", _CRD.kind, namespaced=False)
+    crds = Resource(DEFINITION.group, "v1", "customresourcedefinitions", DEFINITION.kind, namespaced=False)
     for entry, obj in objects:
-        if entry.group_kind == _CRD:
+        if entry.group_kind == DEFINITION:
             _add(world, Item(crds, obj, full=True))
     defined = definitions(world)
     namespaced = {entry.group_kind for entry, obj in objects if obj.meta.namespace}
@@ -279,7 +279,7 @@ def _fill(world: World, entries: list[_Entry]) -> None:
             resource = _resource(entry, defined.get(entry.group_kind), namespaced=has_namespace)
             world.read_kind(KindReading(resource, entry.list_version))
     for entry, obj in objects:
-        if entry.group_kind != _CRD:
+        if entry.group_kind != DEFINITION:
             _add(world, Item(world.kinds[entry.group_kind].resource, obj, full=True))
     world.namespaces = frozenset(item.meta.namespace for item in world if item.meta.namespace)
 

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotage.catalogue.names import NAMESPACE
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, MADE, ONLY_IF_ASKED
 from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, GroupKind, Invalid, ObjectKey, Resource
 from pilotage.runtime.clock import monotonic, utc_now
@@ -40,7 +41,6 @@ STARTS_MAX = 3
 NAMESPACES_ONE_BY_ONE_MAX = 4
 """More than these are read by one list of all namespaces."""
 
-NAMESPACE = GroupKind("", "Namespace")
 _MIRRORS = {
     "events.k8s.io": ("",),
     "extensions": ("apps", "networking.k8s.io", "policy"),

@@ -10,7 +10,8 @@ import asyncio
 import datetime as dt
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pilotage.kube import ApiError, Conflict, ErrorClass, Foreign, GroupKind, Propagation, Resource, without_finalizer
+from pilotage.catalogue.names import NODE
+from pilotage.kube import ApiError, Conflict, ErrorClass, Foreign, Propagation, Resource, without_finalizer
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.snapshot.questions import (
     Answer,
@@ -37,7 +38,6 @@ LISTED_RATHER_THAN_GOT = 8
 _GOOD_PART = 4
 
 _EVENTS = Resource("", "v1", "events", "Event")
-_NODE = GroupKind("", "Node")
 _MY_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
@@ -158,7 +158,7 @@ async def _about(
 async def _events(client: Client, item: Item) -> Answer:
     """Those about objects without a namespace are in ``default``; a kubelet names its Node by name, not by uid."""
     selector = f"involvedObject.uid={item.uid}"
-    if item.group_kind == _NODE:
+    if item.group_kind == NODE:
         selector = f"involvedObject.kind=Node,involvedObject.name={item.meta.name}"
     listed = await client.list(_EVENTS, item.meta.namespace or "default", fields=selector)
     return Answer(items=tuple(sorted((obj.to_dict() for obj in listed.items), key=_last_seen)))

@@ -9,6 +9,7 @@ import msgspec
 
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
 from pilotage.catalogue import find_finalizer
+from pilotage.catalogue.names import LEASE
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
 from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, judge_lease, together
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pilotage.catalogue import KnownFinalizer
     from pilotage.teardown.snapshot.world import World
 
-LEASE = GroupKind("coordination.k8s.io", "Lease")
 
 PATIENCE_SECONDS = 300.0
 """Time in which an owner that is not seen to run may still remove its finalizer."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.api.names import GROUP
 from pilotage.catalogue import Relation, known
-from pilotage.kube import GroupKind
+from pilotage.catalogue.names import POD, VOLUME_CLAIM
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.world import Item
 
 IN_USE = "crossplane.io/in-use"
-CLAIM = GroupKind("", "PersistentVolumeClaim")
-POD = GroupKind("", "Pod")
 _USAGES = ("Usage", "ClusterUsage")
 
 
@@ -38,7 +36,7 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
                     yield _in_use(source, item)
         if item.meta.labels.get(IN_USE) == "true" and item.uid not in used:
             yield _labelled(item)
-        if item.group_kind == CLAIM:
+        if item.group_kind == VOLUME_CLAIM:
             yield from _claim(outlook, item)
     for guard in guards.values():
         yield Hazard(

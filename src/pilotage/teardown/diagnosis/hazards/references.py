@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
+from pilotage.catalogue.names import VOLUME_CLAIM
 from pilotage.catalogue.reading import reaching
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
@@ -21,7 +22,6 @@ _SLICES = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("
 _WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _BROKEN_WITH = {"HTTPRoute": "500", "GRPCRoute": "an error"}
 _TO_ELSEWHERE = (Relation.ROUTES_TO, Relation.TARGETS, Relation.SCALES, Relation.MOUNTS)
-_CLAIM = GroupKind("", "PersistentVolumeClaim")
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:
@@ -72,7 +72,7 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
             where,
         )
     elif edge.relation in (Relation.TARGETS, Relation.MOUNTS, Relation.NEEDS, Relation.CLAIMS):
-        if target.group_kind == _CLAIM and edge.relation is Relation.MOUNTS:
+        if target.group_kind == VOLUME_CLAIM and edge.relation is Relation.MOUNTS:
             return  # whether a pod holds it is told by its protection
         effect = (
             "it does not start again without it" if edge.relation is Relation.MOUNTS else "it points at nothing then"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation, guards, kinds, known
+from pilotage.catalogue.names import DEFINITION
 from pilotage.catalogue.relation import BySelector
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
@@ -24,7 +25,6 @@ WEBHOOKS = frozenset(
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 )
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
-DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def leaks(survey: LeakSurvey) -> Iterator[Leak]:

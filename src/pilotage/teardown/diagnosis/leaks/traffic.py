@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Relation
-from pilotage.kube import GroupKind
+from pilotage.catalogue.names import SLICE
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item
 
-SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
 SERVICE_NAME = "kubernetes.io/service-name"
 _MESH = "networking.istio.io"
 _WEIGHTLESS = "(weight 0)"

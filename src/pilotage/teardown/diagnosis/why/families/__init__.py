@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.families import (
     apiservices,
-    budgets,
     crds,
     fighting,
     finalizers,
+    guards,
     jobs,
     namespaces,
     owners,
@@ -50,7 +50,7 @@ FAMILIES: tuple[Family, ...] = (
     storage.causes,
     services.causes,
     jobs.causes,
-    budgets.causes,
+    guards.causes,
     fighting.causes,
     finalizers.causes,  # last: it speaks for the finalizers that nobody claimed
 )
