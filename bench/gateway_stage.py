@@ -13,7 +13,7 @@ from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.overload import machine_share
-from pilotage.gateway.settings import Folder, Settings
+from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Json, KindNotServed, Resource
 from pilotage.operator.crds import crds
 from pilotage_sim.world import World
@@ -39,7 +39,7 @@ class Stage:
         self.user = world.client("user")
         self.folder = Folder(folder)
         self.port = port
-        settings = Settings(
+        settings = GatewaySettings(
             run=str(folder), port=port, metrics_port=None, access_log=str(self.folder.access_log), log_level="error"
         )
         self.control = Control(settings, world.client("gateway"))

@@ -117,7 +117,7 @@ async def test_a_namespace_that_the_host_does_not_allow_while_the_agent_has_only
     async def not_yet(*_):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("pilotage.agent.host.HostController.reconcile", not_yet)
+    monkeypatch.setattr("pilotage.agent.host.OwnHostController.reconcile", not_yet)
     await host.client.create(HOSTS, {"metadata": {"name": host.name}, "spec": {"allowedNamespaces": ["team-a"]}})
     await host.start()
     await host.place(runtime=python_server(PLAIN))

@@ -8,7 +8,7 @@ import pytest
 from pilotage.agent.launch import other_user
 from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.settings import load_settings
-from pilotage.processes.run_as import SERVER_USER, User, closed_to, find_user, wrapped
+from pilotage.processes.run_as import SERVER_USER, RunAsUser, closed_to, find_user, wrapped
 from pilotage.runtime.settings import SettingsError
 from tests.agent.agent_host import ask, python_server
 from tests.agent.servers import PLAIN
@@ -16,7 +16,7 @@ from tests.agent.servers import PLAIN
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start servers as another user")
 
 UID = int(SERVER_USER)
-SOMEBODY = User(UID, UID)
+SOMEBODY = RunAsUser(UID, UID)
 
 
 def identity(pid):
@@ -126,7 +126,7 @@ def test_what_is_closed_to_a_user(tmp_path):
 
 def test_a_repository_is_for_the_program_to_find():
     for user in (SOMEBODY, None):
-        assert other_user.weights(user, "org/repository", "vllm") == other_user.Weights("org/repository")
+        assert other_user.weights(user, "org/repository", "vllm") == other_user.ReadableWeights("org/repository")
 
 
 def test_a_repository_that_would_be_taken_for_a_folder_of_the_machine(tmp_path, monkeypatch):
@@ -141,7 +141,7 @@ def test_a_repository_that_would_be_taken_for_a_folder_of_the_machine(tmp_path, 
 
 def test_a_user_is_known_by_name_or_number():
     assert find_user("root").uid == 0
-    assert find_user("64999") == User(64999, 64999, find_user("root").groups)
+    assert find_user("64999") == RunAsUser(64999, 64999, find_user("root").groups)
     with pytest.raises(SettingsError, match="there is no user no-such-user"):
         load_settings({"run_as": "no-such-user"})
     assert wrapped({"A": "1", "B": "2"}, but=("B",)) == {"PILOTAGE_ENV_A": "1", "B": "2"}

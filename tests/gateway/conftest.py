@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.gateway.town import Server, gateway_town
+from tests.gateway.gateway_host import Server, running_gateway
 
 
 @dataclass
@@ -25,26 +25,26 @@ def run_folder(tmp_path_factory):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def town(run_folder):
-    async with gateway_town(run_folder) as running:
+async def gateway(run_folder):
+    async with running_gateway(run_folder) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def ns(town):
-    return await town.namespace()
+async def ns(gateway):
+    return await gateway.namespace()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)
-async def long_stream(town):
+async def long_stream(gateway):
     """Begins with the session, so that no test has to wait for long to see that it was not cut."""
-    namespace = await town.namespace()
-    server = await town.server(namespace, "long-1")
-    await town.route(namespace, "long", {"long-1": 100})
+    namespace = await gateway.namespace()
+    server = await gateway.server(namespace, "long-1")
+    await gateway.route(namespace, "long", {"long-1": 100})
 
     async def read() -> str:
-        async with town.http.post(
-            f"{town.url}/endpoints/{namespace}/long/", json={"stream": 4, "pause": True}
+        async with gateway.http.post(
+            f"{gateway.url}/endpoints/{namespace}/long/", json={"stream": 4, "pause": True}
         ) as answer:
             text: str = await answer.text()
             return text

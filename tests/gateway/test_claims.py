@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from pilotage.gateway.claims import HOST, MODEL, Name, Record, decide, names
+from pilotage.gateway.claims import HOST, MODEL, ClaimedName, ClaimRecord, decide, names
 from pilotage.gateway.hostnames import HostRules, covers
-from pilotage.gateway.inputs import Route
+from pilotage.gateway.inputs import ProxiedRoute
 from pilotage.kube import ObjectKey
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -14,7 +14,7 @@ VICTIM = "victim"
 
 
 def route(name, namespace="ns", *, created=EARLY, uid="", **fields):
-    return Route(ObjectKey(namespace, name), uid or f"{namespace}/{name}", 1, created, name, **fields)
+    return ProxiedRoute(ObjectKey(namespace, name), uid or f"{namespace}/{name}", 1, created, name, **fields)
 
 
 def holders(decision):
@@ -39,7 +39,7 @@ def test_an_old_route_that_claims_a_name_later_does_not_get_it():
     # When the holder lets go, the one that waits gets it; who comes back then waits.
     free = decide([greedy, holder._replace(models=())], after.records)
     assert holders(free)["model gpt"] == "a/old"
-    name = Name(MODEL, "gpt")
+    name = ClaimedName(MODEL, "gpt")
     assert not after.records[old.uid][name].held
     assert free.records[old.uid][name].held
     assert free.records[old.uid][name].turn > max(each[name].turn for each in after.records.values())
@@ -105,7 +105,7 @@ def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
     assert holders(both)["host chat.a.example.com/"] == "b/exact"
     assert "host *.a.example.com/" not in holders(both)
     # It is let go, and reserved.
-    reserved = {Name(HOST, "chat.a.example.com", "/"): "b"}
+    reserved = {ClaimedName(HOST, "chat.a.example.com", "/"): "b"}
     gone = decide([wild], both.records, reserved=reserved)
     assert gone.claims[0].host == ""
     back = decide([wild, exact._replace(uid="new")], gone.records, reserved=reserved)
@@ -116,15 +116,18 @@ def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
     found = holders(decide([exact, own, beside], held.records, reserved=reserved))
     assert {"host *.a.example.com/", "host other.example.com/"} <= found.keys()
     # Where both are held, as earlier versions allowed it, each keeps what it has.
-    records = {exact.uid: {names(exact)[1]: Record(1, held=True)}, wild.uid: {names(wild)[1]: Record(2, held=True)}}
+    records = {
+        exact.uid: {names(exact)[1]: ClaimRecord(1, held=True)},
+        wild.uid: {names(wild)[1]: ClaimRecord(2, held=True)},
+    }
     assert {each.host for each in decide([exact, wild], records).claims} == {"chat.a.example.com", "*.a.example.com"}
 
 
 def test_the_newer_of_two_records_counts():
     """The old holder let go and came back, and the gateway died before it could write that down."""
     one, two = route("one", "a", models=("m",)), route("two", "b", models=("m",))
-    name = Name(MODEL, "m")
-    records = {one.uid: {name: Record(5, held=True)}, two.uid: {name: Record(9, held=True)}}
+    name = ClaimedName(MODEL, "m")
+    records = {one.uid: {name: ClaimRecord(5, held=True)}, two.uid: {name: ClaimRecord(9, held=True)}}
     assert holders(decide([one, two], records))["model m"] == "b/two"
 
 
@@ -143,7 +146,11 @@ def test_what_is_coming_keeps_its_names_and_a_refused_route_keeps_none():
 def test_a_reserved_name_is_for_its_namespace_alone():
     waiting = [route("w", "b", models=("m",), host="x.example.com", path="/v1"), route("x", "b", host="y.wild.org")]
     records = decide(waiting[:1], {}, coming=[route("h", "a", models=("m",), host="x.example.com")]).records
-    reserved = {Name(MODEL, "m"): "a", Name(HOST, "x.example.com", "/"): "a", Name(HOST, "*.wild.org", "/"): "a"}
+    reserved = {
+        ClaimedName(MODEL, "m"): "a",
+        ClaimedName(HOST, "x.example.com", "/"): "a",
+        ClaimedName(HOST, "*.wild.org", "/"): "a",
+    }
     decision = decide(waiting, records, reserved=reserved)
     assert [(each.models, each.host) for each in decision.claims] == [((), "")] * 2
     assert "still reserved" in decision.claims[0].conflicts[0].text

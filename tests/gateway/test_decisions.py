@@ -9,30 +9,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.gateway import overload
-from pilotage.gateway.claims import Conflict, Name, decide
+from pilotage.gateway.claims import ClaimConflict, ClaimedName, decide
 from pilotage.gateway.counts import Counts, read
 from pilotage.gateway.inputs import (
     GatewayBackend,
-    Host,
-    Route,
+    ProxiedRoute,
     Service,
+    UpstreamHost,
     cluster_name,
     parsed_name,
     read_hosts,
     shares,
     takes_requests,
 )
-from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS, Address, compiled
-from pilotage.gateway.status import State, status_of
+from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS, ListenerConfig, compiled
+from pilotage.gateway.status import RouteProgress, status_of
 from pilotage.kube import Object, ObjectKey
 
-ADDRESS = Address("127.0.0.1", 8080)
+ADDRESS = ListenerConfig("127.0.0.1", 8080)
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def route(name="chat", *backends, created="2026-01-01T00:00:00Z", **fields):
     made = tuple(GatewayBackend(service, 80, weight) for service, weight in backends)
-    return Route(ObjectKey("ns", name), f"uid-{name}", 1, created, name, backends=made, **fields)
+    return ProxiedRoute(ObjectKey("ns", name), f"uid-{name}", 1, created, name, backends=made, **fields)
 
 
 def claimed(routes):
@@ -40,7 +40,7 @@ def claimed(routes):
 
 
 def up(*services):
-    return {Service("ns", each): (Host("10.0.0.1", 8000),) for each in services}
+    return {Service("ns", each): (UpstreamHost("10.0.0.1", 8000),) for each in services}
 
 
 weights = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 100)), max_size=4, unique_by=lambda each: each[0])
@@ -97,7 +97,7 @@ def test_each_change_changes_the_version_of_its_type_only():
         return {each for each in (CDS, EDS, LDS, RDS) if made.types[each].version != base.types[each].version}
 
     assert changed([route("a", ("a-1", 0), ("a-2", 100))], hosts) == {RDS}
-    more = hosts | {Service("ns", "a-1"): (Host("10.0.0.1", 8000), Host("10.0.0.2", 8000))}
+    more = hosts | {Service("ns", "a-1"): (UpstreamHost("10.0.0.1", 8000), UpstreamHost("10.0.0.2", 8000))}
     assert changed([route("a", ("a-1", 100), ("a-2", 0))], more) == {EDS}
     kept = {cluster_name("ns", "old", 80): Service("ns", "old")}
     assert changed([route("a", ("a-1", 100), ("a-2", 0))], hosts, kept.items()) == {CDS, EDS}
@@ -109,14 +109,14 @@ def test_a_slice_says_who_takes_requests():
         endpoints = [{"addresses": list(addresses), "conditions": each} for each in conditions]
         return read_hosts([Object.from_dict({"ports": list(ports), "endpoints": endpoints})])
 
-    assert hosts({}) == hosts({"ready": None}) == (Host("10.0.0.1", 1),)
+    assert hosts({}) == hosts({"ready": None}) == (UpstreamHost("10.0.0.1", 1),)
     assert hosts({"ready": False}) == hosts({"ready": False, "serving": False}) == ()
-    assert hosts({"ready": False, "serving": True}) == (Host("10.0.0.1", 1, draining=True),)
-    assert hosts({"ready": False, "serving": True}, {"ready": True}) == (Host("10.0.0.1", 1),)
+    assert hosts({"ready": False, "serving": True}) == (UpstreamHost("10.0.0.1", 1, draining=True),)
+    assert hosts({"ready": False, "serving": True}, {"ready": True}) == (UpstreamHost("10.0.0.1", 1),)
     assert hosts({}, addresses=["not-an-address"]) == ()
     assert hosts({}, ports=[{"name": "a", "port": 1}, {"name": "b", "port": 2}]) == ()
     assert read_hosts([Object.from_dict({"endpoints": None})]) == ()
-    assert not takes_requests((Host("10.0.0.1", 1, draining=True),))
+    assert not takes_requests((UpstreamHost("10.0.0.1", 1, draining=True),))
 
 
 def test_memory_and_connections_are_bounded_by_the_machine():
@@ -172,7 +172,7 @@ async def test_a_count_only_falls_and_zero_is_final():
 
 def test_a_status_that_says_the_same_is_the_same():
     chat = route("chat", ("a", 0))
-    state = State("Programmed", "v1", None, {"a": 0})
+    state = RouteProgress("Programmed", "v1", None, {"a": 0})
     first = status_of({}, chat, state, NOW)
     assert first == {
         "observedGeneration": 1,
@@ -184,7 +184,7 @@ def test_a_status_that_says_the_same_is_the_same():
     assert status_of(first, chat, state._replace(version="v2"), later) == first
     changed = status_of(first, chat._replace(generation=2), state._replace(version="v2"), later)
     assert (changed["observedGeneration"], changed["version"]) == (2, "v2")
-    taken = state._replace(conflicts=(Conflict(Name("model", "m"), "model m is taken", "uid"),))
+    taken = state._replace(conflicts=(ClaimConflict(ClaimedName("model", "m"), "model m is taken", "uid"),))
     conflicted = status_of(first, chat, taken, NOW)
     assert status_of(conflicted, chat, taken, later) == conflicted
     assert json.dumps(status_of(conflicted, chat, state, later)["conditions"]).count('"False"') == 1

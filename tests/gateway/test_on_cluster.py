@@ -14,7 +14,7 @@ from pilotage.operator.install import Values, manifests
 from pilotage.runtime import find_condition
 from tests.api.objects import endpoint, install
 from tests.gateway.enclave import ACCOUNT, Enclave, install_account
-from tests.gateway.town import Town
+from tests.gateway.gateway_host import GatewayHost
 from tests.operator.installing import PLURALS
 from tests.support.tools import unavailable
 from tests.support.waiting import eventually
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 HOST = "chat.example.com"
 
 
-class Users(Town):
-    """What people and operators do, of `Town`; its gateway is a command, and its servers are in the enclave."""
+class Users(GatewayHost):
+    """What people and operators do, of `GatewayHost`; its gateway is a command, and its servers are in the enclave."""
 
     def __init__(self, user):
         self.user = user
@@ -51,27 +51,27 @@ def token(own_cluster, namespace):
 async def test_requests_follow_the_routes_and_slices_of_a_real_api_server(own_cluster, namespace, enclave, token):
     async with Client.connect(load_config(kubeconfig=str(own_cluster.kubeconfig))) as user:
         await install(user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
-        town = Users(user)
+        gateway = Users(user)
         for name in ("chat-1", "chat-2"):
-            await town.slice(namespace, name, PORT, address=enclave.backend(name))
+            await gateway.slice(namespace, name, PORT, address=enclave.backend(name))
         mark = own_cluster.audit_mark()
         enclave.start_gateway(token)
 
         # Programmed: requests are answered, by the one that has them.
-        first = await town.route(namespace, "chat", {"chat-1": 100}, host=HOST)
+        first = await gateway.route(namespace, "chat", {"chat-1": 100}, host=HOST)
         assert first.get("status", "version")
         enclave.load(HOST, clients=2, pause=0.0, streams=0)
         await answered(enclave, "answers", "chat-1")
 
         # A change is programmed when Envoy has it, and not before; from then on none goes where they went before.
-        await town.route(namespace, "chat", {"chat-1": 100, "chat-2": 0}, host=HOST)
+        await gateway.route(namespace, "chat", {"chat-1": 100, "chat-2": 0}, host=HOST)
         proxy = enclave.envoy()
         proxy.suspend()
-        await town.write_route(namespace, "chat", {"chat-1": 0, "chat-2": 100}, host=HOST)
-        pending = await town.settled(namespace, "chat", "Pending")
+        await gateway.write_route(namespace, "chat", {"chat-1": 0, "chat-2": 100}, host=HOST)
+        pending = await gateway.settled(namespace, "chat", "Pending")
         assert pending.get("status", "message") == "Envoy has not acknowledged it yet"
         proxy.resume()
-        moved = await town.settled(namespace, "chat")
+        moved = await gateway.settled(namespace, "chat")
         enclave.mark(HOST)
         assert [each["service"] for each in moved.get("status", "counts")] == ["chat-1"]
         await answered(enclave, "after", "chat-2")
@@ -140,12 +140,12 @@ async def test_no_tenant_with_edit_takes_a_name_that_another_holds(own_cluster, 
         await install(user)
         kubeconfig = str(own_cluster.user("editor-a"))
         attacker = await stack.enter_async_context(Client.connect(load_config(kubeconfig=kubeconfig)))
-        town = Users(user)
+        gateway = Users(user)
         for namespace, name in ((a, "greedy-1"), (b, "chat-1")):
-            await town.slice(namespace, name, PORT, address=enclave.backend(name))
+            await gateway.slice(namespace, name, PORT, address=enclave.backend(name))
         enclave.start_gateway(token)
-        await town.route(a, "old", {"greedy-1": 100})
-        await town.route(b, "chat", {"chat-1": 100}, models=["gpt"], host=HOST)
+        await gateway.route(a, "old", {"greedy-1": 100})
+        await gateway.route(b, "chat", {"chat-1": 100}, models=["gpt"], host=HOST)
         enclave.load(HOST, clients=1, pause=0.0, streams=0)
         await answered(enclave, "answers", "chat-1")
 
@@ -164,19 +164,19 @@ async def test_no_tenant_with_edit_takes_a_name_that_another_holds(own_cluster, 
 
         # Its old route claims what the other one holds, as the operator would write it for an endpoint of that name.
         for wish in ({"models": ["gpt"], "host": HOST}, {"models": ["gpt"], "host": HOST, "path": "/v1"}):
-            await town.route(a, "old", {"greedy-1": 100}, **wish)
+            await gateway.route(a, "old", {"greedy-1": 100}, **wish)
             said = await user.get(GATEWAY_ROUTES, ObjectKey(a, "old"))
             condition = find_condition(said.get("status", "conditions"), "Conflicted")
             assert (condition["status"], "model gpt leads to" in condition["message"]) == ("True", True)
             assert b not in condition["message"]
         # The control plane is killed: the next one knows who holds what from the statuses alone.
         enclave.control().kill()
-        await town.route(a, "old", {"greedy-1": 100}, models=["gpt"], host=HOST, path="/v2")
+        await gateway.route(a, "old", {"greedy-1": 100}, models=["gpt"], host=HOST, path="/v2")
         enclave.mark(HOST)
         await answered(enclave, "after", "chat-1")
         report = enclave.stop_load(HOST)
         assert (report["answers"].keys() | report["after"].keys(), report["failed"]) == ({"chat-1"}, 0)
-        holder = await town.settled(b, "chat")
+        holder = await gateway.settled(b, "chat")
         assert {each["name"] for each in holder.get("status", "claims") if each["held"]} >= {"gpt", HOST}
 
 

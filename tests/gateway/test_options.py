@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from pilotage.cli.commands.gateway import gateway
-from pilotage.gateway import keeper
-from pilotage.gateway.settings import Settings
+from pilotage.gateway import supervisor
+from pilotage.gateway.settings import GatewaySettings
 
 KUBECONFIG = """
 apiVersion: v1
@@ -28,7 +28,7 @@ def told(tmp_path, monkeypatch):
         seen.append(settings)
         return 0
 
-    monkeypatch.setattr(keeper, "run", run)
+    monkeypatch.setattr(supervisor, "run", run)
 
     def tell(*options, **variables):
         seen.clear()
@@ -51,7 +51,7 @@ def test_names_hosts_and_memory_reach_the_control_plane(told):
         "512",
     ]
     _, settings = told(*options)
-    read = msgspec.json.decode(msgspec.json.encode(settings), type=Settings)  # as it is passed on
+    read = msgspec.json.decode(msgspec.json.encode(settings), type=GatewaySettings)  # as it is passed on
     assert read.names == ("models.example.com", "models")
     assert read.hosts == (("team-a", "*.a.example.com"),)
     assert read.memory_bytes == 512 * 1024**2

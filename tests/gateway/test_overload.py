@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.gateway import overload
 from tests.gateway.floods import Multiplexed, plain
-from tests.gateway.town import code, gateway_town, holds
+from tests.gateway.gateway_host import code, holds, running_gateway
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -34,58 +34,58 @@ class Watch:
 @contextlib.asynccontextmanager
 async def little_room(folder):
     """A gateway with little memory, a stream that has begun there, and how much memory it takes at most."""
-    async with gateway_town(folder, memory_bytes=MEMORY_MIB * 1024**2) as town:
-        ns = await town.namespace()
-        server = await town.server(ns, "m-1")
-        await town.route(ns, "m", {"m-1": 100}, models=["m"])
-        streaming = asyncio.create_task(town.post(f"/endpoints/{ns}/m/v1/x", {"stream": 4, "pause": True}))
+    async with running_gateway(folder, memory_bytes=MEMORY_MIB * 1024**2) as gateway:
+        ns = await gateway.namespace()
+        server = await gateway.server(ns, "m-1")
+        await gateway.route(ns, "m", {"m-1": 100}, models=["m"])
+        streaming = asyncio.create_task(gateway.post(f"/endpoints/{ns}/m/v1/x", {"stream": 4, "pause": True}))
         await holds(lambda: bool(server.requests))
-        watch = Watch(town.envoy.pid)
+        watch = Watch(gateway.envoy.pid)
         watching = asyncio.create_task(watch.run())
         try:
-            yield town, watch
+            yield gateway, watch
             assert watch.mib < MEMORY_MIB + ROOM_MIB
-            await eventually(lambda: served(town))
-            assert await town.get(f"/endpoints/{ns}/m/v1/x") == (200, {"server": "m-1"})
+            await eventually(lambda: served(gateway))
+            assert await gateway.get(f"/endpoints/{ns}/m/v1/x") == (200, {"server": "m-1"})
             server.release.set()
             assert (await streaming)[1].count("data:") == 4  # what was under way is not cut
-            assert town.envoy.starts == 1
+            assert gateway.envoy.starts == 1
         finally:
             watching.cancel()
 
 
-async def status(town):
+async def status(gateway):
     """Of a request of somebody else: served, or refused in words; 0 while the memory fills up."""
     try:
-        answer = await town.ask("m")
+        answer = await gateway.ask("m")
     except aiohttp.ClientError:
         return 0
     assert answer == (200, {"server": "m-1"}) or code(answer) == (503, "overloaded")
     return answer[0]
 
 
-async def served(town):
-    return await status(town) == 200
+async def served(gateway):
+    return await status(gateway) == 200
 
 
-async def answered(town):
-    return await status(town) in (200, 503)
+async def answered(gateway):
+    return await status(gateway) in (200, 503)
 
 
 async def test_bodies_that_never_end_take_no_more_memory_than_there_is(tmp_path):
-    async with little_room(tmp_path / "gw") as (town, watch):
+    async with little_room(tmp_path / "gw") as (gateway, watch):
         before = watch.mib
-        writers = await asyncio.gather(*(plain(town.settings.port) for _ in range(120)))  # 480 MiB
+        writers = await asyncio.gather(*(plain(gateway.settings.port) for _ in range(120)))  # 480 MiB
         assert watch.mib > before + MEMORY_MIB // 2  # they did get that far
-        await eventually(lambda: answered(town))
+        await eventually(lambda: answered(gateway))
         for each in writers:
             each.close()
 
 
 async def test_requests_on_one_connection_of_http2_take_no_more_either(tmp_path):
-    async with little_room(tmp_path / "gw") as (town, watch):
+    async with little_room(tmp_path / "gw") as (gateway, watch):
         before = watch.mib
-        connection = await Multiplexed.connect(town.settings.port)
+        connection = await Multiplexed.connect(gateway.settings.port)
         assert connection.streams_max == 100
         await connection.fill(100)  # 400 MiB
         assert watch.mib > before + MEMORY_MIB // 2
@@ -94,10 +94,10 @@ async def test_requests_on_one_connection_of_http2_take_no_more_either(tmp_path)
 
 async def test_without_memory_new_requests_are_refused_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(overload, "REFUSE", 0.0)
-    async with gateway_town(tmp_path / "gw") as town:
+    async with running_gateway(tmp_path / "gw") as gateway:
 
         async def refusing():
-            return (await town.get("/v1/models"))[0] == 503
+            return (await gateway.get("/v1/models"))[0] == 503
 
         await eventually(refusing)
-        assert code(await town.ask("m")) == (503, "overloaded")
+        assert code(await gateway.ask("m")) == (503, "overloaded")

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from pilotage.gateway import resources
-from tests.gateway.town import code, gateway_town, holds
+from tests.gateway.gateway_host import code, holds, running_gateway
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -25,15 +25,15 @@ async def impatient(tmp_path_factory):
         patch.setattr(resources, "IDLE_SECONDS_MAX", 1)
         patch.setattr(resources, "PLENTY", 1)
         patch.setattr(resources, "CONNECT_SECONDS_MAX", 20)  # long enough for a busy machine to go before it is over
-        async with gateway_town(tmp_path_factory.mktemp("impatient") / "gw") as town:
-            yield town
+        async with running_gateway(tmp_path_factory.mktemp("impatient") / "gw") as gateway:
+            yield gateway
 
 
 class Upload:
     """A request to a model whose body comes slowly."""
 
-    def __init__(self, town):
-        self._town = town
+    def __init__(self, gateway):
+        self._town = gateway
         self.answered = asyncio.Event()
 
     async def stalled(self):

@@ -21,12 +21,12 @@ import pytest_asyncio
 import structlog
 
 from pilotage.api.names import GATEWAY_ROUTES
-from pilotage.gateway import keeper
+from pilotage.gateway import supervisor
 from pilotage.gateway.accesslog import LOG_BYTES_MAX, rename, rotate
-from pilotage.gateway.admin import Admin, Silent, Slow
+from pilotage.gateway.admin import Admin, AdminTimeout, AdminUnavailable
 from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.envoy import NoEnvoy, drain, find
-from pilotage.gateway.settings import Folder, Settings
+from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Client, load_config
 from pilotage.operator.crds import crds
 from pilotage.processes.run_as import NOBODY
@@ -34,7 +34,7 @@ from pilotage.up import components
 from pilotage.up.components import GATEWAY, UpOptions
 from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
 from tests.api.objects import install
-from tests.gateway.town import Server, Town, free_port
+from tests.gateway.gateway_host import GatewayHost, Server, free_port
 from tests.harbor.server.test_run import harbor
 from tests.support.waiting import eventually
 
@@ -45,8 +45,8 @@ ENVOY, CONTROL = "--drain-time-s", "pilotage.gateway.control"
 """Words by which the children are known."""
 
 
-class Process(Town):
-    """A running command. Of `Town` it has what users and clients do."""
+class Process(GatewayHost):
+    """A running command. Of `GatewayHost` it has what users and clients do."""
 
     def __init__(self, user, http, port, folder, process):
         self.user, self.http, self.folder, self.process = user, http, Folder(folder), process
@@ -123,7 +123,9 @@ async def running(api, folder):
 @pytest_asyncio.fixture(loop_scope="session")
 async def attentive(api, folder):
     """The same command, which looks at its access log all the time: every 10 s would be long for a test."""
-    program = f"from pilotage.gateway import keeper; keeper.CHECK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
+    program = (
+        f"from pilotage.gateway import supervisor; supervisor.CHECK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
+    )
     async with gateway(api, folder, "-c", program) as made:
         yield made
 
@@ -179,7 +181,7 @@ async def test_what_needs_root_is_said(folder):
     wrapper = folder / "envoy"
     wrapper.write_text(f"#!{folder / 'sh'}\n")
     wrapper.chmod(0o755)
-    given = Settings(str(run.path), access_log=str(run.access_log))
+    given = GatewaySettings(str(run.path), access_log=str(run.access_log))
     cases = [
         (find(), given, None),
         (find(), msgspec.structs.replace(given, port=1023), "a port below 1024 needs that"),
@@ -193,9 +195,9 @@ async def test_what_needs_root_is_said(folder):
         run.access_log.unlink(missing_ok=True)
         run.access_log.symlink_to(precious)
         (run.path / "hard").hardlink_to(precious)
-        keeper._take(run)
+        supervisor._take(run)
         with structlog.testing.capture_logs() as said:
-            user = keeper._unprivileged(program, run, settings)
+            user = supervisor._unprivileged(program, run, settings)
         assert user == (NOBODY if why is None else None), why
         assert run.path.stat().st_uid == (user or 0)
         assert list(run.path.iterdir()) == []
@@ -358,7 +360,7 @@ async def test_files_rename_are_numbered_and_the_oldest_goes(tmp_path):
 
 async def test_a_file_that_envoy_was_not_told_of_is_no_end_of_the_looking(tmp_path, monkeypatch):
     """It may just be away: then it writes on to the one that was put aside, and is told at the next look."""
-    monkeypatch.setattr(keeper, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
     log, told = tmp_path / "access.log", asyncio.Event()
     log.touch()
     os.truncate(log, LOG_BYTES_MAX)
@@ -372,13 +374,13 @@ async def test_a_file_that_envoy_was_not_told_of_is_no_end_of_the_looking(tmp_pa
         async def post(self, target):
             self.asked.append(target)
             if len(self.asked) == 1:
-                raise Silent("Envoy cannot be asked")
+                raise AdminUnavailable("Envoy cannot be asked")
             log.touch()
             told.set()
 
     envoy = Away()
     with structlog.testing.capture_logs() as said:
-        looking = asyncio.create_task(keeper._rotate(log, envoy))
+        looking = asyncio.create_task(supervisor._rotate(log, envoy))
         async with asyncio.timeout(SECONDS_MAX):
             await told.wait()
         looking.cancel()
@@ -440,9 +442,9 @@ async def test_an_envoy_that_is_slow_to_answer_is_not_taken_for_one_without_requ
 
         def __init__(self):
             self.said = [
-                Slow("no answer"),
+                AdminTimeout("no answer"),
                 b"",
-                Slow("no answer"),
+                AdminTimeout("no answer"),
                 b"",
                 b"http.gateway.downstream_rq_active: 2\n",
                 b": 0",
@@ -452,7 +454,7 @@ async def test_an_envoy_that_is_slow_to_answer_is_not_taken_for_one_without_requ
         async def get(self, target):
             self.asked.append(target)
             answer = self.said.pop(0)
-            if isinstance(answer, Slow):
+            if isinstance(answer, AdminTimeout):
                 raise answer
             return answer
 
@@ -462,5 +464,5 @@ async def test_an_envoy_that_is_slow_to_answer_is_not_taken_for_one_without_requ
     assert await drain(busy, 60, asyncio.Event()) == 0
     assert busy.said == []
     assert busy.asked[:4] == ["/healthcheck/fail", "/healthcheck/fail", "/drain_listeners", "/drain_listeners"]
-    busy.said = [Slow("no answer")]
+    busy.said = [AdminTimeout("no answer")]
     assert await drain(busy, 0, asyncio.Event()) == 1

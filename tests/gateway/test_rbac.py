@@ -10,7 +10,7 @@ from pilotage.api import rbac_rules
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import status
 from pilotage.gateway.control import Control
-from pilotage.gateway.settings import Settings
+from pilotage.gateway.settings import GatewaySettings
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, manifests
@@ -18,7 +18,7 @@ from pilotage_harbor.access.attributes import attributes_of
 from pilotage_sim.world import World
 from tests.api.objects import gateway_route, install
 from tests.gateway.enclave import ACCOUNT
-from tests.gateway.town import holds
+from tests.gateway.gateway_host import holds
 from tests.operator.installing import PLURALS, apply_all
 from tests.operator.rbac_town import NAMESPACE, Power
 from tests.operator.rbac_town import _all_logs as all_logs
@@ -35,7 +35,7 @@ class Place:
     """A harbor with the gateway's account, and a route that waits for an Envoy. `used`: what the account has done."""
 
     def __init__(self, world, folder):
-        self.world, self.settings = world, Settings(run=str(folder), metrics_port=None)
+        self.world, self.settings = world, GatewaySettings(run=str(folder), metrics_port=None)
         self.used = set()
         self.admin = world.client("admin")
         world.intercept(self._note)

@@ -6,123 +6,125 @@ from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Invalid, ObjectKey, merge_patch
 from pilotage.runtime import find_condition
 from tests.api.objects import endpoint, install
-from tests.gateway.town import code, gateway_town
+from tests.gateway.gateway_host import code, running_gateway
 from tests.support.waiting import eventually, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SERVED_BY_B = (200, {"server": "b-1"})
 
 
-async def conflicts(town, namespace, name):
-    found = await town.settled(namespace, name)
+async def conflicts(gateway, namespace, name):
+    found = await gateway.settled(namespace, name)
     condition = find_condition(found.get("status", "conditions", default=[]), "Conflicted")
     return condition["message"] if condition and condition["status"] == "True" else ""
 
 
 async def test_a_model_name_stays_with_its_holder_through_claims_and_restarts(tmp_path):
-    async with gateway_town(tmp_path / "gw") as town:
-        a, b = await town.namespace(), await town.namespace()
-        await town.server(a, "a-1")
-        await town.server(b, "b-1")
-        await town.route(a, "old", {"a-1": 100})  # older than what it wants to take
-        await town.route(b, "gpt", {"b-1": 100}, models=["gpt"], host="chat.example.com")
-        assert await town.ask("gpt") == SERVED_BY_B
+    async with running_gateway(tmp_path / "gw") as gateway:
+        a, b = await gateway.namespace(), await gateway.namespace()
+        await gateway.server(a, "a-1")
+        await gateway.server(b, "b-1")
+        await gateway.route(a, "old", {"a-1": 100})  # older than what it wants to take
+        await gateway.route(b, "gpt", {"b-1": 100}, models=["gpt"], host="chat.example.com")
+        assert await gateway.ask("gpt") == SERVED_BY_B
 
-        await town.route(a, "old", {"a-1": 100}, models=["gpt"], host="chat.example.com", path="/v1")
+        await gateway.route(a, "old", {"a-1": 100}, models=["gpt"], host="chat.example.com", path="/v1")
         named = {"Host": "chat.example.com"}
-        assert await town.ask("gpt") == SERVED_BY_B
-        assert await town.get("/v1/x", headers=named) == SERVED_BY_B
-        said = await conflicts(town, a, "old")
+        assert await gateway.ask("gpt") == SERVED_BY_B
+        assert await gateway.get("/v1/x", headers=named) == SERVED_BY_B
+        said = await conflicts(gateway, a, "old")
         assert "model gpt leads to an endpoint of another namespace" in said
         assert "host chat.example.com/v1 leads to" in said
-        assert await conflicts(town, b, "gpt") == ""
+        assert await conflicts(gateway, b, "gpt") == ""
 
         async def written():
-            found = await town.settled(a, "old")
+            found = await gateway.settled(a, "old")
             claims = {each["name"]: each["held"] for each in found.get("status", "claims")}
             return claims == {"gpt": False, "chat.example.com": False, f"/endpoints/{a}/old": True}
 
         await eventually(written)
         # A new control plane, and a new Envoy, know no more than what was written down.
         for restart in range(2):
-            await town.stop_control()
-            await town.user.patch(GATEWAY_ROUTES, ObjectKey(a, "old"), merge_patch({"spec": {"path": f"/v{restart}"}}))
-            await town.start_control()
-            await town.settled(a, "old")
-            assert await town.ask("gpt") == SERVED_BY_B
-            assert await town.get("/v1/x", headers=named) == SERVED_BY_B
+            await gateway.stop_control()
+            await gateway.user.patch(
+                GATEWAY_ROUTES, ObjectKey(a, "old"), merge_patch({"spec": {"path": f"/v{restart}"}})
+            )
+            await gateway.start_control()
+            await gateway.settled(a, "old")
+            assert await gateway.ask("gpt") == SERVED_BY_B
+            assert await gateway.get("/v1/x", headers=named) == SERVED_BY_B
 
         # Somebody wipes the holder's status: it is written again.
         key = ObjectKey(b, "gpt")
-        before = (await town.settled(b, "gpt")).get("status", "claims")
-        await town.user.patch(GATEWAY_ROUTES, key, merge_patch({"status": None}), subresource="status")
-        await until(town.user, GATEWAY_ROUTES, key, lambda obj: obj.get("status", "claims", default=[]) == before)
+        before = (await gateway.settled(b, "gpt")).get("status", "claims")
+        await gateway.user.patch(GATEWAY_ROUTES, key, merge_patch({"status": None}), subresource="status")
+        await until(gateway.user, GATEWAY_ROUTES, key, lambda obj: obj.get("status", "claims", default=[]) == before)
 
         # The holder lets go, and the one that waits gets the names; the holder of before waits now.
-        await town.route(b, "gpt", {"b-1": 100}, models=[])
-        assert await town.ask("gpt") == (200, {"server": "a-1"})
-        await town.route(b, "gpt", {"b-1": 100}, models=["gpt"])
-        assert await town.ask("gpt") == (200, {"server": "a-1"})
-        assert "model gpt" in await conflicts(town, b, "gpt")
+        await gateway.route(b, "gpt", {"b-1": 100}, models=[])
+        assert await gateway.ask("gpt") == (200, {"server": "a-1"})
+        await gateway.route(b, "gpt", {"b-1": 100}, models=["gpt"])
+        assert await gateway.ask("gpt") == (200, {"server": "a-1"})
+        assert "model gpt" in await conflicts(gateway, b, "gpt")
 
 
 async def test_who_waits_for_a_name_does_not_get_it_while_its_holder_is_deployed_anew(tmp_path):
-    async with gateway_town(tmp_path / "gw", reserve_seconds=60) as town:
-        a, b = await town.namespace(), await town.namespace()
-        greedy = await town.server(a, "a-1")
-        await town.server(b, "b-1")
+    async with running_gateway(tmp_path / "gw", reserve_seconds=60) as gateway:
+        a, b = await gateway.namespace(), await gateway.namespace()
+        greedy = await gateway.server(a, "a-1")
+        await gateway.server(b, "b-1")
         mine = {"models": ["gpt"], "host": "chat.example.com"}
-        await town.route(b, "gpt", {"b-1": 100}, **mine)
-        await town.route(a, "old", {"a-1": 100}, **mine)
-        await town.delete_route(b, "gpt")
+        await gateway.route(b, "gpt", {"b-1": 100}, **mine)
+        await gateway.route(a, "old", {"a-1": 100}, **mine)
+        await gateway.delete_route(b, "gpt")
         named = {"Host": "chat.example.com"}
-        assert code(await town.ask("gpt")) == (404, "model_not_found")
-        assert code(await town.get("/v1/x", headers=named)) == (400, "model_required")  # no host of anybody
+        assert code(await gateway.ask("gpt")) == (404, "model_not_found")
+        assert code(await gateway.get("/v1/x", headers=named)) == (400, "model_required")  # no host of anybody
 
         async def told():
-            return "reserved" in await conflicts(town, a, "old")
+            return "reserved" in await conflicts(gateway, a, "old")
 
         await eventually(told)
-        await town.route(b, "again", {"b-1": 100}, **mine)  # another one of that namespace may have it
-        assert await town.ask("gpt") == SERVED_BY_B
-        assert await town.get("/v1/x", headers=named) == SERVED_BY_B
+        await gateway.route(b, "again", {"b-1": 100}, **mine)  # another one of that namespace may have it
+        assert await gateway.ask("gpt") == SERVED_BY_B
+        assert await gateway.get("/v1/x", headers=named) == SERVED_BY_B
         assert greedy.requests == []
 
 
 async def test_a_name_that_nobody_comes_back_for_is_free_after_its_time(tmp_path):
-    async with gateway_town(tmp_path / "gw", reserve_seconds=0.5) as town:
-        a, b = await town.namespace(), await town.namespace()
-        await town.server(a, "a-1")
-        await town.route(b, "gpt", {}, models=["gpt"])
-        await town.route(a, "old", {"a-1": 100}, models=["gpt"])
-        await town.delete_route(b, "gpt")
+    async with running_gateway(tmp_path / "gw", reserve_seconds=0.5) as gateway:
+        a, b = await gateway.namespace(), await gateway.namespace()
+        await gateway.server(a, "a-1")
+        await gateway.route(b, "gpt", {}, models=["gpt"])
+        await gateway.route(a, "old", {"a-1": 100}, models=["gpt"])
+        await gateway.delete_route(b, "gpt")
 
         async def free():
-            return await town.ask("gpt") == (200, {"server": "a-1"})
+            return await gateway.ask("gpt") == (200, {"server": "a-1"})
 
         await eventually(free)
 
 
-async def test_an_endpoint_called_like_a_namespace_gets_nothing_of_it(town):
-    a, b = await town.namespace(), await town.namespace()
-    greedy = await town.server(a, "a-1")
-    await town.server(b, "b-1")
-    await town.route(a, b, {"a-1": 100})  # an endpoint of team a with the name of the namespace b
+async def test_an_endpoint_called_like_a_namespace_gets_nothing_of_it(gateway):
+    a, b = await gateway.namespace(), await gateway.namespace()
+    greedy = await gateway.server(a, "a-1")
+    await gateway.server(b, "b-1")
+    await gateway.route(a, b, {"a-1": 100})  # an endpoint of team a with the name of the namespace b
     paths = [f"/endpoints/{b}/next/v1/x", f"/endpoints/{b}", f"/endpoints/{b}/", f"/endpoints/{b}//next/v1/x"]
     for path in paths:
-        assert code(await town.get(path)) == (404, "not_found"), path
-    await town.route(b, "next", {"b-1": 100})
-    assert await town.get(f"/endpoints/{b}/next/v1/x") == SERVED_BY_B
+        assert code(await gateway.get(path)) == (404, "not_found"), path
+    await gateway.route(b, "next", {"b-1": 100})
+    assert await gateway.get(f"/endpoints/{b}/next/v1/x") == SERVED_BY_B
     assert greedy.requests == []
-    assert await town.get(f"/endpoints/{a}/{b}/v1/x") == (200, {"server": "a-1"})
+    assert await gateway.get(f"/endpoints/{a}/{b}/v1/x") == (200, {"server": "a-1"})
 
 
 async def test_a_host_that_is_the_gateways_own_takes_nothing(tmp_path):
-    async with gateway_town(tmp_path / "gw", names=("models.example.com",)) as town:
-        a, b = await town.namespace(), await town.namespace()
-        greedy = await town.server(a, "a-1")
-        await town.server(b, "b-1")
-        await town.route(b, "gpt", {"b-1": 100}, models=["gpt"])
+    async with running_gateway(tmp_path / "gw", names=("models.example.com",)) as gateway:
+        a, b = await gateway.namespace(), await gateway.namespace()
+        greedy = await gateway.server(a, "a-1")
+        await gateway.server(b, "b-1")
+        await gateway.route(b, "gpt", {"b-1": 100}, models=["gpt"])
         for host in (
             "127.0.0.1",
             "127.1",
@@ -135,23 +137,23 @@ async def test_a_host_that_is_the_gateways_own_takes_nothing(tmp_path):
             "box",
         ):
             with pytest.raises(Invalid):
-                await town.write_route(a, "greedy", {"a-1": 100}, host=host)
-        await town.route(a, "greedy", {"a-1": 100}, host="models.example.com")
-        assert "host models.example.com is refused" in await conflicts(town, a, "greedy")
-        await town.route(a, "wild", {"a-1": 100}, host="*.example.com")  # a name goes before a wildcard
+                await gateway.write_route(a, "greedy", {"a-1": 100}, host=host)
+        await gateway.route(a, "greedy", {"a-1": 100}, host="models.example.com")
+        assert "host models.example.com is refused" in await conflicts(gateway, a, "greedy")
+        await gateway.route(a, "wild", {"a-1": 100}, host="*.example.com")  # a name goes before a wildcard
         for host in ("127.0.0.1", "localhost", "models.example.com", "MODELS.example.com", "[::1]"):
-            for named in (host, f"{host}:{town.settings.port}"):
+            for named in (host, f"{host}:{gateway.settings.port}"):
                 headers = {"Host": named}
                 body = {"model": "gpt"}
-                assert await town.post("/v1/chat/completions", body, headers=headers) == SERVED_BY_B, named
-                assert await town.get(f"/endpoints/{b}/gpt/v1/x", headers=headers) == SERVED_BY_B, named
+                assert await gateway.post("/v1/chat/completions", body, headers=headers) == SERVED_BY_B, named
+                assert await gateway.get(f"/endpoints/{b}/gpt/v1/x", headers=headers) == SERVED_BY_B, named
         assert greedy.requests == []
-        assert (await town.get("/v1/x", headers={"Host": "chat.example.com"}))[1] == {"server": "a-1"}
+        assert (await gateway.get("/v1/x", headers={"Host": "chat.example.com"}))[1] == {"server": "a-1"}
 
 
-async def test_what_the_kinds_say_to_an_address_as_host(town, ns):
-    await install(town.user)
+async def test_what_the_kinds_say_to_an_address_as_host(gateway, ns):
+    await install(gateway.user)
     for host in ("127.0.0.1", "0x7f.1", "localhost", "x.localhost", "*.org"):
         route = {"kind": "PilotageGateway", "host": host}
         with pytest.raises(Invalid, match="host"):
-            await town.user.create(ENDPOINTS, endpoint("greedy", {"route": route}), namespace=ns)
+            await gateway.user.create(ENDPOINTS, endpoint("greedy", {"route": route}), namespace=ns)

@@ -11,7 +11,7 @@ from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
 from pilotage.runtime import Manager, find_condition
 from tests.api.objects import install
 from tests.controllers.simulated_hosts import Agent
-from tests.gateway.town import Server
+from tests.gateway.gateway_host import Server
 from tests.support.kinds import NAMESPACES
 from tests.support.waiting import until
 
@@ -22,10 +22,10 @@ HOST = "operated.example.com"
 class Near(Agent):
     """A stand-in for an agent, whose one server is here."""
 
-    def __init__(self, town, server):
-        super().__init__(town.world.client("agent-near"), "near")
+    def __init__(self, gateway, server):
+        super().__init__(gateway.world.client("agent-near"), "near")
         self.start_seconds = 0.0
-        self._town, self._server = town, server
+        self._town, self._server = gateway, server
 
     async def _register(self, process, *, ready):
         conditions = {"ready": ready, "serving": True}
@@ -34,17 +34,17 @@ class Near(Agent):
 
 
 @contextlib.asynccontextmanager
-async def operated(town, ns):
+async def operated(gateway, ns):
     """An operator for one namespace, and a Host with a server on it."""
-    await install(town.user)
+    await install(gateway.user)
     for name in ("pilotage-system", "pilotage-hosts"):
         with contextlib.suppress(AlreadyExists):
-            await town.user.create(NAMESPACES, {"metadata": {"name": name}})
+            await gateway.user.create(NAMESPACES, {"metadata": {"name": name}})
     server = await Server("near").start()
-    manager = Manager(town.world.client("operator"), name="operator", seed=1)
-    add_endpoints(manager, Options(NoProxyObserver(), server="sim", watched=ns, gateway_url=town.url))
+    manager = Manager(gateway.world.client("operator"), name="operator", seed=1)
+    add_endpoints(manager, Options(NoProxyObserver(), server="sim", watched=ns, gateway_url=gateway.url))
     running = asyncio.create_task(manager.run())
-    agent = asyncio.create_task(Near(town, server).run())
+    agent = asyncio.create_task(Near(gateway, server).run())
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ async def operated(town, ns):
         await server.stop()
 
 
-async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(town, ns):
+async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(gateway, ns):
     key = ObjectKey(ns, "operated")
     spec = {
         "model": {"source": "hf://org/repo/model.gguf"},
@@ -68,30 +68,30 @@ async def test_the_operator_shows_in_envoys_own_words_why_a_route_is_refused(tow
             found = find_condition(obj.get("status", "conditions", default=[]), "RouteProgrammed")
             return found if found and found["reason"] == reason else None
 
-        obj = await until(town.user, ENDPOINTS, key, so)
+        obj = await until(gateway.user, ENDPOINTS, key, so)
         assert obj is not None
         return so(obj)
 
-    async with operated(town, ns):
-        await town.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
+    async with operated(gateway, ns):
+        await gateway.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
         await programmed("ProvenByProxy")
-        assert await town.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})
+        assert await gateway.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})
 
-        await town.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/bad?path"}}}))
+        await gateway.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/bad?path"}}}))
         refused = await programmed("Rejected")
         assert refused["status"] == "False"
         assert "PathSeparatedPrefix: value does not match regex pattern" in refused["message"]
-        assert await town.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})  # the old one stays
+        assert await gateway.get("/good", headers={"Host": HOST}) == (200, {"server": "near"})  # the old one stays
 
-        await town.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/better"}}}))
+        await gateway.user.patch(ENDPOINTS, key, merge_patch({"spec": {"route": {"path": "/better"}}}))
         await programmed("ProvenByProxy")
-        assert await town.get("/better", headers={"Host": HOST}) == (200, {"server": "near"})
+        assert await gateway.get("/better", headers={"Host": HOST}) == (200, {"server": "near"})
 
 
-async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(town, ns):
-    other = await town.namespace()
-    await town.server(other, "first")
-    await town.route(other, "first", {"first": 100}, models=["wanted"], host="wanted.example.com")
+async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(gateway, ns):
+    other = await gateway.namespace()
+    await gateway.server(other, "first")
+    await gateway.route(other, "first", {"first": 100}, models=["wanted"], host="wanted.example.com")
     key = ObjectKey(ns, "wanted")
     spec = {
         "model": {"source": "hf://org/repo/model.gguf"},
@@ -100,12 +100,12 @@ async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(to
     }
 
     async def in_phase(phase):
-        obj = await until(town.user, ENDPOINTS, key, lambda each: each.get("status", "phase") == phase)
+        obj = await until(gateway.user, ENDPOINTS, key, lambda each: each.get("status", "phase") == phase)
         assert obj is not None
         return obj.get("status")
 
-    async with operated(town, ns):
-        await town.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
+    async with operated(gateway, ns):
+        await gateway.user.create(ENDPOINTS, {"metadata": {"name": key.name}, "spec": spec}, namespace=ns)
         status = await in_phase("Degraded")
         degraded = find_condition(status["conditions"], "Degraded")
         assert (degraded["status"], degraded["reason"]) == ("True", "NameConflict")
@@ -114,12 +114,12 @@ async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(to
         assert other not in degraded["message"]  # that is not for this tenant to know
         assert find_condition(status["conditions"], "Available")["status"] == "True"
         # What it prints as its URL does lead here, and not to who has its host.
-        assert status["url"] == f"{town.url}/endpoints/{ns}/wanted/v1"
-        assert await town.get(f"/endpoints/{ns}/wanted/v1/models") == (200, {"server": "near"})
-        assert await town.ask("wanted") == (200, {"server": "first"})
+        assert status["url"] == f"{gateway.url}/endpoints/{ns}/wanted/v1"
+        assert await gateway.get(f"/endpoints/{ns}/wanted/v1/models") == (200, {"server": "near"})
+        assert await gateway.ask("wanted") == (200, {"server": "first"})
 
-        await town.delete_route(other, "first")
+        await gateway.delete_route(other, "first")
         status = await in_phase("Serving")
         assert find_condition(status["conditions"], "Degraded")["status"] == "False"
-        assert status["url"] == f"http://wanted.example.com:{town.settings.port}/v1"
-        assert await town.ask("wanted") == (200, {"server": "near"})
+        assert status["url"] == f"http://wanted.example.com:{gateway.settings.port}/v1"
+        assert await gateway.ask("wanted") == (200, {"server": "near"})

@@ -41,7 +41,7 @@ from pilotage.serving.resources import SLICES
 
 if TYPE_CHECKING:
     from pilotage.agent.health import Prober
-    from pilotage.agent.host import HostController
+    from pilotage.agent.host import OwnHostController
     from pilotage.agent.intervals import Intervals
     from pilotage.agent.journal import AgentJournal, JournalEntry
     from pilotage.agent.launch.ports import Ports
@@ -82,7 +82,7 @@ class AgentDependencies(NamedTuple):
 class AgentController:
     """Made before the manager runs; use it with ``async with`` around `Manager.run`."""
 
-    def __init__(self, manager: Manager, dependencies: AgentDependencies, host: HostController) -> None:
+    def __init__(self, manager: Manager, dependencies: AgentDependencies, host: OwnHostController) -> None:
         self._dependencies = dependencies
         self._name = dependencies.settings.name
         self._journal = dependencies.journal

@@ -13,7 +13,7 @@ from pilotage.runtime import monotonic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pilotage.agent.host import HostController
+    from pilotage.agent.host import OwnHostController
     from pilotage.agent.journal import AgentJournal
     from pilotage.agent.metrics import AgentMetrics
     from pilotage.agent.pressure import MemoryPressure
@@ -31,7 +31,7 @@ class Evictor:
     def __init__(
         self,
         pressure: MemoryPressure,
-        host: HostController,
+        host: OwnHostController,
         journal: AgentJournal,
         states: dict[str, ProcessState],
         store: Store,

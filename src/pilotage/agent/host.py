@@ -84,7 +84,7 @@ def status_changes(old: Json, wanted: Json, level: PressureLevel, *, stopping: b
     return patch or None
 
 
-class HostController:
+class OwnHostController:
     """The controller of one object: this machine's Host."""
 
     def __init__(self, manager: Manager, settings: AgentSettings, address: str, intervals: Intervals) -> None:

@@ -23,7 +23,7 @@ from pilotage.runtime import monotonic
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
-    from pilotage.agent.host import HostController
+    from pilotage.agent.host import OwnHostController
     from pilotage.agent.journal import AgentJournal, JournalEntry
     from pilotage.agent.process_state import ProcessState
     from pilotage.agent.process_stop import ProcessStop, StopProgress
@@ -48,7 +48,7 @@ class Removal:
         starter: Starter,
         process_stop: ProcessStop,
         status: StatusWriter,
-        host: HostController,
+        host: OwnHostController,
         states: MutableMapping[str, ProcessState],
         locks: MutableMapping[str, asyncio.Lock],
     ) -> None:

@@ -12,7 +12,7 @@ import structlog
 
 from pilotage.agent.controller import AgentController, AgentDependencies
 from pilotage.agent.health import Prober
-from pilotage.agent.host import Heartbeat, HostController, local_port, own_address
+from pilotage.agent.host import Heartbeat, OwnHostController, local_port, own_address
 from pilotage.agent.intervals import Intervals
 from pilotage.agent.journal import AgentJournal
 from pilotage.agent.launch.ports import Ports
@@ -93,7 +93,7 @@ class AgentProcess:
             self._intervals,
             blocking,
         )
-        host = HostController(self.manager, settings, address, self._intervals)
+        host = OwnHostController(self.manager, settings, address, self._intervals)
         host.require_lease = self._heartbeat.check
         self.agent = AgentController(self.manager, dependencies, host)
         self._stop = asyncio.Event()

@@ -27,7 +27,7 @@ from pilotage.runtime.settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.processes.run_as import User
+    from pilotage.processes.run_as import RunAsUser
     from pilotage.runtime import Address
 
 PREFIX = "PILOTAGE_AGENT_"
@@ -129,7 +129,7 @@ class AgentSettings(SettingsBase, frozen=True, kw_only=True):
         return parse_address(self.metrics_address)
 
     @property
-    def server_user(self) -> User | None:
+    def server_user(self) -> RunAsUser | None:
         """User that servers run as. None: the agent's own, because it is not root, or because root is asked for."""
         user = find_user(self.run_as)
         return user if os.geteuid() == 0 and user.uid != 0 else None

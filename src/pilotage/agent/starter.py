@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
 
 
-class Weights(NamedTuple):
+class LocalWeights(NamedTuple):
     """Weights that are here, or that the program fetches by itself: then nothing is known of them."""
 
     path: str
@@ -120,13 +120,13 @@ class Starter:
 
     async def _weights(
         self, obj: Object, spec: ProcessSpec, state: ProcessState, wake: Callable[[], None]
-    ) -> Weights | StartWait:
+    ) -> LocalWeights | StartWait:
         try:
             source = parse_source(spec.model.source)
             if is_read_by_pods(source):
                 if spec.model.sha256 or spec.model.secret:
                     return self._cannot(state, _fetched_by_itself(spec))
-                return Weights(_as_named(source, spec.runtime.name))
+                return LocalWeights(_as_named(source, spec.runtime.name))
         except PermanentError as problem:
             return self._cannot(state, LaunchFailure(problem.reason.value, str(problem), permanent=True))
         request = FetchRequest(
@@ -153,7 +153,7 @@ class Starter:
         except Problem:
             await self._attempts.begin(obj.meta.uid, request, wake)
             return StartWait(state.status, None)
-        return Weights(outcome.path, outcome.size or 0, outcome.format.parameters, outcome.format.context_length)
+        return LocalWeights(outcome.path, outcome.size or 0, outcome.format.parameters, outcome.format.context_length)
 
     async def _look(self, request: FetchRequest, progress: Progress) -> Kept:
         credentials = await read_credentials(self._client, request.namespace, request.secret)
@@ -162,7 +162,7 @@ class Starter:
     # The process
 
     async def _launch(
-        self, obj: Object, spec: ProcessSpec, state: ProcessState, kept: Weights
+        self, obj: Object, spec: ProcessSpec, state: ProcessState, kept: LocalWeights
     ) -> JournalEntry | StartWait:
         uid, runtime, known = obj.meta.uid, spec.runtime, RUNTIMES[spec.runtime.name]
         program = programs.find(runtime.name, self._settings.llama_server)

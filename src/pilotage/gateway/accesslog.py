@@ -35,7 +35,7 @@ def due(log: Path, bytes_max: int) -> bool:
 
 
 async def rotate(log: Path, admin: Admin, *, bytes_max: int = LOG_BYTES_MAX) -> bool:
-    """Rotate the log if it is too large; whether it was. Raises `Silent` where Envoy cannot be told.
+    """Rotate the log if it is too large; whether it was. Raises `AdminUnavailable` where Envoy cannot be told.
 
     Until it is told, Envoy goes on writing to the renamed file: no line is lost.
     """

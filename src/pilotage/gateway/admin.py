@@ -16,26 +16,26 @@ ANSWER_SECONDS_MAX = 3.0
 OK = 200
 
 
-class Silent(Exception):
+class AdminUnavailable(Exception):
     """Envoy does not answer, or refuses; one line that says why."""
 
 
-class Slow(Silent):
-    """It gave no answer in time: it may have anything under way."""
+class AdminTimeout(AdminUnavailable):
+    """Envoy did not answer in time: it may have any number of requests in flight."""
 
 
 class Admin:
-    """Asks one Envoy, over a connection of its own each time."""
+    """A client of one Envoy, with a new connection for each request."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = str(socket)
 
     async def get(self, target: str) -> bytes:
-        """What it says. Raises `Silent`, after `ANSWER_SECONDS_MAX` at the latest."""
+        """GET; the answer. Raises `AdminUnavailable`, after `ANSWER_SECONDS_MAX` at the latest."""
         return await self._ask("GET", target)
 
     async def post(self, target: str) -> bytes:
-        """The same, for what changes something."""
+        """POST, for requests that change something."""
         return await self._ask("POST", target)
 
     async def _ask(self, method: str, target: str) -> bytes:
@@ -43,9 +43,9 @@ class Admin:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 return await self._exchange(method, target)
         except TimeoutError:
-            raise Slow(f"Envoy gave no answer within {ANSWER_SECONDS_MAX:g} s") from None
+            raise AdminTimeout(f"Envoy gave no answer within {ANSWER_SECONDS_MAX:g} s") from None
         except (OSError, TransportError) as error:
-            raise Silent(f"Envoy cannot be asked: {error}") from error
+            raise AdminUnavailable(f"Envoy cannot be asked: {error}") from error
 
     async def _exchange(self, method: str, target: str) -> bytes:
         loop = asyncio.get_running_loop()
@@ -58,5 +58,5 @@ class Admin:
         finally:
             connection.finish()
         if head.status != OK:
-            raise Silent(f"Envoy answered {head.status}: {answer[:100].decode(errors='replace')}")
+            raise AdminUnavailable(f"Envoy answered {head.status}: {answer[:100].decode(errors='replace')}")
         return answer

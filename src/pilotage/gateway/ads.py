@@ -1,4 +1,4 @@
-"""The aggregated discovery service: gives one Envoy what it should have, and knows what it took.
+"""The aggregated discovery service: sends snapshots to one Envoy, and records what it acknowledged.
 
 State of the world, over one stream. What is referred to goes before what refers to it, so LDS and RDS wait until CDS
 and EDS are acknowledged; EDS does not wait for CDS, which Envoy acknowledges only when its clusters have their
@@ -35,8 +35,8 @@ MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 STOP_SECONDS_MAX = 0.2
 
 
-class Verdict(NamedTuple):
-    """What became of an offer. `text` is Envoy's, empty where it took all of it."""
+class OfferResult(NamedTuple):
+    """The result of an offer. `text` is Envoy's reason, empty where all of it was acknowledged."""
 
     text: str = ""
     type_url: str = ""
@@ -82,11 +82,11 @@ class Ads:
         self.sent = dict.fromkeys(ORDER, 0)
         """How many responses, by type."""
         self._stream: _Stream | None = None
-        self._verdict: asyncio.Future[Verdict] | None = None
+        self._verdict: asyncio.Future[OfferResult] | None = None
 
     @property
     def connected(self) -> bool:
-        """Whether an Envoy is there."""
+        """Whether an Envoy is connected."""
         return self._stream is not None
 
     @contextlib.asynccontextmanager
@@ -115,7 +115,7 @@ class Ads:
         finally:
             await server.stop(STOP_SECONDS_MAX)
 
-    async def offer(self, snapshot: Snapshot) -> Verdict:
+    async def offer(self, snapshot: Snapshot) -> OfferResult:
         """Have Envoy take it: returns when all of it is acknowledged or something is refused. One at a time.
 
         Without an Envoy it waits for one.
@@ -151,7 +151,7 @@ class Ads:
                 _log.warning("Envoy is not connected any more")
 
     def _take(self, stream: _Stream, request: Any) -> None:  # noqa: ANN401 - as above
-        """Note what Envoy says."""
+        """Record an ACK or NACK of Envoy."""
         state = stream.types.get(request.type_url)
         if state is None:
             return
@@ -167,7 +167,7 @@ class Ads:
                 state.sent = {}
                 text = request.error_detail.message
                 _log.error("Envoy refuses its configuration", type=request.type_url, why=text[-TEXT_MAX:])
-                self._decide(Verdict(text or "Envoy gives no reason", request.type_url))
+                self._decide(OfferResult(text or "Envoy gives no reason", request.type_url))
             elif state.nonce:
                 state.acknowledged = request.version_info
             state.nonce = ""
@@ -188,7 +188,7 @@ class Ads:
                     return
                 await self._send(stream, type_url, self.snapshot)
             if all(self._done(stream, each) for each in ORDER):
-                self._decide(Verdict())
+                self._decide(OfferResult())
 
     def _done(self, stream: _Stream, type_url: str) -> bool:
         """Whether Envoy has all that it should have of a type."""
@@ -226,6 +226,6 @@ class Ads:
         with contextlib.suppress(grpc.RpcError, aio.AioRpcError, aio.UsageError):  # it went meanwhile
             await stream.context.write(response)
 
-    def _decide(self, verdict: Verdict) -> None:
+    def _decide(self, verdict: OfferResult) -> None:
         if self._verdict is not None and not self._verdict.done():
             self._verdict.set_result(verdict)

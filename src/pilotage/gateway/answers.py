@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.gateway.inputs import Route
+    from pilotage.gateway.inputs import ProxiedRoute
     from pilotage.kube import Json
 
 METADATA = "pilotage.dev"
@@ -46,7 +46,7 @@ UNKNOWN_PATH = error(
 )
 
 
-def detached(route: Route) -> Json:
+def detached(route: ProxiedRoute) -> Json:
     """Of a route without any weight."""
     return error(
         f"The endpoint {route.endpoint} takes no requests now: no revision of it has a share of them, because it is "

@@ -12,7 +12,7 @@ import structlog
 
 from pilotage.processes import run_as
 from pilotage.processes.child import Child
-from pilotage.processes.run_as import User
+from pilotage.processes.run_as import RunAsUser
 from pilotage.runtime.backoff import ExponentialBackoff
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ KILL_SECONDS = 2.0
 
 def launched(command: Sequence[str], user: int | None) -> list[str]:
     """The command line that becomes this one, as a user (None: ours), and that ends with this process."""
-    return run_as.launched(command, None if user is None else User(user, user), dies_with=os.getpid())
+    return run_as.launched(command, None if user is None else RunAsUser(user, user), dies_with=os.getpid())
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Names that several GatewayRoutes want: the one that holds a name has it for as long as it wants it. Pure.
+"""Claims of names by several GatewayRoutes: the holder of a name keeps it for as long as it claims it. Pure.
 
 A route claims names: each of its models, its host with the path, and ``/endpoints/NAMESPACE/NAME``. One route holds a
 name. One that is free goes to the route that has waited longest; of those that come at the same time, to the oldest.
@@ -28,17 +28,17 @@ from pilotage.gateway.hostnames import HostRules, wildcards_above
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pilotage.gateway.inputs import Route
+    from pilotage.gateway.inputs import ProxiedRoute
     from pilotage.kube import ObjectKey
 
 MODEL, HOST, PATH = "model", "host", "path"
 ANY_HOST = HostRules()
-NOTHING: Mapping[Name, str] = MappingProxyType({})
+NOTHING: Mapping[ClaimedName, str] = MappingProxyType({})
 SHOWN_MAX = 100
 """Characters of a name in a sentence."""
 
 
-class Name(NamedTuple):
+class ClaimedName(NamedTuple):
     """A name that can be claimed. Of a host, `path` is the path below it."""
 
     kind: str
@@ -50,21 +50,21 @@ class Name(NamedTuple):
         return f"{self.kind} {text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + '…'}"
 
 
-class Record(NamedTuple):
-    """How a claim stands."""
+class ClaimRecord(NamedTuple):
+    """The state of a claim."""
 
     turn: int
     held: bool
 
 
-Records = dict[str, dict[Name, Record]]
+Records = dict[str, dict[ClaimedName, ClaimRecord]]
 """By the uid of the route."""
 
 
-class Conflict(NamedTuple):
-    """A name that a route wants and does not get."""
+class ClaimConflict(NamedTuple):
+    """A name that a route claims and does not get."""
 
-    name: Name
+    name: ClaimedName
     text: str
     holder: str = ""
     """The uid of the route that holds it; empty where none does."""
@@ -73,41 +73,41 @@ class Conflict(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What leads to one route."""
+    """The names that lead to one route."""
 
-    route: Route
+    route: ProxiedRoute
     models: tuple[str, ...]
     path: str
     """Below which path; empty: another one of the namespace has it."""
     host: str
     """Empty: none, or not this route's."""
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[ClaimConflict, ...]
 
 
-class Decision(NamedTuple):
-    """Names and their holders, and what has to be remembered of them."""
+class ClaimDecision(NamedTuple):
+    """Names and their holders, with the records to keep."""
 
     claims: list[Claim]
     """One for each route, the oldest first."""
     records: Records
 
 
-def names(route: Route) -> tuple[Name, ...]:
+def names(route: ProxiedRoute) -> tuple[ClaimedName, ...]:
     """All that a route claims."""
-    found = [Name(MODEL, each) for each in route.models]
-    found.append(Name(PATH, f"/endpoints/{route.key.namespace}/{route.endpoint}"))
+    found = [ClaimedName(MODEL, each) for each in route.models]
+    found.append(ClaimedName(PATH, f"/endpoints/{route.key.namespace}/{route.endpoint}"))
     if route.host:
-        found.append(Name(HOST, route.host, route.path.rstrip("/") or "/"))
+        found.append(ClaimedName(HOST, route.host, route.path.rstrip("/") or "/"))
     return tuple(found)
 
 
 def decide(
-    routes: Iterable[Route],
-    before: Mapping[str, Mapping[Name, Record]],
-    coming: Iterable[Route] = (),
+    routes: Iterable[ProxiedRoute],
+    before: Mapping[str, Mapping[ClaimedName, ClaimRecord]],
+    coming: Iterable[ProxiedRoute] = (),
     rules: HostRules = ANY_HOST,
-    reserved: Mapping[Name, str] = NOTHING,
-) -> Decision:
+    reserved: Mapping[ClaimedName, str] = NOTHING,
+) -> ClaimDecision:
     """Give each name to one route, after what was `before`.
 
     `coming` are routes that are wanted and are not offered to Envoy yet: nothing leads to them, and nobody else gets
@@ -123,20 +123,22 @@ def decide(
     table = _Table(before, reserved)
     for uid, name in sorted(wanted.keys() - refused.keys(), key=lambda each: table.precedence(wanted[each], each[1])):
         table.settle(wanted[uid, name], name)
-    return Decision([_claim(each, table, refused) for each in offered], table.records)
+    return ClaimDecision([_claim(each, table, refused) for each in offered], table.records)
 
 
 class _Table:
     """Names and their holders, as they are settled one after the other."""
 
-    def __init__(self, before: Mapping[str, Mapping[Name, Record]], reserved: Mapping[Name, str]) -> None:
+    def __init__(
+        self, before: Mapping[str, Mapping[ClaimedName, ClaimRecord]], reserved: Mapping[ClaimedName, str]
+    ) -> None:
         self.records: Records = {}
-        self.holders: dict[Name, Route] = {}
-        self.blocked: dict[tuple[str, Name], Route | None] = {}
+        self.holders: dict[ClaimedName, ProxiedRoute] = {}
+        self.blocked: dict[tuple[str, ClaimedName], ProxiedRoute | None] = {}
         """By route and name that it does not get: who keeps it from that; None: it is reserved."""
-        self._hosts: dict[str, Route] = {}
+        self._hosts: dict[str, ProxiedRoute] = {}
         """By host: the first of the routes that have it, all of one namespace."""
-        self._below: dict[str, dict[str, Route]] = {}
+        self._below: dict[str, dict[str, ProxiedRoute]] = {}
         """By wildcard, then by namespace: a route that has a host below it."""
         self._before = before
         self._reserved = reserved
@@ -148,14 +150,14 @@ class _Table:
                 self._reserved_below.setdefault(each, set()).add(namespace)
         self._turn = max((each.turn for held in before.values() for each in held.values()), default=0)
 
-    def precedence(self, route: Route, name: Name) -> tuple[int, int, tuple[str, ObjectKey], Name]:
+    def precedence(self, route: ProxiedRoute, name: ClaimedName) -> tuple[int, int, tuple[str, ObjectKey], ClaimedName]:
         """Holders first, then those that wait, in their order, then those that are new."""
         was = self._before.get(route.uid, {}).get(name)
         rank = 2 if was is None else 0 if was.held else 1
         turn = 0 if was is None else -was.turn if was.held else was.turn
         return rank, turn, route.age, name
 
-    def settle(self, route: Route, name: Name) -> None:
+    def settle(self, route: ProxiedRoute, name: ClaimedName) -> None:
         """Give the name to the route, or note who has it."""
         was = self._before.get(route.uid, {}).get(name)
         held = was is not None and was.held
@@ -170,9 +172,9 @@ class _Table:
         else:
             self.blocked[route.uid, name] = holder
         kept = was if was is not None and was.held == free else None
-        self.records.setdefault(route.uid, {})[name] = kept or Record(self._next(), free)
+        self.records.setdefault(route.uid, {})[name] = kept or ClaimRecord(self._next(), free)
 
-    def _holder(self, route: Route, name: Name, *, held: bool) -> Route | None:
+    def _holder(self, route: ProxiedRoute, name: ClaimedName, *, held: bool) -> ProxiedRoute | None:
         if name in self.holders:
             return self.holders[name]
         if name.kind != HOST:
@@ -183,7 +185,7 @@ class _Table:
         found += () if held else self._below.get(name.name, {}).values()
         return next((each for each in found if each is not None and each.key.namespace != route.key.namespace), None)
 
-    def _is_reserved(self, route: Route, name: Name) -> bool:
+    def _is_reserved(self, route: ProxiedRoute, name: ClaimedName) -> bool:
         """For another namespace than the route's."""
         mine = route.key.namespace
         if name.kind != HOST:
@@ -196,12 +198,12 @@ class _Table:
         return self._turn
 
 
-def _claim(route: Route, table: _Table, refused: Mapping[tuple[str, Name], str]) -> Claim:
+def _claim(route: ProxiedRoute, table: _Table, refused: Mapping[tuple[str, ClaimedName], str]) -> Claim:
     mine = [each for each in names(route) if each in table.holders and table.holders[each].uid == route.uid]
     conflicts = []
     for each in names(route):
         if (route.uid, each) in refused:
-            conflicts.append(Conflict(each, refused[route.uid, each], refused=True))
+            conflicts.append(ClaimConflict(each, refused[route.uid, each], refused=True))
         elif (route.uid, each) in table.blocked:
             conflicts.append(_conflict(each, route, table.blocked[route.uid, each]))
     return Claim(
@@ -213,13 +215,15 @@ def _claim(route: Route, table: _Table, refused: Mapping[tuple[str, Name], str])
     )
 
 
-def _conflict(name: Name, route: Route, holder: Route | None) -> Conflict:
+def _conflict(name: ClaimedName, route: ProxiedRoute, holder: ProxiedRoute | None) -> ClaimConflict:
     if holder is None:
-        return Conflict(name, f"{name} was another namespace's until a while ago, and is still reserved for that one")
-    return Conflict(name, f"{name} leads to {_known_as(holder, route)}, which has it", holder.uid)
+        return ClaimConflict(
+            name, f"{name} was another namespace's until a while ago, and is still reserved for that one"
+        )
+    return ClaimConflict(name, f"{name} leads to {_known_as(holder, route)}, which has it", holder.uid)
 
 
-def _known_as(holder: Route, to: Route) -> str:
+def _known_as(holder: ProxiedRoute, to: ProxiedRoute) -> str:
     """Tenants are not told what others have: a namespace and a name are for those that may read them."""
     if holder.key.namespace == to.key.namespace:
         return f"GatewayRoute {holder.key}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from pilotage.api.names import GATEWAY_ROUTES
-from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.ads import Ads
 from pilotage.gateway.counts import GAUGES, Counts, read
 from pilotage.gateway.envoy import NoEnvoy, find
@@ -24,16 +24,16 @@ from pilotage.gateway.inputs import ENDPOINT_SLICES, Service, cluster_name, read
 from pilotage.gateway.metrics import Traffic
 from pilotage.gateway.program import GRACE_SECONDS, RESERVE_SECONDS, Program
 from pilotage.gateway.records import read_records
-from pilotage.gateway.settings import Folder, Settings
-from pilotage.gateway.snapshot import Address
-from pilotage.gateway.status import Status
+from pilotage.gateway.settings import Folder, GatewaySettings
+from pilotage.gateway.snapshot import ListenerConfig
+from pilotage.gateway.status import RouteStatusController
 from pilotage.kube import Client, load_config
 from pilotage.runtime import Change, Manager, configure_logging, on_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from pilotage.gateway.inputs import Route
+    from pilotage.gateway.inputs import ProxiedRoute
     from pilotage.kube import Object
 
 _log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class Control:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         client: Client,
         *,
         grace_seconds: float = GRACE_SECONDS,
@@ -57,7 +57,7 @@ class Control:
         self.counts = Counts(self.admin)
         machine = socket.gethostname().lower()
         names = tuple(sorted({*settings.names, *([machine] if is_name(machine) else [])}))
-        address = Address(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log), names)
+        address = ListenerConfig(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log), names)
         rules = HostRules(frozenset(names), settings.hosts)
         self.program = Program(
             address, self.ads, rules=rules, grace_seconds=grace_seconds, reserve_seconds=reserve_seconds
@@ -72,7 +72,7 @@ class Control:
         self._controller = self.manager.add(
             "gateway",
             self._routes,
-            lambda context: Status(context, self.program, self.counts, lambda: self.ads.connected),
+            lambda context: RouteStatusController(context, self.program, self.counts, lambda: self.ads.connected),
             workers=4,
         )
         self.program.on_change = self._on_programmed
@@ -94,7 +94,7 @@ class Control:
         """From the moment at which all routes and addresses are known: an Envoy that runs must not lose any."""
         await self._routes.synced.wait()
         await self._slices.synced.wait()
-        with contextlib.suppress(Silent):
+        with contextlib.suppress(AdminUnavailable):
             self.program.learn(read(await self.admin.get(GAUGES)).under_way)
         self.program.remember({each.meta.uid: read_records(each) for each in self._routes.store.list()})
         self.program.touch()
@@ -104,11 +104,11 @@ class Control:
     async def _busy(self) -> set[str] | None:
         try:
             await self.counts.refresh()
-        except Silent:
+        except AdminUnavailable:
             return None
         return {name for name, number in self.counts.under_way.items() if number}
 
-    async def _explain(self, route: Route) -> str:
+    async def _explain(self, route: ProxiedRoute) -> str:
         try:
             return await explain(find(self._settings.envoy), route, self._settings.user)
         except (NoEnvoy, OSError):
@@ -182,7 +182,7 @@ def _service(obj: Object | None) -> Service | None:
     return None if obj is None else service_of(obj)
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: GatewaySettings) -> None:
     """Run until SIGTERM or SIGINT."""
     config = load_config(kubeconfig=settings.kubeconfig, context=settings.context)
     async with Client.connect(config) as client:
@@ -195,7 +195,7 @@ def main() -> None:
     """As the keeper starts it: with the settings as its argument."""
     import msgspec
 
-    settings = msgspec.json.decode(sys.argv[1], type=Settings)
+    settings = msgspec.json.decode(sys.argv[1], type=GatewaySettings)
     configure_logging(level=settings.log_level)
     asyncio.run(run(settings))
 

@@ -1,4 +1,4 @@
-"""How many requests are under way to a cluster that should get none any more. An upper bound, which only falls.
+"""Requests in flight to clusters that should get none any more: an upper bound, which only falls.
 
 Envoy counts those that a server works on and those that wait for a connection. A third kind is in neither: a request
 whose body still arrives was given its routes when its headers came, and will go where they led. All that is known of
@@ -32,8 +32,8 @@ READING_SECONDS = 0.01
 """Between two readings."""
 
 
-class Reading(NamedTuple):
-    """What Envoy says at one moment."""
+class GaugeReading(NamedTuple):
+    """The gauges of Envoy at one moment."""
 
     under_way: dict[str, int]
     """By cluster: with a server, or waiting for a connection."""
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     """Which no cluster has."""
 
 
-def read(stats: bytes) -> Reading:
+def read(stats: bytes) -> GaugeReading:
     """From the answer to `GAUGES`."""
     under_way: dict[str, int] = {}
     downstream = 0
@@ -55,7 +55,7 @@ def read(stats: bytes) -> Reading:
             cluster = name.removeprefix("cluster.").rpartition(".")[0]
             if parsed_name(cluster) is not None:
                 under_way[cluster] = under_way.get(cluster, 0) + int(value)
-    return Reading(under_way, max(0, downstream - sum(under_way.values())))
+    return GaugeReading(under_way, max(0, downstream - sum(under_way.values())))
 
 
 class Counts:
@@ -63,7 +63,7 @@ class Counts:
 
     def __init__(self, admin: Admin) -> None:
         self.under_way: dict[str, int] = {}
-        """As last read, of all clusters."""
+        """The last reading, of all clusters."""
         self._admin = admin
         self._counted: dict[str, int | None] = {}
         """By cluster: how many may still come from bodies that arrive; None where nothing was read yet."""
@@ -83,13 +83,13 @@ class Counts:
             self._final.add(each)
 
     def end(self, clusters: Iterable[str]) -> None:
-        """Count these no more: they get requests again, or are gone."""
+        """Stop counting these: they get requests again, or are gone."""
         for each in clusters:
             self._counted.pop(each, None)
             self._final.discard(each)
 
     def of(self, cluster: str) -> int | None:
-        """How many there may be at most; None: nobody knows yet. Zero is final.
+        """The most requests that there may be; None if it is not known yet. Zero is final.
 
         One that another route still leads to is not counted: it has what it has.
         """
@@ -99,11 +99,11 @@ class Counts:
         return None if bound is None else bound + self.under_way.get(cluster, 0)
 
     def counted(self) -> set[str]:
-        """Those that are."""
+        """The clusters that are counted."""
         return {*self._counted}
 
     async def refresh(self) -> None:
-        """Read, in a round that begins after this call; shared by all who call before it does. Raises `Silent`."""
+        """Read the gauges in a round that begins after this call; callers share it. Raises `AdminUnavailable`."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._round())
         await asyncio.shield(self._next)
@@ -115,12 +115,12 @@ class Counts:
 
     async def _read(self) -> None:
         clusters = [*self._counted]
-        most: Reading | None = None
+        most: GaugeReading | None = None
         for number in range(READINGS):
             if number:
                 await asyncio.sleep(READING_SECONDS)
             now = read(await self._admin.get(GAUGES))
-            most = now if most is None else Reading(now.under_way, max(now.unrouted, most.unrouted))
+            most = now if most is None else GaugeReading(now.under_way, max(now.unrouted, most.unrouted))
         assert most is not None
         self.under_way = most.under_way
         for each in clusters:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.gateway import overload
-from pilotage.gateway.admin import Admin, Silent, Slow
+from pilotage.gateway.admin import Admin, AdminTimeout, AdminUnavailable
 from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.counts import DOWNSTREAM
 from pilotage.gateway.server_paths import PATTERN_STEPS_MAX
@@ -170,9 +170,9 @@ async def drain(admin: Admin, seconds: float, hurry: asyncio.Event) -> int:
                 await admin.post(each)
                 told += 1
             left = int((await admin.get(ACTIVE)).rpartition(b": ")[2] or 0)
-        except Slow:
+        except AdminTimeout:
             left = 1
-        except (Silent, ValueError):
+        except (AdminUnavailable, ValueError):
             return 0
         if not left or monotonic() >= until or hurry.is_set():
             return left

@@ -17,14 +17,14 @@ from pilotage.gateway.child import launched
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.gateway.inputs import Route
+    from pilotage.gateway.inputs import ProxiedRoute
     from pilotage.kube import Json
 
 SECONDS_MAX = 10.0
 _MARKS = ("Proto constraint validation failed", "error initializing")
 
 
-async def explain(envoy: Path, route: Route, user: int | None = None) -> str:
+async def explain(envoy: Path, route: ProxiedRoute, user: int | None = None) -> str:
     """Envoy's text; empty where it has nothing against the route alone, or cannot be asked. `user`: whom it runs as."""
     config = msgspec.json.encode(_alone(route)).decode()
     command = [str(envoy), "--mode", "validate", "--log-level", "critical", "--config-yaml", config]
@@ -49,7 +49,7 @@ async def explain(envoy: Path, route: Route, user: int | None = None) -> str:
     return text[min(starts) if starts else 0 :].strip()
 
 
-def _alone(route: Route) -> Json:
+def _alone(route: ProxiedRoute) -> Json:
     """An Envoy with this route and nothing else."""
     shares = dict.fromkeys(route.clusters(), 1)
     routes = resources.path_routes(route, f"/endpoints/{route.key.namespace}/{route.endpoint}", shares)

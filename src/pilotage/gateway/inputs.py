@@ -1,4 +1,4 @@
-"""What the gateway is told: GatewayRoutes, and the addresses that EndpointSlices have for their Services. Pure.
+"""Inputs of the gateway: GatewayRoutes, and the addresses that EndpointSlices have for their Services. Pure.
 
 What the API server lets through and Envoy would refuse is left out here where one entry is at fault (an address that is
 none); the rest is Envoy's to judge.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 LABEL_SERVICE = "kubernetes.io/service-name"
 HTTP = "http"
-"""The port that is meant where a slice has several."""
+"""The name of the port that is used where a slice has several."""
 
 Service = ObjectKey
 
@@ -34,7 +34,7 @@ class GatewayBackend(NamedTuple):
     weight: int
 
 
-class Route(NamedTuple):
+class ProxiedRoute(NamedTuple):
     """A GatewayRoute, as far as Envoy is concerned."""
 
     key: ObjectKey
@@ -49,7 +49,7 @@ class Route(NamedTuple):
 
     @property
     def age(self) -> tuple[str, ObjectKey]:
-        """For sorting: who was there first wins."""
+        """Sort key: the oldest wins."""
         return self.created, self.key
 
     def clusters(self) -> dict[str, Service]:
@@ -60,7 +60,7 @@ class Route(NamedTuple):
         }
 
 
-class Host(NamedTuple):
+class UpstreamHost(NamedTuple):
     """One address of a Service. `draining`: it serves what it has, and gets nothing new."""
 
     address: str
@@ -68,7 +68,7 @@ class Host(NamedTuple):
     draining: bool = False
 
 
-Hosts = tuple[Host, ...]
+Hosts = tuple[UpstreamHost, ...]
 
 
 def cluster_name(namespace: str, service: str, port: int) -> str:
@@ -84,11 +84,11 @@ def parsed_name(cluster: str) -> tuple[Service, int] | None:
     return Service(parts[0], parts[1]), int(parts[2])
 
 
-def read_route(obj: Object) -> Route:
+def read_route(obj: Object) -> ProxiedRoute:
     """A GatewayRoute. Its schema has seen to it that it is one."""
     spec = obj.decode_as(_GatewayRoute).spec
     meta = obj.meta
-    return Route(
+    return ProxiedRoute(
         obj.key,
         meta.uid,
         meta.generation,
@@ -126,7 +126,7 @@ def read_hosts(slices: Iterable[Object]) -> Hosts:
             for address in endpoint.addresses:
                 if is_address(address):
                     found[address, port] = found.get((address, port), True) and draining
-    return tuple(Host(address, port, draining) for (address, port), draining in sorted(found.items()))
+    return tuple(UpstreamHost(address, port, draining) for (address, port), draining in sorted(found.items()))
 
 
 def takes_requests(hosts: Hosts) -> bool:
@@ -134,7 +134,7 @@ def takes_requests(hosts: Hosts) -> bool:
     return any(not each.draining for each in hosts)
 
 
-def shares(route: Route, hosts: Mapping[Service, Hosts]) -> dict[str, int]:
+def shares(route: ProxiedRoute, hosts: Mapping[Service, Hosts]) -> dict[str, int]:
     """The weight of each cluster of a route; empty where it has none at all.
 
     A Service without any address that takes requests would answer its share with 503, while another could serve it: its

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.inputs import parsed_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Traffic(Collector):
         try:
             self._stats = _numbers(await self._admin.get(STATS))
             self._up = True
-        except Silent:
+        except AdminUnavailable:
             self._up = False
 
     def describe(self) -> Iterable[Metric]:

@@ -1,4 +1,4 @@
-"""Brings what is wanted into Envoy, and knows what of it is there. One change after the other, each until its end.
+"""Programming of Envoy: offers snapshots one at a time, each until it is acknowledged or rejected.
 
 A change that Envoy refuses must not hold up the others that came with it. So they are tried in halves until the ones at
 fault are alone; each of these is rejected, with Envoy's own text, and what its route had before stays.
@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from pilotage.gateway.claims import ANY_HOST, Name, Record, Records, decide, names
-from pilotage.gateway.inputs import Hosts, Route, Service, parsed_name
+from pilotage.gateway.claims import ANY_HOST, ClaimedName, ClaimRecord, Records, decide, names
+from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, parsed_name
 from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
-from pilotage.gateway.snapshot import CDS, LDS, Address, Snapshot, compiled
+from pilotage.gateway.snapshot import CDS, LDS, ListenerConfig, Snapshot, compiled
 from pilotage.runtime.clock import monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from pilotage.gateway.ads import Ads
-    from pilotage.gateway.claims import Decision
+    from pilotage.gateway.claims import ClaimDecision
     from pilotage.gateway.hostnames import HostRules
 
 _log = structlog.get_logger(__name__)
 
 GRACE_SECONDS = UPLOAD_SECONDS_MAX + 5.0
 RESERVE_SECONDS = 3600.0
-"""How long a name that is let go is kept for its namespace: longer than most models take to be deployed anew."""
+"""Time for which a released name is reserved for its namespace: longer than most redeployments take."""
 TEXT_MAX = 1000
 RETRY_SECONDS = 1.0
-"""Until a listener that was refused is tried again: its port may be free then."""
+"""Until a rejected listener is retried: its port may be free then."""
 
 
 class Rejection(NamedTuple):
-    """A route that Envoy refuses, as it was then, and why."""
+    """A route that Envoy rejects, as it was then, and why."""
 
-    route: Route
+    route: ProxiedRoute
     text: str
 
 
 class Reservation(NamedTuple):
-    """A name that was let go: who may have it, and until when nobody else."""
+    """A released name: the namespace that may have it, and until when no other may."""
 
     namespace: str
     until: float
@@ -56,29 +56,29 @@ class Program:
 
     def __init__(
         self,
-        address: Address,
+        address: ListenerConfig,
         ads: Ads,
         *,
         rules: HostRules = ANY_HOST,
         grace_seconds: float = GRACE_SECONDS,
         reserve_seconds: float = RESERVE_SECONDS,
     ) -> None:
-        self.wanted: dict[str, Route] = {}
+        self.wanted: dict[str, ProxiedRoute] = {}
         """By uid, as are those below."""
         self.hosts: dict[Service, Hosts] = {}
-        self.accepted: dict[str, Route] = {}
+        self.accepted: dict[str, ProxiedRoute] = {}
         self.rejected: dict[str, Rejection] = {}
         self.records: Records = {}
         """Holders of names, and those that wait for one: as Envoy has it, or as `remember` was told."""
         self.problem = ""
-        """What keeps all of it from being served."""
+        """Why no route is served; empty if nothing prevents it."""
         self.snapshot: Snapshot | None = None
-        """What Envoy has acknowledged."""
+        """The snapshot that Envoy has acknowledged."""
         self.endpoints: dict[str, str] = {}
         """By cluster that Envoy has: whose requests it gets, or got last. Not of those that `learn` was told of."""
         self.on_change: Callable[[Iterable[str]], None] = lambda _: None
         """Told of routes whose state may be another now."""
-        self.explain: Callable[[Route], Awaitable[str]] = _no_more
+        self.explain: Callable[[ProxiedRoute], Awaitable[str]] = _no_more
         """Finds Envoy's words on one route alone."""
         self.busy: Callable[[], Awaitable[set[str] | None]] = _unknown
         """Clusters that have requests now; None: nobody knows."""
@@ -86,7 +86,7 @@ class Program:
         self._ads = ads
         self._rules = rules
         self._reserve_seconds = reserve_seconds
-        self._reserved: dict[Name, Reservation] = {}
+        self._reserved: dict[ClaimedName, Reservation] = {}
         self._namespaces: dict[str, str] = {}
         """Of routes, also of those that have just gone, by uid."""
         self._grace_seconds = grace_seconds
@@ -97,7 +97,7 @@ class Program:
         self._dirty = asyncio.Event()
 
     def touch(self) -> None:
-        """Something is wanted that was not."""
+        """Note that the inputs have changed."""
         self._dirty.set()
 
     def learn(self, clusters: Iterable[str]) -> None:
@@ -105,7 +105,7 @@ class Program:
         until = monotonic() + self._grace_seconds
         self._kept |= {each: until for each in clusters if parsed_name(each) is not None}
 
-    def remember(self, records: Mapping[str, Mapping[Name, Record]]) -> None:
+    def remember(self, records: Mapping[str, Mapping[ClaimedName, ClaimRecord]]) -> None:
         """Take up what a control plane before this one has written down of claims. Before `run`."""
         self.records = {uid: dict(each) for uid, each in records.items()}
 
@@ -122,7 +122,7 @@ class Program:
         return [each for each in self._left.get(uid, ()) if each in self._kept]
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         while True:
             await self._wait()
             self._dirty.clear()
@@ -145,7 +145,7 @@ class Program:
             return
 
     async def _expire(self) -> None:
-        """Let go of clusters whose time is over and that have no requests. Unknown is not none."""
+        """Remove clusters whose time is over and that have no requests. Unknown is not none."""
         due = {each for each, until in self._kept.items() if until <= monotonic()}
         busy = await self.busy() if due else None
         gone = due - busy if busy is not None else set()
@@ -155,7 +155,7 @@ class Program:
             self.on_change(affected)
 
     async def _settle(self) -> None:
-        """Bring what is wanted now into Envoy."""
+        """Offer the newest inputs to Envoy."""
         self.rejected = {uid: each for uid, each in self.rejected.items() if self.wanted.get(uid) == each.route}
         target = {uid: route for uid, route in self.wanted.items() if uid not in self.rejected}
         changes = [uid for uid in {**self.accepted, **target} if self.accepted.get(uid) != target.get(uid)]
@@ -163,7 +163,7 @@ class Program:
         if not await self._try(target, changes):
             await self._offer(self.accepted)  # for an Envoy that comes anew
 
-    async def _try(self, target: dict[str, Route], changes: list[str]) -> bool:
+    async def _try(self, target: dict[str, ProxiedRoute], changes: list[str]) -> bool:
         """Have these changes accepted or rejected; False where Envoy was last offered something that it refused."""
         candidate = dict(self.accepted)
         for uid in changes:
@@ -184,13 +184,13 @@ class Program:
         await self._try(target, changes[:middle])
         return await self._try(target, changes[middle:])
 
-    async def _worded(self, route: Route, refusal: str) -> str:
+    async def _worded(self, route: ProxiedRoute, refusal: str) -> str:
         """What Envoy has against a route; where it repeated the whole table, and not the reason, it is asked again."""
         if len(refusal) <= TEXT_MAX:
             return refusal
         return (await self.explain(route) or refusal)[-TEXT_MAX:]
 
-    async def _offer(self, routes: dict[str, Route]) -> str | None:
+    async def _offer(self, routes: dict[str, ProxiedRoute]) -> str | None:
         """None where Envoy has acknowledged it, else why not."""
         stay = {*self._kept, *(self.snapshot.referenced if self.snapshot else ())}
         kept = {each: _service(each) for each in stay}
@@ -212,7 +212,7 @@ class Program:
             return None  # no route's fault; what it has of the rest cannot be known before it listens
         return verdict.text
 
-    def _let_go(self, claimants: Iterable[Route]) -> dict[Name, Reservation]:
+    def _let_go(self, claimants: Iterable[ProxiedRoute]) -> dict[ClaimedName, Reservation]:
         """Reserved names: those that were held and that nobody who held them claims any more, each for its time."""
         now = monotonic()
         claimed = {(each.uid, name) for each in claimants for name in names(each)}
@@ -225,7 +225,7 @@ class Program:
         }
         return {name: each for name, each in (self._reserved | fresh).items() if each.until > now}
 
-    def _accept(self, routes: dict[str, Route], decision: Decision, snapshot: Snapshot) -> None:
+    def _accept(self, routes: dict[str, ProxiedRoute], decision: ClaimDecision, snapshot: Snapshot) -> None:
         before, self.accepted = self.accepted, dict(routes)
         until = monotonic() + self._grace_seconds
         for each in self.snapshot.referenced - snapshot.referenced if self.snapshot else ():
@@ -271,7 +271,7 @@ async def _unknown() -> set[str] | None:
     return None
 
 
-async def _no_more(_: Route) -> str:
+async def _no_more(_: ProxiedRoute) -> str:
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.api.gateway_route import StoredGatewayRoute
-from pilotage.gateway.claims import Name, Record
+from pilotage.gateway.claims import ClaimedName, ClaimRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pilotage.kube import Json, Object
 
 
-def read_records(obj: Object) -> dict[Name, Record]:
+def read_records(obj: Object) -> dict[ClaimedName, ClaimRecord]:
     """Those of one route. Its schema has seen to it that they are such."""
     status = obj.decode_as(StoredGatewayRoute).status
-    return {Name(each.kind, each.name, each.path): Record(each.turn, each.held) for each in status.claims}
+    return {ClaimedName(each.kind, each.name, each.path): ClaimRecord(each.turn, each.held) for each in status.claims}
 
 
-def written_records(records: Mapping[Name, Record]) -> list[Json]:
+def written_records(records: Mapping[ClaimedName, ClaimRecord]) -> list[Json]:
     """As the wire has them, in a fixed order."""
     return [
         {"kind": name.kind, "name": name.name, "path": name.path, "turn": record.turn, "held": record.held}

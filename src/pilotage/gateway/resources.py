@@ -30,7 +30,7 @@ from pilotage.gateway.own_routes import answering
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pilotage.gateway.inputs import Hosts, Route
+    from pilotage.gateway.inputs import Hosts, ProxiedRoute
     from pilotage.kube import Json
 
 STAT_PREFIX = "gateway"
@@ -154,13 +154,13 @@ def assignment(name: str, hosts: Hosts) -> Json:
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}] if endpoints else []}
 
 
-def model_route(route: Route, model: str, shares: Mapping[str, int]) -> Json:
+def model_route(route: ProxiedRoute, model: str, shares: Mapping[str, int]) -> Json:
     """Requests to /v1 whose body names the model."""
     found = {"filter": METADATA, "path": [{"key": "model"}], "value": {"string_match": {"exact": model}}}
     return _leading_to(route, {"prefix": "/v1/", "dynamic_metadata": [found]}, shares)
 
 
-def path_routes(route: Route, prefix: str, shares: Mapping[str, int]) -> list[Json]:
+def path_routes(route: ProxiedRoute, prefix: str, shares: Mapping[str, int]) -> list[Json]:
     """Requests below a path, which the server does not get to see.
 
     Two routes, because one for both would leave two slashes, or need a pattern, which Envoy takes long to compile.
@@ -170,7 +170,7 @@ def path_routes(route: Route, prefix: str, shares: Mapping[str, int]) -> list[Js
     ]
 
 
-def host_route(route: Route, shares: Mapping[str, int]) -> Json:
+def host_route(route: ProxiedRoute, shares: Mapping[str, int]) -> Json:
     """Requests for a host, below the route's path, which stays as it is."""
     plain = route.path.rstrip("/")
     match = {"path_separated_prefix": plain} if plain else {"prefix": "/"}
@@ -211,7 +211,7 @@ def route_configuration() -> Json:
     }
 
 
-def _leading_to(route: Route, match: Json, shares: Mapping[str, int], **action: object) -> Json:
+def _leading_to(route: ProxiedRoute, match: Json, shares: Mapping[str, int], **action: object) -> Json:
     if not shares:
         return answering(match, 503, encoded(answers.detached(route)))
     clusters = [{"name": name, "weight": weight} for name, weight in shares.items()]

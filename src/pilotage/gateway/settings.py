@@ -1,4 +1,4 @@
-"""What the gateway can be told, and where its files are. Nothing has to be set."""
+"""Settings of the gateway, and the paths of its files. All have defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOCKET_PATH_MAX = 100
 """Of the path of a unix socket, in bytes; systems end at 104 or 108."""
 
 
-class Settings(msgspec.Struct, frozen=True):
+class GatewaySettings(msgspec.Struct, frozen=True):
     """All settings; `Folder` has the paths."""
 
     run: str
@@ -19,23 +19,23 @@ class Settings(msgspec.Struct, frozen=True):
     port: int = 8080
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = 8083
-    """None: nowhere."""
+    """None: no metrics are served."""
     envoy: str = ""
-    """The program; empty: found."""
+    """Path of Envoy; empty: that on PATH, or of the wheel."""
     access_log: str = ""
-    """Empty: none is written."""
+    """Path; empty: none is written."""
     names: tuple[str, ...] = ()
-    """The gateway's own, which no route gets as its host."""
+    """Names of the gateway itself, which no route gets as its host."""
     hosts: tuple[tuple[str, str], ...] = ()
-    """A namespace and a host that it may have; empty: any may have any."""
+    """Pairs of a namespace and a host that it may have; empty: no limits."""
     memory_bytes: int = 0
-    """That Envoy may take; 0: by the memory of the machine."""
+    """Memory limit of Envoy; 0: a share of the machine's memory."""
     drain_seconds: float = 30.0
     log_level: str = "info"
     kubeconfig: str | None = None
     context: str | None = None
     user: int | None = None
-    """Whom Envoy runs as, where that is not who we are."""
+    """The uid that Envoy runs as; None: ours."""
 
 
 class Folder:
@@ -49,7 +49,7 @@ class Folder:
         self.access_log = self.path / "access.log"
 
     def log_of_envoy(self, access_log: str) -> str:
-        """How Envoy, which works in this folder, calls the access log."""
+        """The path of the access log for Envoy, whose working directory is this folder."""
         path = Path(access_log)
         return path.name if path.parent == self.path else access_log
 
@@ -59,6 +59,6 @@ class Folder:
 
 
 def default_folder() -> Path:
-    """Where it runs unless it is told: in the user's folder for such things, or in the cache."""
+    """The default run folder: in XDG_RUNTIME_DIR, or in the cache."""
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "pilotage" / "gateway"

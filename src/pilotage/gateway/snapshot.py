@@ -1,4 +1,4 @@
-"""From what is wanted to what is sent: Envoy's resources, packed, with versions that are made of their content.
+"""Snapshot of Envoy's resources, made of routes and addresses; versions are hashes of the content.
 
 The same routes and addresses give the same bytes and the same versions in any process, at any time. So an Envoy that
 already has them gets nothing, whoever asks and however often the control plane has been started anew.
@@ -28,7 +28,7 @@ from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa
 from google.protobuf import any_pb2, json_format
 
 from pilotage.gateway import own_routes, resources, server_paths
-from pilotage.gateway.inputs import Hosts, Route, Service, shares
+from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,10 +43,10 @@ EDS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 LDS = "type.googleapis.com/envoy.config.listener.v3.Listener"
 RDS = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 ORDER = (CDS, EDS, LDS, RDS)
-"""In which they are sent: what is referred to comes before what refers to it."""
+"""The order of sending: a resource comes before those that refer to it."""
 
 
-class Resources(NamedTuple):
+class XdsResources(NamedTuple):
     """All resources of one type, packed, by name."""
 
     version: str
@@ -54,9 +54,9 @@ class Resources(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All that one Envoy should have."""
+    """All resources that one Envoy should have."""
 
-    types: Mapping[str, Resources]
+    types: Mapping[str, XdsResources]
     claims: Mapping[str, Claim]
     """By the uid of the route."""
     referenced: frozenset[str]
@@ -68,8 +68,8 @@ class Snapshot(NamedTuple):
         return self.types[RDS].version
 
 
-class Address(NamedTuple):
-    """Where the listener listens, where it logs, and the gateway's own names."""
+class ListenerConfig(NamedTuple):
+    """The address of the listener, its access log, and the gateway's own names."""
 
     host: str
     port: int
@@ -78,7 +78,7 @@ class Address(NamedTuple):
 
 
 def compiled(
-    address: Address, claims: Iterable[Claim], hosts: Mapping[Service, Hosts], kept: Mapping[str, Service]
+    address: ListenerConfig, claims: Iterable[Claim], hosts: Mapping[Service, Hosts], kept: Mapping[str, Service]
 ) -> Snapshot:
     """The resources for these claims and addresses. `kept` are clusters that stay though no route leads to them."""
     made = [*claims]
@@ -97,15 +97,15 @@ def compiled(
     )
 
 
-def _resources(packed: dict[str, any_pb2.Any]) -> Resources:
+def _resources(packed: dict[str, any_pb2.Any]) -> XdsResources:
     digest = hashlib.blake2b(digest_size=8)
     for name, each in packed.items():
         digest.update(f"{len(name)} {name} {len(each.value)} ".encode())
         digest.update(each.value)
-    return Resources(digest.hexdigest(), packed)
+    return XdsResources(digest.hexdigest(), packed)
 
 
-def _routes(address: Address, made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
+def _routes(address: ListenerConfig, made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
     """The route table. The first route that matches is taken, so longer paths of a host come before shorter ones.
 
     Put together from packed routes: most of them are those of the last time, and Envoy gets all of them each time.
@@ -198,17 +198,17 @@ Weights = tuple[tuple[str, int], ...]
 
 
 @lru_cache(maxsize=10_000)
-def _model_route(route: Route, model: str, weights: Weights) -> bytes:
+def _model_route(route: ProxiedRoute, model: str, weights: Weights) -> bytes:
     return _route(resources.model_route(route, model, dict(weights)))
 
 
 @lru_cache(maxsize=20_000)
-def _path_routes(route: Route, prefix: str, weights: Weights) -> bytes:
+def _path_routes(route: ProxiedRoute, prefix: str, weights: Weights) -> bytes:
     return b"".join(map(_route, resources.path_routes(route, prefix, dict(weights))))
 
 
 @lru_cache(maxsize=10_000)
-def _host_route(route: Route, weights: Weights) -> bytes:
+def _host_route(route: ProxiedRoute, weights: Weights) -> bytes:
     return _route(resources.host_route(route, dict(weights)))
 
 

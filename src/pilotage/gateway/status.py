@@ -1,4 +1,4 @@
-"""What a GatewayRoute says of itself: written when it changes, and not otherwise.
+"""Status of GatewayRoutes: written only when it changes.
 
 "Programmed" is written when Envoy has acknowledged the version that carries this generation, with the counts of the
 Services that get nothing any more: these are read after the acknowledgement, so they only fall, and a number that is
@@ -11,8 +11,8 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
-from pilotage.gateway.admin import Silent
-from pilotage.gateway.inputs import Route, cluster_name, read_route
+from pilotage.gateway.admin import AdminUnavailable
+from pilotage.gateway.inputs import ProxiedRoute, cluster_name, read_route
 from pilotage.gateway.records import read_records, written_records
 from pilotage.kube import Absent, merge_patch
 from pilotage.runtime import Result, find_condition, set_condition, utc_now
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping
 
-    from pilotage.gateway.claims import Conflict, Name, Record
+    from pilotage.gateway.claims import ClaimConflict, ClaimedName, ClaimRecord
     from pilotage.gateway.counts import Counts
     from pilotage.gateway.program import Program
     from pilotage.kube import Client, Json, Object, ObjectKey
     from pilotage.runtime import Context
 
 PENDING_SECONDS = 1.0
-"""How long a change may take before it is worth a word."""
+"""A change that takes longer is reported as pending."""
 POLL_SECONDS = 0.2
-"""Between two looks at what is under way."""
+"""Between two readings of the requests in flight."""
 COUNT_SECONDS = 1.0
 """Between two writes of counts that are not down to zero."""
 
 
-class State(NamedTuple):
-    """How far a route has come."""
+class RouteProgress(NamedTuple):
+    """The state of a route in Envoy."""
 
     state: str
     version: str | None = None
     message: str | None = None
     counts: dict[str, int] | None = None
-    """By Service. None: not known, what was said last stays."""
-    conflicts: tuple[Conflict, ...] = ()
-    claims: Mapping[Name, Record] | None = None
-    """None: not known yet, what was said last stays."""
+    """By Service. None: not known, the last ones stay."""
+    conflicts: tuple[ClaimConflict, ...] = ()
+    claims: Mapping[ClaimedName, ClaimRecord] | None = None
+    """None: not known yet, the last ones stay."""
 
 
-def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
+def status_of(old: Json, route: ProxiedRoute, state: RouteProgress, now: dt.datetime) -> Json:
     """The whole status, from the one before and the state."""
     same = old.get("observedGeneration") == route.generation and old.get("state") == state.state
     status: Json = {"observedGeneration": route.generation, "state": state.state}
@@ -81,7 +81,7 @@ def status_of(old: Json, route: Route, state: State, now: dt.datetime) -> Json:
     return status
 
 
-def _reason(conflicts: tuple[Conflict, ...]) -> str:
+def _reason(conflicts: tuple[ClaimConflict, ...]) -> str:
     if not conflicts:
         return "NoConflict"
     return "HostRefused" if all(each.refused for each in conflicts) else "HeldByAnother"
@@ -91,7 +91,7 @@ def _written(counts: dict[str, int]) -> list[Json]:
     return [{"service": service, "inFlight": counts[service]} for service in sorted(counts)]
 
 
-class Status:
+class RouteStatusController:
     """The reconcile of GatewayRoutes. It writes their status and nothing else."""
 
     def __init__(self, context: Context, program: Program, counts: Counts, connected: Callable[[], bool]) -> None:
@@ -112,13 +112,13 @@ class Status:
         old: Json = obj.get("status", default={}) or {}
         rejection = self._program.rejected.get(route.uid)
         if rejection is not None and rejection.route == route:
-            return await self._write(obj, route, old, State("Rejected", message=rejection.text))
+            return await self._write(obj, route, old, RouteProgress("Rejected", message=rejection.text))
         if self._program.accepted.get(route.uid) != route:
             return await self._pending(obj, route, old)
         self._since.pop((route.uid, route.generation), None)
         return await self._programmed(obj, route, old)
 
-    async def _pending(self, obj: Object, route: Route, old: Json) -> Result | None:
+    async def _pending(self, obj: Object, route: ProxiedRoute, old: Json) -> Result | None:
         since = self._since.setdefault((route.uid, route.generation), monotonic())
         left = since + PENDING_SECONDS - monotonic()
         if left > 0:
@@ -126,9 +126,9 @@ class Status:
         why = self._program.problem or (
             "Envoy has not acknowledged it yet" if self._connected() else "there is no Envoy that could take it"
         )
-        return await self._write(obj, route, old, State("Pending", message=why))
+        return await self._write(obj, route, old, RouteProgress("Pending", message=why))
 
-    async def _programmed(self, obj: Object, route: Route, old: Json) -> Result | None:
+    async def _programmed(self, obj: Object, route: ProxiedRoute, old: Json) -> Result | None:
         snapshot = self._program.snapshot
         assert snapshot is not None
         told = {each["service"]: each["inFlight"] for each in old.get("counts") or ()}
@@ -140,9 +140,9 @@ class Status:
         if any(self._counts.of(name) != 0 for names in clusters.values() for name in names):
             try:
                 await self._counts.refresh()
-            except Silent:
+            except AdminUnavailable:
                 if not current:
-                    await self._write(obj, route, old, State("Programmed", snapshot.version))
+                    await self._write(obj, route, old, RouteProgress("Programmed", snapshot.version))
                 return Result(requeue_after=POLL_SECONDS)
         counts: dict[str, int] = {}
         unknown = False
@@ -157,14 +157,14 @@ class Status:
         due = monotonic() - self._counted_at.get(route.uid, float("-inf")) >= COUNT_SECONDS
         again = None
         if not current or not open_ones or zero_is_news or due:
-            again = await self._write(obj, route, old, State("Programmed", snapshot.version, counts=counts))
+            again = await self._write(obj, route, old, RouteProgress("Programmed", snapshot.version, counts=counts))
             self._counted_at[route.uid] = monotonic()
         if open_ones:
             return Result(requeue_after=POLL_SECONDS)
         self._counted_at.pop(route.uid, None)
         return again
 
-    def _counted(self, route: Route, told: dict[str, int]) -> dict[str, list[str]]:
+    def _counted(self, route: ProxiedRoute, told: dict[str, int]) -> dict[str, list[str]]:
         """The clusters of the Services of a route that get nothing any more, by Service."""
         namespace = route.key.namespace
         found: dict[str, list[str]] = {}
@@ -180,7 +180,7 @@ class Status:
                 found[service] = kept
         return found
 
-    async def _write(self, obj: Object, route: Route, old: Json, state: State) -> Result | None:
+    async def _write(self, obj: Object, route: ProxiedRoute, old: Json, state: RouteProgress) -> Result | None:
         """Say it, with the names that the route has and those that it waits for; again soon where that is not all."""
         snapshot = self._program.snapshot
         claim = snapshot.claims.get(route.uid) if snapshot is not None else None

@@ -65,7 +65,7 @@ run where its path leads nowhere.
 """
 
 
-class User(NamedTuple):
+class RunAsUser(NamedTuple):
     """Whom a program runs as."""
 
     uid: int
@@ -80,7 +80,7 @@ class User(NamedTuple):
             return str(self.uid)
 
 
-def find_user(text: str) -> User:
+def find_user(text: str) -> RunAsUser:
     """A user by name or number; one by number need not be known to the system. LookupError where there is no such name.
 
     Of all groups it has those that may use GPUs.
@@ -90,11 +90,11 @@ def find_user(text: str) -> User:
     except KeyError:
         if not text.isdecimal():
             raise LookupError(f"there is no user {text}") from None
-        return User(int(text), int(text), _device_groups())
-    return User(found.pw_uid, found.pw_gid, _device_groups(), found.pw_dir)
+        return RunAsUser(int(text), int(text), _device_groups())
+    return RunAsUser(found.pw_uid, found.pw_gid, _device_groups(), found.pw_dir)
 
 
-def launched(command: Sequence[str], user: User | None, *, dies_with: int = 0, folder: str = "") -> list[str]:
+def launched(command: Sequence[str], user: RunAsUser | None, *, dies_with: int = 0, folder: str = "") -> list[str]:
     """The command line that becomes this one, as a user (None: who we are).
 
     `dies_with`: the pid of our own process, with which it is to end. `folder`: where it runs, instead of where we do.
@@ -108,7 +108,7 @@ def wrapped(environment: Mapping[str, str], but: Collection[str] = ()) -> dict[s
     return {name if name in but else f"{_PREFIX}{name}": value for name, value in environment.items()}
 
 
-def closed_to(user: User, path: Path, wanted: int, *, folders: bool = True) -> Path | None:
+def closed_to(user: RunAsUser, path: Path, wanted: int, *, folders: bool = True) -> Path | None:
     """The first of a path's `folders`, or the file itself, that keeps a user from it; None if nothing does.
 
     `wanted`: ``os.R_OK`` or ``os.X_OK`` of the file. Judged by mode and owner: access control lists are not looked at.
@@ -121,7 +121,7 @@ def closed_to(user: User, path: Path, wanted: int, *, folders: bool = True) -> P
     return None
 
 
-def _lets(found: os.stat_result, user: User, wanted: int) -> bool:
+def _lets(found: os.stat_result, user: RunAsUser, wanted: int) -> bool:
     if found.st_uid == user.uid:
         shift = 6
     elif found.st_gid in (user.gid, *user.groups):

@@ -37,7 +37,7 @@ class StillRunning(Exception):
         super().__init__(f"process {pids} does not end, not even by SIGKILL")
 
 
-class Target(Protocol):
+class TerminationTarget(Protocol):
     """Processes to end: see `census`."""
 
     @property
@@ -49,7 +49,7 @@ class Target(Protocol):
 
 
 async def terminate(
-    target: Target,
+    target: TerminationTarget,
     until: Callable[[], float],
     *,
     hurry: Callable[[], bool] = lambda: False,
@@ -83,7 +83,7 @@ async def terminate(
 
 
 async def _wait(
-    target: Target,
+    target: TerminationTarget,
     members: list[ProcessInfo],
     until: Callable[[], float],
     hurry: Callable[[], bool] = lambda: False,

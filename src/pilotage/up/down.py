@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pilotage.kube import Object, Resource
-    from pilotage.processes.terminate import Target
+    from pilotage.processes.terminate import TerminationTarget
     from pilotage.up.layout import Layout, UpState
 
 
@@ -87,7 +87,7 @@ async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, ti
         layout.remove_state()
 
 
-async def _end(target: Target, seconds: float, *, hurry: bool = False) -> int:
+async def _end(target: TerminationTarget, seconds: float, *, hurry: bool = False) -> int:
     """The number of processes that had to be killed. What does not end even then is found by the last census."""
     until = asyncio.get_running_loop().time() + seconds
     with contextlib.suppress(StillRunning):

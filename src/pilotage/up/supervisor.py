@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
     from pilotage.processes.identity import ProcessId
-    from pilotage.processes.terminate import Target
+    from pilotage.processes.terminate import TerminationTarget
 
 LOCALHOST = "127.0.0.1"
 START_SECONDS = 60
@@ -111,7 +111,7 @@ class Supervisor:
         if state is not None:
             self._ports.update({each: state.ports[each] for each in WORKERS if each in state.ports})
 
-    async def _end(self, target: Target, what: str) -> None:
+    async def _end(self, target: TerminationTarget, what: str) -> None:
         until = asyncio.get_running_loop().time() + CLEAR_SECONDS
         try:
             await terminate(target, lambda: until)

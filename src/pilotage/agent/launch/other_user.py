@@ -19,41 +19,41 @@ from pilotage.serving.runtimes import RUNTIMES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.processes.run_as import User
+    from pilotage.processes.run_as import RunAsUser
 
 _PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
 """Variables that are about the agent's own user."""
 
 
-class Weights(NamedTuple):
+class ReadableWeights(NamedTuple):
     """The path of weights as a server is told it, and the file that it finds open."""
 
     path: str
     opened: str = ""
 
 
-def weights(user: User | None, path: str, runtime: str) -> Weights | LaunchFailure:
+def weights(user: RunAsUser | None, path: str, runtime: str) -> ReadableWeights | LaunchFailure:
     """How a server gets its weights. A name that is no path is its own to fetch, unless it would be taken for one."""
     if not path.startswith("/"):
         taken = Path(FOLDER if user is not None else Path.cwd(), path)
-        return _no_repository(path, taken, runtime) if os.path.lexists(taken) else Weights(path)
+        return _no_repository(path, taken, runtime) if os.path.lexists(taken) else ReadableWeights(path)
     if user is None:
-        return Weights(path)
+        return ReadableWeights(path)
     try:
         closed = closed_to(user, Path(path), os.R_OK)
     except OSError as error:
         return LaunchFailure("FileNotFound", f"{path} cannot be read: {error.strerror}")
     if closed is None:
-        return Weights(path)
+        return ReadableWeights(path)
     if closed.is_dir() and RUNTIMES[runtime].reads_open_files and _may_read(user, path):
-        return Weights(OPENED, path)
+        return ReadableWeights(OPENED, path)
     why = f"{closed} is closed to user {user}, as which servers run here, so that it cannot read {path}"
     return LaunchFailure(
         "NotReadable", f"{why}. Let others read it, or have the agent started with another --run-as", True
     )
 
 
-def program_problem(user: User | None, executable: str) -> LaunchFailure | None:
+def program_problem(user: RunAsUser | None, executable: str) -> LaunchFailure | None:
     """Why a user cannot run a program; None if it can."""
     closed = closed_to(user, Path(executable), os.X_OK) if user is not None else None
     if closed is None:
@@ -64,7 +64,7 @@ def program_problem(user: User | None, executable: str) -> LaunchFailure | None:
     )
 
 
-def own_variables(user: User | None, environment: Mapping[str, str]) -> dict[str, str]:
+def own_variables(user: RunAsUser | None, environment: Mapping[str, str]) -> dict[str, str]:
     """The agent's environment, without what is about its user where servers have another."""
     if user is None:
         return dict(environment)
@@ -79,6 +79,6 @@ def _no_repository(name: str, taken: Path, runtime: str) -> LaunchFailure:
     )
 
 
-def _may_read(user: User, path: str) -> bool:
+def _may_read(user: RunAsUser, path: str) -> bool:
     """Whether the file itself lets a user read it, whatever its folders do."""
     return closed_to(user, Path(path), os.R_OK, folders=False) is None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pilotage.processes.identity import ProcessInfo
-    from pilotage.processes.run_as import User
+    from pilotage.processes.run_as import RunAsUser
 
 _FOUND_BY = (census.PROCESS_UID, census.AGENT_FOLDER, census.UP_FOLDER)
 """Variables by which a process is found, from its first moment on."""
@@ -35,7 +35,7 @@ _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 
 def start(
-    argv: Sequence[str], environment: Mapping[str, str], log: Path, user: User | None = None, opened: str = ""
+    argv: Sequence[str], environment: Mapping[str, str], log: Path, user: RunAsUser | None = None, opened: str = ""
 ) -> ProcessId:
     """Start a program. Raises OSError.
 

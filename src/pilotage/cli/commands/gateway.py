@@ -11,7 +11,7 @@ from pilotage.cli.errors import one_sentence
 from pilotage.cli.options import cluster_options
 
 if TYPE_CHECKING:
-    from pilotage.gateway.settings import Settings
+    from pilotage.gateway.settings import GatewaySettings
 
 LISTEN = "127.0.0.1:8080"
 METRICS = "127.0.0.1:8083"
@@ -175,15 +175,15 @@ def gateway(
     import asyncio
 
     from pilotage.gateway.envoy import NoEnvoy
-    from pilotage.gateway.keeper import InUse, run
-    from pilotage.gateway.settings import Folder, Settings, default_folder
+    from pilotage.gateway.settings import Folder, GatewaySettings, default_folder
+    from pilotage.gateway.supervisor import InUse, run
     from pilotage.kube import load_config
     from pilotage.runtime import configure_logging
 
     if listen is None:
         raise click.UsageError("--listen cannot be empty: no client could connect.")
     folder = Folder(run_folder or default_folder())
-    settings = Settings(
+    settings = GatewaySettings(
         run=str(folder.path),
         host=listen[0],
         port=listen[1],
@@ -207,6 +207,6 @@ def gateway(
         raise click.ClickException(f"{cut} requests were cut off: they took longer than --drain.")
 
 
-def _announce(settings: Settings) -> None:
+def _announce(settings: GatewaySettings) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     click.echo(f"gateway: http://{host}:{settings.port}")

@@ -1,4 +1,4 @@
-"""The process that ``pilotage gateway`` is: keeps Envoy and its control plane running, and knows nothing of routes.
+"""Supervisor, the process of ``pilotage gateway``: keeps Envoy and its control plane running; knows nothing of routes.
 
 Envoy must die with the gateway, and traffic must go on while the control plane is away. Both hold because the control
 plane is not Envoy's parent: it is another child beside it. It reads from the API, computes and speaks gRPC, so it is
@@ -25,7 +25,7 @@ import structlog
 
 from pilotage.gateway import envoy
 from pilotage.gateway.accesslog import CHECK_SECONDS, rotate
-from pilotage.gateway.admin import Admin, Silent
+from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.child import GatewayChild, launched, readable
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder
@@ -38,7 +38,7 @@ from pilotage.runtime.process import on_signals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pilotage.gateway.settings import Settings
+    from pilotage.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger(__name__)
 
@@ -46,14 +46,14 @@ PRIVILEGED_PORTS = 1024
 POLL_SECONDS = 0.02
 VALIDATE_SECONDS_MAX = 20.0
 _SECRET_FREE = ("PATH", "LANG", "TZ", "TMPDIR", UP_FOLDER)
-"""What Envoy sees of our environment; by the last, what runs on one machine belongs together."""
+"""Variables that are passed on to Envoy; by the last one `pilotage down` finds it."""
 
 
 class InUse(Exception):
     """Another gateway has the folder, or a program the address; the message says what to do."""
 
 
-async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
+async def run(settings: GatewaySettings, on_ready: Callable[[GatewaySettings], None]) -> int:
     """Run until SIGTERM or SIGINT; a second one does not wait for requests. Returns how many requests were cut.
 
     `on_ready` is called once, when it takes connections, with the settings as they came out: port 0 is a free one.
@@ -90,7 +90,7 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
                     each.result()  # it could not be started
             left = await envoy.drain(admin, settings.drain_seconds, hurry)
             if left:
-                _log.warning("requests are cut off", requests=left)
+                _log.warning("requests were cut off", requests=left)
             return left
         finally:
             await proxy.stop()
@@ -102,11 +102,13 @@ async def run(settings: Settings, on_ready: Callable[[Settings], None]) -> int:
                 path.unlink(missing_ok=True)
 
 
-def _control(settings: Settings) -> list[str]:
+def _control(settings: GatewaySettings) -> list[str]:
     return [sys.executable, "-m", "pilotage.gateway.control", msgspec.json.encode(settings).decode()]
 
 
-async def _announce(settings: Settings, proxy: GatewayChild, on_ready: Callable[[Settings], None]) -> None:
+async def _announce(
+    settings: GatewaySettings, proxy: GatewayChild, on_ready: Callable[[GatewaySettings], None]
+) -> None:
     """As soon as the listener takes connections."""
     while True:
         if proxy.id is not None:
@@ -123,7 +125,7 @@ async def _rotate(log: Path, admin: Admin) -> None:
         await asyncio.sleep(CHECK_SECONDS)
         try:
             await rotate(log, admin)
-        except (Silent, OSError) as error:
+        except (AdminUnavailable, OSError) as error:
             _log.warning("the access log could not be rotated", why=str(error))
 
 
@@ -158,8 +160,8 @@ def _free_port(host: str, port: int, option: str) -> int:
         raise InUse(f"{host}:{port} cannot be used ({error.strerror}). Choose another {option}.") from error
 
 
-def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | None:
-    """Whom Envoy should run as: nobody, where we are root and that can be; else who we are (None)."""
+def _unprivileged(program: Path, folder: Folder, settings: GatewaySettings) -> int | None:
+    """The uid for Envoy: nobody, where we are root and that is possible; else ours (None)."""
     if os.geteuid() != 0:
         return None
     if settings.port < PRIVILEGED_PORTS:
@@ -188,10 +190,10 @@ def _unprivileged(program: Path, folder: Folder, settings: Settings) -> int | No
 
 
 def _take(folder: Folder) -> None:
-    """Make it root's, where we are root, without what somebody may have put there while it was nobody's: links."""
+    """Make it root's, where we are root, and remove links that were put there while it was nobody's."""
     if os.geteuid() != 0:
         return
-    os.chown(folder.path.resolve(), 0, 0)  # first: from here on nobody changes anything there
+    os.chown(folder.path.resolve(), 0, 0)  # first: from here on user nobody cannot change it
     for each in list(os.scandir(folder.path)):
         found = each.stat(follow_symlinks=False)
         if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
@@ -201,7 +203,7 @@ def _take(folder: Folder) -> None:
 
 
 def _give(folder: Folder, user: int) -> None:
-    """To Envoy what it writes to. It has been taken before, so there are no links in it."""
+    """Give Envoy's user the files that it writes. `_take` came before, so there are no links."""
     with contextlib.suppress(FileNotFoundError):
         os.chown(folder.access_log, user, user, follow_symlinks=False)
     os.chown(folder.path.resolve(), user, user)
@@ -223,7 +225,7 @@ def _refusal(program: Path, folder: Folder, user: int) -> str | None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"it took longer than {VALIDATE_SECONDS_MAX:.0f} s to look at its settings"
+            return f"it took longer than {VALIDATE_SECONDS_MAX:.0f} s to validate its bootstrap"
     lines = tried.stderr.strip().splitlines()
     return None if tried.returncode == 0 else lines[-1] if lines else f"it ended with {tried.returncode}"
 

@@ -19,7 +19,7 @@ from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
-from pilotage.gateway.settings import Folder, Settings
+from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Client, Json, Object, ObjectKey, Propagation, merge_patch
 from pilotage.operator.crds import crds
 from pilotage_sim.world import World
@@ -86,7 +86,7 @@ class Server:
         return response
 
 
-class Town:
+class GatewayHost:
     """One Envoy with its control plane. Tests take a namespace each."""
 
     def __init__(
@@ -100,7 +100,7 @@ class Town:
     ) -> None:
         self.folder = Folder(folder)
         self.world = world
-        self.settings = Settings(
+        self.settings = GatewaySettings(
             run=str(self.folder.path),
             port=free_port(),
             metrics_port=0,
@@ -286,19 +286,19 @@ def code(answer: tuple[int, Any]) -> tuple[int, str]:
 
 
 @contextlib.asynccontextmanager
-async def gateway_town(
+async def running_gateway(
     folder: Path, *, port: int = 0, wait: bool = True, names: tuple[str, ...] = (), **options: Any
-) -> AsyncIterator[Town]:
+) -> AsyncIterator[GatewayHost]:
     """All of it, with our kinds installed. `wait`: until Envoy listens. `names`: the gateway's own."""
     async with World(latency=(0.0, 0.0)) as world:
-        town = Town(folder, world, **options)
-        town.settings = msgspec.structs.replace(town.settings, port=port or town.settings.port, names=names)
-        await install(town.user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
-        await town.start(wait=wait)
+        gateway = GatewayHost(folder, world, **options)
+        gateway.settings = msgspec.structs.replace(gateway.settings, port=port or gateway.settings.port, names=names)
+        await install(gateway.user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
+        await gateway.start(wait=wait)
         try:
-            yield town
+            yield gateway
         finally:
-            await town.stop()
+            await gateway.stop()
 
 
 Condition = Callable[[], bool]
@@ -313,4 +313,4 @@ async def holds(condition: Condition, seconds: float = 10) -> None:
     await eventually(attempt, seconds)
 
 
-__all__ = ["Server", "Town", "code", "free_port", "gateway_town", "holds", "merge_patch"]
+__all__ = ["GatewayHost", "Server", "code", "free_port", "holds", "merge_patch", "running_gateway"]
