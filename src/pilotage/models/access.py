@@ -1,4 +1,4 @@
-"""What the fetcher may reach, and as whom. Set by whoever runs it, never by a Model.
+"""Access rules of the fetcher: what it may reach, and as whom. Set by its owner, never by a Model.
 
 A Model is written by a user; the fetcher runs where it can see more than that user: other files of its host, services
 of the cluster, the cloud's metadata address with the operator's own identity. So by default a Model reaches public
@@ -30,7 +30,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What may be reached."""
+    """Rules for what may be reached."""
 
     roots: tuple[Path, ...] = ()
     """Below these, file:// sources may be read."""

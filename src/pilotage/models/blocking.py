@@ -13,17 +13,17 @@ R = TypeVar("R")
 
 
 class Blocking(Protocol):
-    """Calls a function that blocks, and gives what it gives."""
+    """Calls a function that blocks, and returns its result."""
 
     async def __call__(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """See the class."""
+        """Call the function."""
 
 
 async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """The usual way."""
+    """Call it in a thread: the usual way."""
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
 async def inline(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """For loops that know no threads: those of virtual time."""
+    """Call it directly, for loops without threads: those of virtual time."""
     return function(*args, **kwargs)

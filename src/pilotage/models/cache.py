@@ -37,7 +37,7 @@ class Removed(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What is known of a user: whose it is, and whether the files are to stay when it goes."""
+    """A user of an entry: its owner, and whether the files stay when it goes."""
 
     owner: str
     retain: bool
@@ -127,7 +127,7 @@ class CacheEntry:
         self._retained.unlink(missing_ok=True)  # whether it stays is for its users to say, as long as it has some
 
     def users(self) -> dict[str, Mark]:
-        """Who uses it."""
+        """The users of the entry."""
         try:
             names = sorted(path.name for path in self._users.iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -154,7 +154,7 @@ class CacheEntry:
         return self._retained.exists()
 
     def files(self) -> list[Removed]:
-        """What lies in it, half-fetched files included."""
+        """The files of the entry, half-fetched ones included."""
         return [
             Removed(str(path), path.stat().st_size)
             for path in sorted(self.folder.iterdir())
@@ -162,7 +162,7 @@ class CacheEntry:
         ]
 
     def note(self) -> dict[str, Any]:
-        """What was written down about its content; empty if nothing (readable) was."""
+        """The note about its content; empty if there is none that can be read."""
         try:
             said = json.loads(self._note.read_bytes())
         except (OSError, ValueError):

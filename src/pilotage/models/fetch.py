@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pilotage.models.source import Source
 
 BLOCK_BYTES = 1 << 20
-"""What comes in is written in pieces of at least this size: a thread's hop for each costs nothing then."""
+"""Least size of a write: the hop into a thread for each costs nothing then."""
 
 Progress = Callable[[int, int | None], None]
 """Is told how many bytes are here, and of how many, where that is known."""
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Fetched(NamedTuple):
-    """What came."""
+    """Result of a fetch."""
 
     size: int
     sha256: str
@@ -45,7 +45,7 @@ class Unfit(PermanentError):
 
 
 class Terms(NamedTuple):
-    """What must hold before a file is published.
+    """Conditions for a file to be published.
 
     `known` is asked with the validator of an open source: a problem that is known of exactly that content is raised
     before any of it is read. `check` looks into the finished file (in a thread), and raises what is wrong with it.

@@ -1,4 +1,4 @@
-"""What kind of file the weights are, by looking into them. A web page that says "not found" is no model."""
+"""The format of weights, from the content of the file. A web page that says "not found" is no model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAFETENSORS_HEADER_BYTES_MAX = 100_000_000
 
 
 class WeightsFormat(NamedTuple):
-    """What a file says about itself."""
+    """Format and metadata of a file of weights."""
 
     kind: str
     architecture: str = ""

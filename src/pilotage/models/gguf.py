@@ -1,4 +1,4 @@
-"""What a GGUF file says about itself: its header, read with bounds on everything that the file itself claims.
+"""The header of a GGUF file, read with bounds on everything that the file itself claims.
 
 The layout (integers in the byte order of the file, strings with a 64-bit length): ``GGUF``, version, number of tensors,
 number of metadata entries; the entries (key, type, value); a description of each tensor (name, dimensions, type,
@@ -113,7 +113,7 @@ class GgufError(ValueError):
 
 
 class Gguf(NamedTuple):
-    """What is worth knowing of a header. None and "" are for what it does not say."""
+    """Selected fields of a header; None and "" for those that it does not have."""
 
     version: int
     architecture: str

@@ -32,7 +32,7 @@ REHASH_BYTES = 16 << 20
 
 
 class Partial:
-    """See the module. Made by `claim`; ends with `publish`, `pause` or `discard`."""
+    """A file that is being fetched. Created by `claim`; ends with `publish`, `pause` or `discard`."""
 
     def __init__(self, target: Path, path: Path, file: FileIO, source: str, checkpoint_bytes: int) -> None:
         self.target = target
@@ -118,7 +118,7 @@ class Partial:
                 self._file.close()
 
     def continue_from(self, length: int, validator: str) -> None:
-        """What `claim` does with one that was left: go on after `length`."""
+        """Take up a file that was left by an earlier fetch, after `length`."""
         self.length = self._synced = length
         self.validator = validator
         self._file.truncate(length)

@@ -42,7 +42,7 @@ async def bring(
     progress: Progress = lambda *_: None,
     blocking: Blocking = in_thread,
 ) -> Brought:
-    """See to it that `target` is `source`, whole and checked; a `Problem` says why it is not."""
+    """Bring `target` to the content of `source`, whole and verified; a `Problem` says why that failed."""
     about = target.with_name(f".{target.name}.about")
     found = await blocking(_there, target, about, str(source), sha256)
     if found is not None:
@@ -68,7 +68,7 @@ async def bring(
 
 
 def stamp(about: os.stat_result) -> list[int]:
-    """What tells whether a file is still as it was published: a rename does not change it, a write does."""
+    """Mark by which a published file is recognised: a rename does not change it, a write does."""
     return [about.st_size, about.st_mtime_ns]
 
 

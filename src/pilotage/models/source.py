@@ -116,7 +116,7 @@ def parse_source(text: str) -> Source:
 
 
 def file_name(source: Source) -> str:
-    """What a fetched file of it should be called: its last name, with only harmless characters."""
+    """Name for the fetched file of a source: its last path element, with harmless characters only."""
     match source:
         case FileSource(path) | ClaimSource(_, path):
             last = path.name

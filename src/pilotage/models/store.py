@@ -1,4 +1,4 @@
-"""Keeps what Models ask for: fetched into the cache once, or checked where it lies, and remembered across restarts.
+"""The store of weights: fetched into the cache once, or checked in place, and remembered across restarts.
 
 A file:// source is used where it is: weights are large, and it is here already. Everything else is fetched into the
 cache. What was found out about a content (its checksum, its format, that it is no good) is written down with the
@@ -77,20 +77,20 @@ class ModelStore(Protocol):
     """Interface of `FileModelStore`, for the controllers that use it."""
 
     async def keep(self, request: FetchRequest, credentials: SourceCredentials, progress: Progress) -> Kept:
-        """See `FileModelStore`."""
+        """Fetch the source of a request unless its file is there."""
 
     async def confirm(self, kept: Kept) -> None:
-        """See `FileModelStore`."""
+        """Check that a path still leads to the file that was checked."""
 
     async def release(self, user: str, *, retain: bool | None = None, but: FetchRequest | None = None) -> list[Removed]:
-        """See `FileModelStore`."""
+        """Remove a user from its files."""
 
     async def sweep(self, users: Collection[str]) -> list[Removed]:
-        """See `FileModelStore`."""
+        """Remove the files of users that no longer exist."""
 
 
 class FileModelStore:
-    """See the module."""
+    """A `ModelStore` on a `ModelCache`."""
 
     def __init__(
         self, cache: ModelCache, access: Access, *, blocking: Blocking = in_thread, shares: Shares | None = None
@@ -157,7 +157,7 @@ class FileModelStore:
     # In the cache
 
     def _here(self, request: FetchRequest, entry: CacheEntry) -> Kept | None:
-        """What was fetched before, if it is still the same file."""
+        """The file of an earlier fetch, if it is unchanged."""
         try:
             entry.use(request.user, retain=request.retain)
         except OSError as error:
@@ -290,7 +290,7 @@ def _about_content(fetched: Fetched, seen: WeightsFormat, about: os.stat_result)
 
 
 def _known_problem(note: dict[str, Any], validator: str) -> Problem | None:
-    """What is known to be wrong with the content of this validator."""
+    """The problem that is known of the content with this validator, or None."""
     told = note.get("problem")
     if told is None or note.get("validator") != validator:
         return None

@@ -115,7 +115,7 @@ class EndpointController:
         )
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Reconcile or finalize one endpoint."""
         await self._seals.unlock(self._client)
         obj = self._store.get(key)
         await self._with.records.sweep(key, obj.meta.uid if obj is not None else "")

@@ -65,7 +65,7 @@ class HostController:
         self._liveness = liveness
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Reconcile one Host."""
         host = self._store.get(key)
         if host is None:
             self._liveness.forget(key.name)

@@ -73,7 +73,7 @@ class ProcessController:
         """Host and Service of processes that were placed and that the cache does not show as placed yet."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Reconcile one HostProcess."""
         process = self._store.get(key)
         if process is None:
             self._placed.pop(key, None)

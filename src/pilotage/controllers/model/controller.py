@@ -59,10 +59,10 @@ class Models:
     """The controller. Create it before the manager runs, and use it with ``async with`` around `Manager.run`."""
 
     def __init__(
-        self, manager: Manager, keeping: ModelStore, *, by_pods: bool = False, protect: bool = True, namespace: str = ""
+        self, manager: Manager, weights: ModelStore, *, by_pods: bool = False, protect: bool = True, namespace: str = ""
     ) -> None:
         """`by_pods`: pods fetch, not the operator. `protect`: a Model that a ServingEndpoint uses is not deleted."""
-        self._keeping = keeping
+        self._weights = weights
         self._by_pods = by_pods
         self._endpoints: Informer | None = manager.informer(ENDPOINTS, namespace=namespace) if protect else None
         self._started = manager.started
@@ -97,7 +97,7 @@ class Models:
     # One Model
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Reconcile one Model."""
         await self._swept.wait()
         model = self._store.get(key)
         await self._let_go_of_vanished(key, model)
@@ -153,7 +153,7 @@ class Models:
         result = "Cancelled"
         try:
             credentials = await read_credentials(self._client, request.namespace, request.secret)
-            kept = await self._keeping.keep(request, credentials, count)
+            kept = await self._weights.keep(request, credentials, count)
         except Problem as problem:
             result = problem.reason.value
             raise
@@ -237,7 +237,7 @@ class Models:
         self, model: Object | None, uid: str, *, retain: bool | None = None, but: FetchRequest | None = None
     ) -> None:
         """Release its cached files, `but` those of one request, and report them."""
-        told = await self._keeping.release(uid, retain=retain, but=but)
+        told = await self._weights.release(uid, retain=retain, but=but)
         if not told:
             return
         removed = [file for file in told if not file.kept_for]
@@ -287,7 +287,7 @@ class Models:
         """Remove files that belong to no Model: once, when all Models are known and before any is reconciled."""
         await self._started.wait()
         try:
-            told = await self._keeping.sweep({model.meta.uid for model in self._store.list()})
+            told = await self._weights.sweep({model.meta.uid for model in self._store.list()})
             if told:
                 _log.info("model files without a Model", removed=[*map(named_file, told)])
         except OSError as error:

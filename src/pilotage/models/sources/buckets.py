@@ -33,7 +33,7 @@ _CLIENT: dict[str, Any] = {
     "user_agent": "pilotage",
 }
 _RETRY: dict[str, Any] = {"max_retries": 0}
-"""Who fetches decides when to try again, and says so."""
+"""No retries of the library: the caller decides when to retry, and reports it."""
 _SERVICE_ACCOUNT = ("type", "private_key", "private_key_id", "client_email")
 """The members of a Google key file that prove an identity. Others say where to connect to, and whether to sign."""
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
@@ -42,7 +42,7 @@ _STATUS = re.compile(r"\b(?:status|code:?|with) (\d{3})\b|\b([45]\d\d) [A-Z][a-z
 
 @contextlib.asynccontextmanager
 async def open_source(source: BucketSource, wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open an object of a bucket."""
     async with open_object(_store(source, wanted), source, wanted) as opened:
         yield opened
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def open_source(source: ClaimSource, _wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open a claim source: only pods can read one."""
     raise PermanentError(
         Reason.NOT_SUPPORTED,
         f"{source} is not fetched: it is read by the pod that mounts the claim",

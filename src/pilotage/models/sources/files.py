@@ -29,7 +29,7 @@ CHUNK_BYTES = 1 << 20
 
 @contextlib.asynccontextmanager
 async def open_source(source: FileSource, wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open a local file below an allowed root."""
     descriptor = await wanted.blocking(open_allowed, Path(source.path), wanted.access)
     try:
         about = os.fstat(descriptor)

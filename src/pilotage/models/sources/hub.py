@@ -24,7 +24,7 @@ TOKENS = ("token", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 
 @contextlib.asynccontextmanager
 async def open_source(source: HubSource, wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open a file of a Hugging Face repository."""
     if not source.path:
         what = f"{source} is a whole repository, which is read by the server program itself"
         raise PermanentError(Reason.NOT_SUPPORTED, what, "Name a file of it in spec.source to have it fetched")

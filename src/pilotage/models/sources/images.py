@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def open_source(source: ImageSource, _wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open an image source: not supported by this fetcher."""
     raise PermanentError(
         Reason.NOT_SUPPORTED,
         f"{source} cannot be fetched: Pilotage does not pull artifacts from container registries",

@@ -47,7 +47,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 @contextlib.asynccontextmanager
 async def open_source(source: HttpSource, wanted: Wanted) -> AsyncIterator[Opened]:
-    """See `pilotage.models.sources`."""
+    """Open a web source."""
     async with open_url(source.url, str(source), _identity(source, wanted), wanted) as opened:
         yield opened
 
@@ -159,7 +159,7 @@ class _Trip:
         raise PermanentError(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
 
     def opened(self, response: aiohttp.ClientResponse, wanted: Wanted) -> Opened:
-        """What the headers of the answer say."""
+        """Size and validator, from the headers of the answer."""
         encoding = response.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
             response.close()
@@ -239,7 +239,7 @@ class _Trip:
         return PermanentError(Reason.REFUSED, what, "Change spec.source")
 
     def _failure(self, error: Exception, url: str = "") -> Problem:
-        """What it means that there was no answer, or that it broke off. `url` while there was none."""
+        """The problem of an answer that did not come or broke off. `url`: while there was none."""
         host = urlsplit(url).hostname or ""
         if self._gate.refused and isinstance(error, aiohttp.ClientConnectorError):
             return PermanentError(
