@@ -104,11 +104,11 @@ class Lines:
         """The rows that are new, or else what has been waited for quietly."""
         self._started = self._started or now
         self._last_news = self._last_news or now
-        news = [row for row in view.news() if self._shown.get(row.name) != _line_of(row)]
-        for row in news:
-            self._shown[row.name] = _line_of(row)
-            self._print(row, now)
-        if not news and (now - self._last_news).total_seconds() >= QUIET_SECONDS:
+        for row in view.news():
+            if self._shown.get(row.name) != _line_of(row):
+                self._shown[row.name] = _line_of(row)
+                self._print(row, now)
+        if (now - self._last_news).total_seconds() >= QUIET_SECONDS:
             self._last_news = now
             for wait in view.waits(now):
                 self._print(wait, now)
