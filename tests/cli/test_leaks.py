@@ -110,7 +110,7 @@ def test_a_receipt_against_a_dump(tmp_path: Path):
     path = dump(tmp_path, "web")
     alive = run("leaks", "--receipt", receipt(tmp_path, "s1"), "-f", path)
     assert alive.code == 1
-    assert "stands in the receipt" in alive.out
+    assert "is listed in the receipt" in alive.out
     assert run("leaks", "--receipt", receipt(tmp_path, "s0"), "-f", path).code == 0  # a successor is no leak
     unread = run("leaks", "--receipt", receipt(tmp_path, "s0", "elsewhere"), "-f", path)
     assert unread.code == 3
