@@ -382,6 +382,16 @@ def test_every_text_list_map_and_number_that_a_person_writes_has_a_bound(crd):
     assert unbounded(fields.get("status", {}), "status", numbers=False) == []
 
 
+def test_a_status_has_what_its_writer_wrote_and_only_phases_that_there_are():
+    for crd in crds():
+        status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get("status", {})
+        fields = dict(spec_fields(status, "status"))
+        assert [path for path, each in fields.items() if "default" in each] == []
+        if crd["spec"]["names"]["kind"] != "Teardown":  # its phases are the engine's
+            named = [each for path, each in fields.items() if path in ("status.phase", "status.state")]
+            assert all("Pending" in each["enum"] or "Ready" in each["enum"] for each in named)
+
+
 def test_what_no_structural_schema_can_say_is_an_error():
     for type_ in (int | bool, Annotated[int, Meta(multiple_of=2)], float, tuple[str, ...]):
         with pytest.raises(NotStructural):

@@ -1,7 +1,9 @@
 """How long a failed item waits."""
 
+import random
+
 from pilotage.kube.ratelimit import TokenBucket
-from pilotage.runtime.backoff import ExponentialBackoff, MaxOf, OverallLimit, RateLimiter, default_limiter
+from pilotage.runtime.backoff import Backoff, ExponentialBackoff, MaxOf, OverallLimit, RateLimiter, default_limiter
 from pilotage_sim.loop import virtual
 
 
@@ -50,3 +52,13 @@ async def test_a_controller_retries_at_most_10_times_per_second_after_the_first_
     waits = [limiter.when(item) for item in range(120)]
     assert waits[:100] == [0.005] * 100
     assert [round(wait, 6) for wait in waits[100:]] == [round(0.1 * n, 6) for n in range(1, 21)]
+
+
+def test_attempts_to_connect_are_spread_over_once_to_twice_a_delay_that_doubles():
+    backoff = Backoff(1.0, 5.0, random.Random(7))
+    bounds = [1, 2, 4, 5, 5]
+    delays = [backoff.next() for _ in bounds]
+    assert all(low <= delay <= 2 * low for low, delay in zip(bounds, delays, strict=True))
+    assert len({delay / low for low, delay in zip(bounds, delays, strict=True)}) == len(bounds)
+    backoff.reset()
+    assert backoff.next() <= 2

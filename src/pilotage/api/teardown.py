@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from pilotage.api.base import Conditions, Schema, Stored
@@ -96,3 +97,19 @@ class StoredTeardown(Stored, frozen=True):
     """A Teardown as a client reads it."""
 
     status: TeardownStatus = TeardownStatus()
+
+
+class _SummarySpec(msgspec.Struct, frozen=True):
+    target: Target
+    reason: str = ""
+
+
+class _SummaryStatus(msgspec.Struct, frozen=True):
+    phase: str | None = None
+
+
+class TeardownSummary(msgspec.Struct, frozen=True):
+    """Target, reason and phase of a Teardown, which are read at every change: ledger and receipt are long."""
+
+    spec: _SummarySpec
+    status: _SummaryStatus = _SummaryStatus()

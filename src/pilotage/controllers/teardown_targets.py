@@ -7,38 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.api.teardown import TeardownSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pilotage.api.teardown import Target
     from pilotage.kube import Object, ObjectKey
     from pilotage.runtime.store import Store
 
 BY_TARGET = "target"
 
 
-class _Target(msgspec.Struct):
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class _Spec(msgspec.Struct):
-    target: _Target = msgspec.field(default_factory=_Target)
-
-
-class _Brief(msgspec.Struct):
-    """The part of a Teardown that the index and the mappers decode, at every change."""
-
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-def target_of(record: Object, home: str) -> _Target | None:
+def target_of(record: Object, home: str) -> Target | None:
     """The endpoint that a Teardown is about; None where it does not count. `home`: the operator's own namespace."""
-    target = record.decode_as(_Brief).spec.target
+    target = record.decode_as(TeardownSummary).spec.target
     return target if record.meta.namespace in (target.namespace, home) else None
 
 

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
 from pilotage.api.names import (
@@ -22,6 +21,7 @@ from pilotage.api.names import (
     TEARDOWN_DONE,
     TEARDOWNS,
 )
+from pilotage.api.teardown import TeardownSummary
 from pilotage.controllers.caches import MADE_FROM_OURS
 from pilotage.controllers.endpoint.status import leaving_status
 from pilotage.controllers.proof import Known, uids_of
@@ -55,21 +55,6 @@ UNRECORDED_SECONDS = 10.0
 """Pause before the creation of a Teardown is retried."""
 _KEEP_DATA = {"keep": ["Volumes", "ModelCache", "Secrets"]}
 """Policy for an endpoint that has vanished: its own policy is unknown, so no data is deleted."""
-
-
-class _Reason(msgspec.Struct):
-    reason: str = ""
-
-
-class _Phase(msgspec.Struct):
-    phase: str | None = None
-
-
-class _Brief(msgspec.Struct):
-    """The part of a Teardown that is decoded often: without ledger and receipt, which are long."""
-
-    spec: _Reason
-    status: _Phase = msgspec.field(default_factory=_Phase)
 
 
 class TeardownRecords:
@@ -187,14 +172,14 @@ class TeardownRecords:
         found = [
             record
             for record in self._about(whose)
-            if (brief := record.decode_as(_Brief)).spec.reason == reason
+            if (brief := record.decode_as(TeardownSummary)).spec.reason == reason
             and not (unfinished and brief.status.phase == TEARDOWN_DONE)
         ]
         return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
 
     def under_way(self, whose: Identity) -> int:
         """How many Teardowns of an endpoint are unfinished."""
-        return sum(record.decode_as(_Brief).status.phase != TEARDOWN_DONE for record in self._about(whose))
+        return sum(record.decode_as(TeardownSummary).status.phase != TEARDOWN_DONE for record in self._about(whose))
 
     def proven_gone(self, whose: Identity) -> set[str]:
         """The uids of the parts of an endpoint that finished Teardowns have proven gone."""
@@ -210,7 +195,7 @@ class TeardownRecords:
         return frozenset(
             each.get("uid", "")
             for record in self._about(whose)
-            if record.decode_as(_Brief).status.phase != TEARDOWN_DONE
+            if record.decode_as(TeardownSummary).status.phase != TEARDOWN_DONE
             for each in record.get("spec", "parts", default=[])
         )
 
