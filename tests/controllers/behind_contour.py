@@ -73,7 +73,7 @@ class Kubelet:
             self._edge.stop_backend(name)
 
 
-class Town:
+class ContourCluster:
     """Endpoints in the namespace that Contour looks at; what is left of them at the end is taken away by force."""
 
     def __init__(self, here: Place, client: Client) -> None:
@@ -84,7 +84,7 @@ class Town:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def at(cls, here: Place) -> "AsyncIterator[Town]":
+    async def at(cls, here: Place) -> "AsyncIterator[ContourCluster]":
         install(here.cluster)
         here.cluster.wait_for_service_account(here.namespace)
         async with Client.connect(load_config(kubeconfig=str(here.cluster.kubeconfig))) as client:
@@ -145,7 +145,7 @@ class Town:
 class Endpoint:
     """One of them, as somebody sees it who has a kubectl and asks it for answers."""
 
-    def __init__(self, town: Town, kind: str, name: str) -> None:
+    def __init__(self, town: ContourCluster, kind: str, name: str) -> None:
         self.town, self.kind, self.name = town, kind, name
         self.host = f"{name}.example.com"
         self.key = ObjectKey(town.namespace, name)

@@ -12,7 +12,7 @@ import pytest
 from pilotage.controllers.wiring import Options, add_endpoints
 from pilotage.runtime import Manager
 from pilotage.traffic.contract import WHOLE, ExpectedRoute, Programming, RouteStatus
-from tests.controllers.behind_contour import ROUTES, Endpoint, Town
+from tests.controllers.behind_contour import ROUTES, ContourCluster, Endpoint
 from tests.controllers.operating import DELETES
 from tests.support.edge import Place
 from tests.support.waiting import eventually
@@ -21,12 +21,12 @@ HELD_SECONDS = 2.0
 
 
 @pytest.fixture
-async def town(edge: Place) -> AsyncIterator[Town]:
-    async with Town.at(edge) as town:
+async def town(edge: Place) -> AsyncIterator[ContourCluster]:
+    async with ContourCluster.at(edge) as town:
         yield town
 
 
-async def held(town: Town, endpoints: list[Endpoint], text: str) -> None:
+async def held(town: ContourCluster, endpoints: list[Endpoint], text: str) -> None:
     """The feed of the Envoy has been held: for at least 2 s, and until each endpoint says what it waits for."""
 
     async def said(endpoint: Endpoint) -> None:
@@ -41,7 +41,7 @@ async def moved(endpoint: Endpoint) -> bool:
     return (await endpoint.weights()).get(f"{endpoint.name}-3") == WHOLE
 
 
-async def redeployed(town: Town, endpoints: list[Endpoint], revision: int) -> None:
+async def redeployed(town: ContourCluster, endpoints: list[Endpoint], revision: int) -> None:
     await asyncio.gather(*(each.serves(revision) for each in endpoints))
     for each in endpoints:
         town.edge.mark(each.host)
@@ -52,7 +52,7 @@ async def redeployed(town: Town, endpoints: list[Endpoint], revision: int) -> No
         assert (report["failed"], report["cut"], report["errors"]) == (0, 0, [])
 
 
-async def test_no_request_fails_in_all_of_an_endpoints_life(town: Town, tmp_path: Path):
+async def test_no_request_fails_in_all_of_an_endpoints_life(town: ContourCluster, tmp_path: Path):
     mark = town.place.cluster.audit_mark()
     with town.operate(tmp_path):
         endpoints = [await town.deploy(kind) for kind in ROUTES]
@@ -94,7 +94,7 @@ async def test_no_request_fails_in_all_of_an_endpoints_life(town: Town, tmp_path
     await check_receipts(town, endpoints)
 
 
-def deletes(town: Town, mark: int, endpoint: Endpoint) -> list[str]:
+def deletes(town: ContourCluster, mark: int, endpoint: Endpoint) -> list[str]:
     """What teardowns of an endpoint's parts deleted, in order."""
     kinds = {"deployments", "services", *(each.plural for each in ROUTES.values())}
     return [
@@ -104,7 +104,7 @@ def deletes(town: Town, mark: int, endpoint: Endpoint) -> list[str]:
     ]
 
 
-def check_end(town: Town, mark: int, endpoint: Endpoint) -> None:
+def check_end(town: ContourCluster, mark: int, endpoint: Endpoint) -> None:
     """Who asked until the end got answers until the route was gone, and never an error of a server that was."""
     report = town.edge.stop_load(endpoint.host)
     total = sum(report["answers"].values()) + sum(report["streams"].values())
@@ -120,7 +120,7 @@ def check_end(town: Town, mark: int, endpoint: Endpoint) -> None:
     assert deletes(town, mark, endpoint) == wanted
 
 
-async def check_receipts(town: Town, endpoints: list[Endpoint]) -> None:
+async def check_receipts(town: ContourCluster, endpoints: list[Endpoint]) -> None:
     for endpoint in endpoints:
         found = [each for each in await town.records() if each["spec"]["target"]["name"] == endpoint.name]
         receipts = {each["spec"]["reason"]: each["status"]["receipt"] for each in found}
@@ -142,7 +142,7 @@ class Believes:
         return RouteStatus(Programming.PROGRAMMED, 0, "believed")
 
 
-async def test_an_operator_that_believes_its_router_loses_requests(town: Town):
+async def test_an_operator_that_believes_its_router_loses_requests(town: ContourCluster):
     manager = Manager(town.client, name="operator")
     add_endpoints(manager, Options(Believes(), fetch_image="pilotage:test"))
     running = asyncio.create_task(manager.run())

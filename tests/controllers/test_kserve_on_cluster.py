@@ -223,7 +223,8 @@ def test_parts_that_come_back_and_a_finalizer_that_stays(place: Place, tmp_path)
             place.until(lambda: place.get("chat") is None)
     assert everything(place) == []
     found = writes(place, mark)
-    assert found[:4] == in_order("chat-1", scaled=False)[:4]
+    # A part may be back, and deleted again, before the next one has its turn.
+    assert [*dict.fromkeys(found)][:4] == in_order("chat-1", scaled=False)[:4]
     assert sorted(found[2:]) == thrice
     [record] = place.records()
     gone = [each["name"] for each in record["status"]["receipt"]["objects"] if each["kind"] == "Deployment"]

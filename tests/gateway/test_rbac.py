@@ -20,9 +20,9 @@ from tests.api.objects import gateway_route, install
 from tests.gateway.enclave import ACCOUNT
 from tests.gateway.gateway_host import holds
 from tests.operator.installing import PLURALS, apply_all
-from tests.operator.rbac_town import NAMESPACE, Power
-from tests.operator.rbac_town import _all_logs as all_logs
-from tests.operator.rbac_town import powers as powers_of
+from tests.operator.limited_operator import NAMESPACE, Power
+from tests.operator.limited_operator import _all_logs as all_logs
+from tests.operator.limited_operator import powers as powers_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

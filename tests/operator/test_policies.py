@@ -14,11 +14,11 @@ from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.api.objects import install
 from tests.operator.installing import apply_all
-from tests.operator.policy_town import (
+from tests.operator.two_tenants import (
     ALLOWED,
     OWN,
     ROLES,
-    Town,
+    TwoTenants,
     answer,
     attacks_with_the_key_of_an_agent,
     placing,
@@ -41,7 +41,7 @@ def installed():
     return [each for each in manifests(Values()) if each["kind"] not in programs]
 
 
-async def people(town: Town) -> None:
+async def people(town: TwoTenants) -> None:
     """They all have `edit`; what is theirs beside it is bound by an administrator. `none` owns our kinds at home."""
     for name in ("both", "one", "none"):
         await town.bind(name, "pilotage-edit")
@@ -55,7 +55,7 @@ async def people(town: Town) -> None:
         await town.bind(user, f"of-{user}", kind="Role")
 
 
-async def judge(town: Town) -> None:
+async def judge(town: TwoTenants) -> None:
     assert await work_of_an_agent(town) == {}, "an agent is refused nothing of its work"
     tried = await attacks_with_the_key_of_an_agent(town)
     assert [what for what, why in tried.items() if not why] == [], "all of it is refused"
@@ -77,7 +77,7 @@ async def test_on_harbor():
         await apply_all(admin, (each for each in installed() if each["kind"] != "CustomResourceDefinition"))
         for name in ("mine", "theirs"):
             await admin.create(NAMESPACES, {"metadata": {"name": name}})
-        town = Town(admin, lambda name, groups: world.client(name, groups=groups), "mine", "theirs")
+        town = TwoTenants(admin, lambda name, groups: world.client(name, groups=groups), "mine", "theirs")
         await town.settle()
         await people(town)
         await judge(town)
@@ -108,14 +108,14 @@ async def test_on_a_real_server(there):
         agent = f"system:serviceaccount:{HOST_LEASES}:{OWN}"
         clients[agent] = await client(there.user(agent, ("system:serviceaccounts", AGENTS_GROUP)))
         with there.namespace("mine", for_pods=False) as mine, there.namespace("theirs", for_pods=False) as theirs:
-            town = Town(admin, lambda name, _: clients[name], mine, theirs)
+            town = TwoTenants(admin, lambda name, _: clients[name], mine, theirs)
             await town.settle()
             await people(town)
             await in_force(town)
             await judge(town)
 
 
-async def in_force(town: Town) -> None:
+async def in_force(town: TwoTenants) -> None:
     """A real server learns of policies, of what they read, and of bindings after a moment, in the order they were made.
 
     An agent tries again until then. The last policy and the last binding are waited for.

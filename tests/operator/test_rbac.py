@@ -14,7 +14,7 @@ from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import run_virtual
 from pilotage_sim.world import NotSettled, World
 from tests.api.objects import endpoint, model, process
-from tests.operator.rbac_town import ALL, Outcome, Power, play, play_without_each, powers
+from tests.operator.limited_operator import ALL, Outcome, Power, play, play_without_each, powers
 from tests.support.kinds import CRDS
 
 NAMESPACE = "default"

@@ -46,7 +46,7 @@ OWN, OTHER = "gpu-a", "gpu-b"
 Accounts = Callable[[str, tuple[str, ...]], Client]
 
 
-class Town(NamedTuple):
+class TwoTenants(NamedTuple):
     """Who there is. The namespaces of both tenants are there."""
 
     admin: Client
@@ -131,7 +131,7 @@ async def answer(request: object) -> str:
     return ""
 
 
-async def work_of_an_agent(town: Town) -> dict[str, str]:
+async def work_of_an_agent(town: TwoTenants) -> dict[str, str]:
     """All that an agent does to the API, in its order; what was refused of it."""
     agent, here = town.agent(), ObjectKey(town.mine, "chat-1-0")
     said: dict[str, str] = {}
@@ -157,7 +157,7 @@ async def work_of_an_agent(town: Town) -> dict[str, str]:
     return {what: why for what, why in said.items() if why}
 
 
-async def attacks_with_the_key_of_an_agent(town: Town) -> dict[str, str]:
+async def attacks_with_the_key_of_an_agent(town: TwoTenants) -> dict[str, str]:
     """What somebody tries who has the key of one agent, each with the answer."""
     key = town.agent()
     own, others = ObjectKey(town.mine, "chat-1-0"), ObjectKey(town.theirs, "chat-1-0")
@@ -202,7 +202,7 @@ async def attacks_with_the_key_of_an_agent(town: Town) -> dict[str, str]:
     return {what: await answer(request) for what, request in tries.items()}
 
 
-async def statuses(town: Town) -> dict[str, str]:
+async def statuses(town: TwoTenants) -> dict[str, str]:
     """What an owner of our kinds in a namespace tries with the statuses there, which our programs go by."""
     owner = town.user("none")
     served = {"model": {"source": "hf://o/r/m.gguf"}}
@@ -226,7 +226,7 @@ async def statuses(town: Town) -> dict[str, str]:
     return said
 
 
-async def placing(town: Town) -> dict[str, str]:
+async def placing(town: TwoTenants) -> dict[str, str]:
     """What people with `edit` try who have the right to place on Hosts, on one Host, or none; with the answers."""
     both, one, none = map(town.user, ("both", "one", "none"))
     host: Json = {"host": OWN}
