@@ -125,7 +125,7 @@ class Harbor:
         raise errors.internal("what there is to convert keeps changing")
 
     def _scope(self, call: Call, wanted: AccessAttributes) -> Scope | None:
-        """What the path names; None for reviews, which are no objects; 404 for what is not served."""
+        """The target of a path; None for reviews, which are no objects; 404 for a kind that is not served."""
         parts = call.path.split("/")
         version = parts[2] if parts[1] == "api" else parts[3]
         kind = self.core.registry.kind(wanted.group, version, wanted.resource)

@@ -34,7 +34,7 @@ class AccessAttributes(NamedTuple):
 
 
 def attributes_of(method: str, path: str, query: Mapping[str, list[str]]) -> AccessAttributes:
-    """What this request wants. `path` is decoded and without its query."""
+    """The attributes of a request. `path` is decoded and without its query."""
     parts = path.strip("/").split("/")
     groupless = parts[0] == "api"
     if len(parts) < 3 or not (groupless or (parts[0] == "apis" and len(parts) > 3)):

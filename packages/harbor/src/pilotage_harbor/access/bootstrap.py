@@ -217,7 +217,7 @@ _LABEL = "rbac.authorization.k8s.io/aggregate-to-"
 
 
 def bootstrap_objects() -> list[Json]:
-    """What to create when nothing of it is there: ClusterRoles first, then ClusterRoleBindings."""
+    """The objects to create at the first start: ClusterRoles first, then ClusterRoleBindings."""
     names = sorted({*_RESOURCES, *_PATHS})
     roles = [_cluster_role(name) for name in names]
     for name, into in _AGGREGATES.items():

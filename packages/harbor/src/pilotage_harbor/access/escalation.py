@@ -120,7 +120,7 @@ _Stage: TypeAlias = "tuple[Iterable[str], Callable[[_Held, str], bool]]"
 
 
 def _missing(held: Iterable[Json], wanted: Iterable[Json]) -> list[Json]:
-    """What the held rules do not cover of the wanted ones, as rules of one resource (and one name), or of one path.
+    """The wanted rules that the held ones do not cover, as rules of one resource (and one name), or of one path.
 
     There may be more if it is more than `_MISSING_MAX`.
     """

@@ -32,7 +32,7 @@ RESOURCES = {
     "selfsubjectreviews": AUTHENTICATION,
     "tokenreviews": AUTHENTICATION,
 }
-"""What can be asked, and the group that it is asked in. All of it is v1."""
+"""Resources of reviews, and their groups. All of them are v1."""
 
 KINDS = {
     "selfsubjectaccessreviews": "SelfSubjectAccessReview",
@@ -42,7 +42,7 @@ KINDS = {
     "selfsubjectreviews": "SelfSubjectReview",
     "tokenreviews": "TokenReview",
 }
-"""What each is called."""
+"""Their kinds."""
 
 _INVALID = "FieldValueInvalid"
 
@@ -107,7 +107,7 @@ def local_subject_access_review(body: Json, namespace: str, authorizer: Authoriz
 
 
 def self_subject_rules_review(body: Json, user: User, authorizer: Authorizer) -> Json:
-    """What may I, in this namespace? The answer to a SelfSubjectRulesReview."""
+    """The answer to a SelfSubjectRulesReview: the rules of a user in a namespace."""
     namespace = (body.get("spec") or {}).get("namespace") or ""
     if not namespace:
         raise errors.bad_request("no namespace on request")
@@ -127,7 +127,7 @@ def self_subject_rules_review(body: Json, user: User, authorizer: Authorizer) ->
 
 
 def self_subject_review(body: Json, user: User, now: str) -> Json:
-    """Who am I? The answer to a SelfSubjectReview; `now` is the time as objects carry it."""
+    """The answer to a SelfSubjectReview; `now` is the time as objects carry it."""
     named = _named(body, AUTHENTICATION, "SelfSubjectReview")
     return {**named, "metadata": {"creationTimestamp": now}, "status": {"userInfo": _info(user)}}
 

@@ -56,7 +56,7 @@ class Tokens:
         self._added[digest] = (digest, Bearer(user))
 
     def user(self, token: str, audiences: Collection[str] = _HERE) -> User | None:
-        """Who bears this token, or None if it is not a valid one, or meant for none of these audiences."""
+        """The bearer of a token; None if it is invalid, or meant for none of these audiences."""
         bearer = self._valid(token)
         return bearer.user if bearer is not None and not set(bearer.audiences).isdisjoint(audiences) else None
 
@@ -92,5 +92,5 @@ class Tokens:
 
 
 def digest_of(token: str) -> bytes:
-    """What is kept of a token."""
+    """Digest under which a token is kept."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

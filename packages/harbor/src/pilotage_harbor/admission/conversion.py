@@ -162,7 +162,7 @@ def _objects_untrusted(body: bytes, uid: str, version: str) -> list[Json]:
 
 
 def _problem(new: object, old: Json, target: str) -> str:
-    """What is wrong with an object that a webhook made of another."""
+    """Problems of an object that a webhook made of another."""
     if not isinstance(new, dict):
         return "invalid type"
     if new.get("apiVersion") != target:
@@ -183,7 +183,7 @@ def _problem(new: object, old: Json, target: str) -> str:
 
 
 def _key(obj: Json, target: str) -> tuple[bytes, str]:
-    """What decides how an object looks in another version. Who wrote it, and when, does not."""
+    """Key of a conversion: all that decides its result. The writer and the time of a write do not."""
     meta = obj["metadata"]
     counted = {name: meta[name] for name in ("name", "namespace", *_CHANGEABLE) if meta.get(name)}
     return hashlib.sha256(_encode({**obj, "metadata": counted})).digest(), target

@@ -22,7 +22,7 @@ MESSAGE_BYTES_MAX = 5 * 1024
 
 
 class Denial(NamedTuple):
-    """Why a policy refuses a write."""
+    """Reason of a policy to refuse a write."""
 
     message: str
     reason: str = "Invalid"
@@ -76,7 +76,7 @@ class Policy:
         ]
 
     def denials(self, values: Values) -> Iterator[Denial]:
-        """Why it refuses what `values` shows; nothing if it does not."""
+        """Reasons to refuse the write in `values`; none if it is allowed."""
         try:
             met, problem = self._conditions.verdict(values)
             if problem and not self.ignores_failures:

@@ -46,7 +46,7 @@ class BadPatch(Exception):
 
 
 class ReviewResponse(NamedTuple):
-    """What a webhook has decided."""
+    """Decision of a webhook."""
 
     allowed: bool
     status: Json

@@ -34,7 +34,7 @@ class Failed(Exception):
 
 
 class Reached(Protocol):
-    """What is known of where a webhook is."""
+    """The address of a webhook, and its time-out."""
 
     client: Json
     timeout_seconds: int

@@ -158,7 +158,7 @@ def check_manager(call: Call) -> None:
 
 
 def options_kind(call: Call) -> str:
-    """What Kubernetes calls the options of this request."""
+    """Kubernetes' kind of the options of this request."""
     named = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
     return named.get(call.method, "ListOptions")
 

@@ -9,7 +9,7 @@ TOO_LARGE = "json: cannot unmarshal number into Go value of type float64"
 
 
 def go_words(body: bytes) -> str:
-    """What is wrong with JSON, as Go would say it."""
+    """Problems of JSON, as Go would say it."""
     text = body.decode(errors="replace")
     try:
         json.loads(text)

@@ -27,7 +27,7 @@ ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
 def label_problems(labels: Mapping[str, str] | None, field: str) -> list[Cause]:
-    """What is wrong with a map of labels."""
+    """Problems of a map of labels."""
     problems: list[Cause] = []
     for key, value in (labels or {}).items():
         if not (len(key) < 64 and is_qualified(key)):
@@ -38,7 +38,7 @@ def label_problems(labels: Mapping[str, str] | None, field: str) -> list[Cause]:
 
 
 def annotation_problems(annotations: Mapping[str, str] | None, field: str) -> list[Cause]:
-    """What is wrong with a map of annotations."""
+    """Problems of a map of annotations."""
     problems: list[Cause] = []
     size = 0
     for key, value in (annotations or {}).items():
@@ -53,7 +53,7 @@ def annotation_problems(annotations: Mapping[str, str] | None, field: str) -> li
 
 
 def owner_problems(owners: Sequence[Json] | None, field: str) -> list[Cause]:
-    """What is wrong with ownerReferences."""
+    """Problems of ownerReferences."""
     problems: list[Cause] = []
     controller = ""
     for owner in owners or ():
@@ -81,7 +81,7 @@ def _owner(owner: Json) -> Json:
 
 
 def finalizer_problems(finalizers: Sequence[str] | None, field: str) -> list[Cause]:
-    """What is wrong with finalizers."""
+    """Problems of finalizers."""
     problems: list[Cause] = []
     for finalizer in finalizers or ():
         problems += each_invalid(field, finalizer, qualified_name(finalizer))
@@ -94,7 +94,7 @@ def finalizer_problems(finalizers: Sequence[str] | None, field: str) -> list[Cau
 def metadata_problems(
     meta: Json, *, namespaced: bool, name_problems: Callable[..., list[str]], field: str = "metadata"
 ) -> list[Cause]:
-    """What is wrong with a new object's metadata. A name has been generated already where one was to be."""
+    """Problems of a new object's metadata. A name has been generated already where one was to be."""
     problems: list[Cause] = []
     if prefix := meta.get("generateName"):
         problems += each_invalid(f"{field}.generateName", prefix, name_problems(prefix, prefix=True))
@@ -120,7 +120,7 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 
 def metadata_update_problems(meta: Json, old: Json, field: str = "metadata") -> list[Cause]:
-    """What is wrong with a changed object's metadata: of itself, and compared with what it was."""
+    """Problems of a changed object's metadata: of itself, and compared with what it was."""
     problems: list[Cause] = []
     added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
     if added and old.get("deletionTimestamp"):
@@ -150,7 +150,7 @@ def _common_problems(meta: Json, field: str) -> list[Cause]:
 
 
 def selector_problems(selector: Json | None, field: str) -> list[Cause]:
-    """What is wrong with a LabelSelector (matchLabels, matchExpressions)."""
+    """Problems of a LabelSelector (matchLabels, matchExpressions)."""
     if not selector:
         return []
     problems = label_problems(selector.get("matchLabels"), f"{field}.matchLabels")

@@ -30,12 +30,12 @@ _percent = re.compile("[0-9]+%").fullmatch
 
 
 def too_long_for(limit: int, unit: str = "characters") -> str:
-    """What is said of a text with more characters than that."""
+    """Message about a text with more characters than that."""
     return f"must be no more than {limit} {unit}"
 
 
 def regex_problem(rule: str, pattern: str, *examples: str) -> str:
-    """What is said of a text that does not match."""
+    """Message about a text that does not match."""
     shown = " or ".join(f"'{each}', " for each in examples)
     return (
         f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"

@@ -26,7 +26,7 @@ class User(NamedTuple):
 
 
 NOBODY = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
-"""Who asks without credentials."""
+"""The user of requests without credentials."""
 
 LOOPBACK = User("system:apiserver", groups=(MASTERS, AUTHENTICATED))
 """Harbor itself: its collector and its namespace controller ask as this one."""

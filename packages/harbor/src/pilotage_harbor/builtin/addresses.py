@@ -47,7 +47,7 @@ def endpoint_problems(text: str, field: str) -> list[Cause]:
 
 
 def ingress_problems(points: list[Json], field: str) -> list[Cause]:
-    """What is wrong with where a load balancer takes traffic."""
+    """Problems of where a load balancer takes traffic."""
     problems: list[Cause] = []
     for index, point in enumerate(points):
         here = f"{field}[{index}]"

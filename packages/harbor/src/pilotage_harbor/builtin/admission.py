@@ -101,7 +101,7 @@ def _hook_name(name: str, field: str) -> list[Cause]:
 
 
 def client_problems(config: Json, field: str) -> list[Cause]:
-    """What is wrong with how a webhook is reached."""
+    """Problems of how a webhook is reached."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(field, "exactly one of url or service is required")]

@@ -19,7 +19,7 @@ _OPERATOR = "not a valid selector operator"
 
 
 def affinity_problems(affinity: Json | None, field: str) -> list[Cause]:
-    """What is wrong with a pod's affinity to nodes and to other pods, and with its anti-affinity."""
+    """Problems of a pod's affinity to nodes and to other pods, and with its anti-affinity."""
     if not affinity:
         return []
     problems: list[Cause] = []

@@ -71,7 +71,7 @@ class AutoscalerStrategy(Builtin):
 
 
 def autoscaler_problems(spec: Json) -> list[Cause]:
-    """What is wrong with the spec of an autoscaling/v2 object."""
+    """Problems of the spec of an autoscaling/v2 object."""
     problems: list[Cause] = []
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     if least is not None and least < 1:

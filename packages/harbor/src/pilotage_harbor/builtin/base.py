@@ -120,11 +120,11 @@ class Builtin(Strategy):
         ]
 
     def check(self, obj: Json) -> list[Cause]:
-        """What is wrong with an object by itself."""
+        """Problems of an object by itself."""
         return []
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """What is wrong with an object that was another one."""
+        """Problems of an object that was another one."""
         return self.check(obj)
 
 

@@ -31,7 +31,7 @@ def fill_job_spec(spec: Json) -> None:
 
 
 def job_spec_problems(spec: Json, field: str) -> list[Cause]:
-    """What is wrong with the spec of a Job, or of a template of Jobs."""
+    """Problems of the spec of a Job, or of a template of Jobs."""
     problems: list[Cause] = []
     for name in (*_COUNTS, "backoffLimitPerIndex", "maxFailedIndexes"):
         problems += nonnegative(f"{field}.{name}", spec.get(name))

@@ -50,7 +50,7 @@ _ENV_FIELDS = (
 
 
 def container_problems(spec: Json, volumes: Collection[str], field: str) -> list[Cause]:
-    """What is wrong with the containers and init containers of a spec."""
+    """Problems of the containers and init containers of a spec."""
     containers = spec.get("containers") or []
     if not containers:
         problems = [required(f"{field}.containers")]
@@ -93,7 +93,7 @@ def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str],
 
 
 def common_problems(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
-    """What is wrong with a container of whatever sort."""
+    """Problems of a container of whatever sort."""
     name = container["name"]
     problems = each_invalid(f"{field}.name", name, dns_label(name)) if name else [required(f"{field}.name")]
     if not container.get("image"):
@@ -277,7 +277,7 @@ def port_or_name(port: int | str, field: str) -> list[Cause]:
 
 
 def resource_problems(resources: Json, field: str) -> list[Cause]:
-    """What is wrong with requests and limits."""
+    """Problems of requests and limits."""
     problems: list[Cause] = []
     limits = resources.get("limits", {})
     for kind in ("limits", "requests"):

@@ -20,7 +20,7 @@ _WRONG_TYPE = (
 
 
 def selectable_problems(fields: list[Json], schema: Json, field: str) -> list[Cause]:
-    """What is wrong with the fields that field selectors are to know."""
+    """Problems of the fields that field selectors are to know."""
     problems: list[Cause] = []
     seen: set[str] = set()
     for index, selectable in enumerate(fields):

@@ -18,7 +18,7 @@ _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midni
 
 
 def schedule_problem(schedule: str) -> str | None:
-    """What is wrong with a schedule, in the words of the parser that Kubernetes uses; None if nothing is."""
+    """Problems of a schedule, in the words of the parser that Kubernetes uses; None if nothing is."""
     text = schedule
     if text.startswith(("TZ=", "CRON_TZ=")):
         text = text.partition(" ")[2].strip()

@@ -54,7 +54,7 @@ class EphemeralContainersStrategy(PodStrategy):
 
 
 def ephemeral_problems(spec: Json) -> list[Cause]:
-    """What is wrong with the ephemeral containers of a pod."""
+    """Problems of the ephemeral containers of a pod."""
     problems: list[Cause] = []
     volumes, _ = volume_problems(spec.get("volumes", []), "spec.volumes")
     lasting = {each["name"] for name in ("containers", "initContainers") for each in spec.get(name) or ()}

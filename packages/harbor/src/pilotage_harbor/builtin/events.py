@@ -127,7 +127,7 @@ def _newer(label: str) -> str:
 
 
 def event_problems(obj: Json, reporting: str) -> list[Cause]:
-    """What is wrong with an Event in its stored form."""
+    """Problems of an Event in its stored form."""
     problems: list[Cause] = []
     namespace = obj["metadata"].get("namespace", "")
     about = (obj.get("involvedObject") or {}).get("namespace", "")

@@ -36,7 +36,7 @@ UPDATABLE = (
 
 
 def template_problems(template: Json, field: str) -> list[Cause]:
-    """What is wrong with a workload's pod template."""
+    """Problems of a workload's pod template."""
     meta = template["metadata"]
     problems = label_problems(meta.get("labels"), f"{field}.labels")
     problems += annotation_problems(meta.get("annotations"), f"{field}.annotations")
@@ -48,7 +48,7 @@ def template_problems(template: Json, field: str) -> list[Cause]:
 
 
 def spec_problems(spec: Json, field: str) -> list[Cause]:
-    """What is wrong with a pod's spec."""
+    """Problems of a pod's spec."""
     volumes, problems = volume_problems(spec.get("volumes", []), f"{field}.volumes")
     problems += container_problems(spec, volumes, field)
     if spec.get("hostNetwork"):
@@ -138,7 +138,7 @@ def _spread(constraint: Json, field: str) -> list[Cause]:
 
 
 def toleration_problems(tolerations: list[Json], field: str) -> list[Cause]:
-    """What is wrong with tolerations."""
+    """Problems of tolerations."""
     problems: list[Cause] = []
     for index, toleration in enumerate(tolerations):
         here = f"{field}[{index}]"

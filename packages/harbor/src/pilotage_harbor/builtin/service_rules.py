@@ -41,7 +41,7 @@ def externally_accessible(spec: Json) -> bool:
 
 
 def service_problems(service: Json) -> list[Cause]:
-    """What is wrong with a Service by itself, in kube-apiserver's order."""
+    """Problems of a Service by itself, in kube-apiserver's order."""
     spec = service["spec"]
     ports, headless = spec.get("ports", []), is_headless(spec)
     problems: list[Cause] = []
@@ -118,7 +118,7 @@ def _affinity(spec: Json) -> list[Cause]:
 
 
 def address_field_problems(spec: Json) -> list[Cause]:
-    """What is wrong with clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy."""
+    """Problems of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy."""
     if spec["type"] == "ExternalName":
         return []
     problems: list[Cause] = []

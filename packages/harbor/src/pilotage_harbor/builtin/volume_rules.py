@@ -167,7 +167,7 @@ def local_path(path: str, field: str) -> list[Cause]:
 
 
 def mount_problems(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
-    """What is wrong with what a container mounts."""
+    """Problems of what a container mounts."""
     problems: list[Cause] = []
     points: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):

@@ -44,7 +44,7 @@ def _mode_problems(modes: list[str], field: str, missing: str) -> list[Cause]:
 
 
 def claim_spec_problems(spec: Json, field: str) -> list[Cause]:
-    """What is wrong with the spec of a claim, or of a template of claims."""
+    """Problems of the spec of a claim, or of a template of claims."""
     missing = "at least 1 access mode is required"
     problems = [] if spec.get("accessModes") else [required(f"{field}.accessModes", missing)]
     problems += selector_problems(spec.get("selector"), f"{field}.selector")

@@ -37,7 +37,7 @@ def as_number(value: int | str | None) -> int:
 
 
 def selected_template_problems(spec: Json, empty: str, unsupported: str) -> list[Cause]:
-    """What is wrong with a selector and a pod template that belong together."""
+    """Problems of a selector and a pod template that belong together."""
     problems: list[Cause] = []
     chosen = spec.get("selector")
     if chosen is None:
@@ -53,7 +53,7 @@ def selected_template_problems(spec: Json, empty: str, unsupported: str) -> list
 
 
 def always_template_problems(spec: Json, chosen: Json | None, unsupported: str) -> list[Cause]:
-    """What is wrong with the template of something that keeps its pods running. No selector selects nothing."""
+    """Problems of the template of something that keeps its pods running. No selector selects nothing."""
     problems: list[Cause] = []
     template = spec["template"]
     found = template["metadata"].get("labels")
@@ -86,7 +86,7 @@ def name_warnings(obj: Json, old: Json | None) -> list[str]:
 
 
 def replica_status_problems(obj: Json, counts: tuple[str, ...], parts: tuple[str, ...], ready: str) -> list[Cause]:
-    """What is wrong with a workload's counts of replicas: each is one, and none is more than there are."""
+    """Problems of a workload's counts of replicas: each is one, and none is more than there are."""
     status = obj.get("status", {})
     problems: list[Cause] = []
     for name in counts:

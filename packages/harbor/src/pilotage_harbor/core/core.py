@@ -138,11 +138,11 @@ class Core:
     # What every kind has to pass
 
     def metadata_problems(self, kind: Kind, obj: Json) -> list[Cause]:
-        """What is wrong with the metadata of a new object."""
+        """Problems of the metadata of a new object."""
         return metadata_problems(obj["metadata"], namespaced=kind.namespaced, name_problems=kind.strategy.name_problems)
 
     def metadata_update_problems(self, obj: Json, old: Json) -> list[Cause]:
-        """What is wrong with the metadata of a changed object. kube-apiserver looks several times, and says so."""
+        """Problems of the metadata of a changed object. kube-apiserver looks several times, and says so."""
         problems = metadata_update_problems(obj["metadata"], old["metadata"])
         again = [problem for problem in problems if problem.field.startswith(_LOOKED_AT_AGAIN)]
         return problems * 2 + again * 2

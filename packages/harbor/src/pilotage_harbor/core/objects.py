@@ -42,7 +42,7 @@ _metadata = msgspec.json.Decoder(_Metadata)
 
 
 def to_entry(kind: Kind, obj: Json, version: int) -> Entry:
-    """What to store of an object that was written as this kind. Sets its resourceVersion."""
+    """The entry to store for an object that was written as this kind. Sets its resourceVersion."""
     meta = obj["metadata"]
     meta["resourceVersion"] = str(version)
     obj["metadata"] = meta = {name: meta[name] for name in _ORDER if name in meta} | meta

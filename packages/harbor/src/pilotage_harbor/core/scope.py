@@ -34,5 +34,5 @@ class Scope(NamedTuple):
 
     @property
     def manager(self) -> str:
-        """Who owns the fields that are written: as it says itself, else as its program is called."""
+        """The field manager: as the request names it, else by the client's user agent."""
         return manager_name(self.call.option("fieldManager"), self.call.headers.get("user-agent", ""))

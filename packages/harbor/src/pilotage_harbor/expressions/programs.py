@@ -80,7 +80,7 @@ class Program:
         self._budget = budget
         self._parts = parts
         self.problem = problem
-        """Why it does not compile; nothing if it does."""
+        """Compiler error; empty if it compiles."""
 
     def evaluate(self, values: Values) -> Outcome:
         """Its outcome. Raises OutOfBudget if it takes too much."""

@@ -62,7 +62,7 @@ class Collector:
         self._stop_listening = store.listen_to_all(self._graph.observe)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """What has to run."""
+        """The coroutines of the collector."""
         yield from (self._deleting.serve(self._attempt) for _ in range(WORKERS))
         yield self._orphaning.serve(self._orphan)
 

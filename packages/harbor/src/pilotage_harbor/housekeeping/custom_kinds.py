@@ -175,7 +175,7 @@ def _deprecation(spec: Json, names: Json, version: Json) -> str:
 
 
 def _content(obj: Json, has_status: bool) -> Json:
-    """What the generation counts: all but metadata, and but a status that has a life of its own."""
+    """The content that the generation counts: all but metadata, and but a status with a subresource of its own."""
     left_out = ("metadata", "status", "apiVersion") if has_status else ("metadata", "apiVersion")
     return {name: value for name, value in obj.items() if name not in left_out}
 

@@ -48,7 +48,7 @@ _FINE = (
 
 
 class _Findings:
-    """What one pass has found out."""
+    """Findings of one pass."""
 
     def __init__(self) -> None:
         self.estimate = 0

@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 class View(Protocol):
-    """What a strategy may look at besides the object: other objects, as they are stored."""
+    """A strategy's view of other objects, as they are stored."""
 
     def get(self, storage: str, namespace: str, name: str) -> Json | None:
         """A copy of one object of a storage (``services``, ``deployments.apps``), or None."""
@@ -45,7 +45,7 @@ class View(Protocol):
 
 
 class Strategy:
-    """What the API does with the objects of one kind. The base class is that of a kind without anything particular.
+    """The API's treatment of the objects of one kind. The base class is for kinds without anything particular.
 
     The order of a write: `default`, then mutating admission, `default` again, `prepare_create` or `prepare_update`,
     `validate` or `validate_update`, `admit`, then validating admission. Methods change `obj` in place; they
@@ -61,7 +61,7 @@ class Strategy:
     allocates = False
     """Whether something is chosen for a new object that no other may have: such are created one at a time."""
     default_propagation = "background"
-    """What a delete means that does not say it: ``background`` or ``orphan``."""
+    """Propagation of a delete that names none: ``background`` or ``orphan``."""
     reset_fields: Mapping[str, tuple[str, ...]] = {"": ("status",), "status": ("spec", "metadata.labels")}
     """Which fields a write to a subresource ("" is the object itself) never owns."""
 
@@ -89,30 +89,30 @@ class Strategy:
                 meta[name] = old_meta[name]
 
     def validate(self, obj: Json, view: View) -> list[Cause]:
-        """What is wrong with a new object, beyond its metadata."""
+        """Problems of a new object, beyond its metadata."""
         return []
 
     def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """What is wrong with a changed object, beyond its metadata: also what may not change."""
+        """Problems of a changed object, beyond its metadata: also what may not change."""
         return self.validate(obj, view)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """What is wrong with a changed status."""
+        """Problems of a changed status."""
         return []
 
     def admit(self, obj: Json, old: Json | None, view: View) -> None:
         """Raise what kube-apiserver's own admission plugins refuse of an object that is valid; `old` if it changes."""
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        """Why this cannot be the name of one (or, `prefix`, the beginning of a generated name)."""
+        """Problems of a name (or, with `prefix`, of the beginning of a generated name)."""
         return dns_subdomain(name, prefix=prefix)
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors can select by, besides metadata.name and metadata.namespace."""
+        """Fields for field selectors, besides metadata.name and metadata.namespace."""
         return {}
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        """What a client should be told though nothing is wrong."""
+        """Warnings for the client, of an object that is valid."""
         return []
 
 
@@ -150,7 +150,7 @@ class Kind:
     as_of: int = 0
     """Objects stored before this version were written under another schema: they are pruned and defaulted when read."""
     deprecation: str = ""
-    """What whoever uses this version should be warned of."""
+    """Warning for users of this version."""
     prefix: bytes = b""
     """How the JSON of an object of this kind and version begins, as harbor stores it."""
 

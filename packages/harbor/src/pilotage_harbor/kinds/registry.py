@@ -50,12 +50,12 @@ class Registry:
         return group in self._builtin_groups
 
     def kind(self, group: str, version: str, plural: str) -> Kind | None:
-        """What is served under a path."""
+        """The kind that is served under a path."""
         served = self._served.get((group, version))
         return served.get(plural) if served is not None else None
 
     def of(self, api_version: str, kind: str) -> Kind | None:
-        """What an object that calls itself so belongs to."""
+        """The kind of objects with this apiVersion and kind."""
         return self._by_kind.get((api_version, kind))
 
     def storage(self, storage: str) -> Kind | None:
@@ -91,7 +91,7 @@ class Registry:
                 listener(kind)
 
     def custom(self, name: str) -> list[Kind]:
-        """What a CustomResourceDefinition serves at the moment."""
+        """The kinds that a CustomResourceDefinition serves at the moment."""
         return self._custom.get(name, [])
 
     def _add(self, kind: Kind) -> None:

@@ -78,7 +78,7 @@ def at(obj: Json, path: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def number_problems(obj: Json, path: str) -> list[Cause]:
-    """What is wrong with a number of replicas in a custom resource, if there is one."""
+    """Problems of a number of replicas in a custom resource, if there is one."""
     found, why = _found(obj, path, int, "int64")
     if why:
         return [invalid(path, 0, why)]
@@ -90,7 +90,7 @@ def number_problems(obj: Json, path: str) -> list[Cause]:
 
 
 def text_problems(obj: Json, path: str) -> list[Cause]:
-    """What is wrong with the selector in a custom resource, if there is one."""
+    """Problems of the selector in a custom resource, if there is one."""
     _, why = _found(obj, path, str, "string")
     return [invalid(path, "", why)] if why else []
 

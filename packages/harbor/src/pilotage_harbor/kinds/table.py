@@ -102,7 +102,7 @@ def age(obj: Json, now: float) -> str:
 
 
 def name(obj: Json, _now: float) -> str:
-    """What an object is called."""
+    """Name of an object."""
     found: str = obj.get("metadata", {}).get("name", "")
     return found
 
@@ -110,7 +110,7 @@ def name(obj: Json, _now: float) -> str:
 NAME = Column("Name", "string", name, "name")
 AGE = Column("Age", "string", age)
 NAME_AND_AGE = (NAME, Column("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp")))
-"""What a kind without columns shows."""
+"""Columns of a kind that has none of its own."""
 
 
 def custom_columns(printer_columns: Sequence[Json]) -> tuple[Column, ...]:

@@ -59,14 +59,14 @@ def uses_old_self(rule: str) -> bool:
 
 
 class RuleProblems(NamedTuple):
-    """What is wrong with one rule: "" is nothing."""
+    """Problems of one rule: "" is nothing."""
 
     rule: str = ""
     message_expression: str = ""
 
 
 def check_rules(node: Schema, *, root: bool) -> list[RuleProblems] | None:
-    """What is wrong with the rules of one node. None if there is nothing that rules could see."""
+    """Problems of the rules of one node. None if there is nothing that rules could see."""
     from pilotage_harbor.schema.cel_types import SelfType
 
     self_type = SelfType(node, root=root)

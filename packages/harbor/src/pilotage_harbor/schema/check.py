@@ -53,7 +53,7 @@ _NOT_CHECKED = (
 
 
 def validate(schema: Schema, obj: Json, old: Json | None = None, *, part: str = "") -> list[Cause]:
-    """What is wrong with an object; with `old`, what is wrong with the change.
+    """Problems of an object; with `old`, what is wrong with the change.
 
     `part` is ``status`` for a write to the status alone: only that field is held against the JSON schema then.
     """
@@ -70,7 +70,7 @@ def validate(schema: Schema, obj: Json, old: Json | None = None, *, part: str = 
 
 
 def validate_value(schema: Schema, value: Value) -> list[Cause]:
-    """What is wrong with a part of an object, such as a default. Fields are named from that part on."""
+    """Problems of a part of an object, such as a default. Fields are named from that part on."""
     causes: list[Cause] = []
     _check_part(schema, value, "", causes, NOTHING)
     if not causes and cel.has_rules(schema):

@@ -165,7 +165,7 @@ def _quantity(_node: Schema, value: object) -> None:
 
 
 def quantity_problem(text: str) -> str | None:
-    """What is wrong with a quantity, in resource.ParseQuantity's words, or None.
+    """Problems of a quantity, in resource.ParseQuantity's words, or None.
 
     Kubernetes knows no bound of its own, and is kept busy for minutes by an exponent of ten digits.
     """

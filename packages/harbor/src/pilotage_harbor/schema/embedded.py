@@ -24,7 +24,7 @@ _LABEL_HELP = (
 
 
 def embedded_problems(schema: Schema, obj: Value) -> list[Cause]:
-    """What is wrong with the objects inside an object. The object itself is not looked at."""
+    """Problems of the objects inside an object. The object itself is not looked at."""
     causes: list[Cause] = []
     if schema.has_embedded:
         _walk(schema, obj, "", causes)

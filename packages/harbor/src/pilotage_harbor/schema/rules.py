@@ -22,7 +22,7 @@ _VALIDATIONS = "x-kubernetes-validations"
 
 
 def rule_problems(schema: Json, path: str) -> list[Cause]:
-    """What is wrong with the rules of a schema that is structural. Where words are wrong, rules are not looked at."""
+    """Problems of the rules of a schema that is structural. Where words are wrong, rules are not looked at."""
     root = from_openapi(schema)
     if not cel.has_rules(root):
         return []

@@ -61,7 +61,7 @@ _ROOT_FIELDS = (
 
 
 def structural_problems(schema: Json, path: str, *, has_status: bool = False) -> list[Cause]:
-    """What is wrong with an openAPIV3Schema. `path` is the field that holds it; `has_status` says that the status is a
+    """Problems of an openAPIV3Schema. `path` is the field that holds it; `has_status` says that the status is a
     subresource, so that less is allowed at the root."""
     return list(_problems(msgspec.json.encode(schema), path, has_status))
 

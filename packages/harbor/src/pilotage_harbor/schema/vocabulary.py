@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 
 def vocabulary_problems(schema: Json, path: str) -> list[Cause]:
-    """What is wrong with the words of a schema."""
+    """Problems of the words of a schema."""
     return list(_problems(schema, path, _Place(root=True)))
 
 

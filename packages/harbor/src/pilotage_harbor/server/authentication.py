@@ -26,7 +26,7 @@ class Authentication:
         self._old_way_first: dict[str, bool] = {}
 
     def user(self, head: Head, peer: User | None) -> User:
-        """Who asks; StatusError 401 for a token that is none, 403 for an impersonation that is not allowed."""
+        """The user of a request; StatusError 401 for an invalid token, 403 for an impersonation that is not allowed."""
         values = head.headers.values
         user = peer
         if user is None:
@@ -46,7 +46,7 @@ class Authentication:
             self._authorizer.check(user, attributes_of(head.method, head.path, head.query))
 
     def peer(self, transport: asyncio.BaseTransport) -> User | None:
-        """Who the client's certificate names: its common name, in the groups of its organizations."""
+        """The user of the client's certificate: its common name, in the groups of its organizations."""
         tls = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
         if not certificate:

@@ -50,7 +50,7 @@ contexts:
 
 
 class CredentialsError(Exception):
-    """What is in the folder cannot be used."""
+    """The files in the folder cannot be used."""
 
 
 class Credentials:
@@ -72,7 +72,7 @@ class Credentials:
         return self._folder / "kubeconfig"
 
     def tls(self) -> ssl.SSLContext:
-        """What the server says who it is with; clients may show a certificate of our authority."""
+        """The TLS context of the server; clients may present a certificate of our authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL

@@ -29,7 +29,7 @@ _NO_QUERY: Mapping[str, list[str]] = {}
 
 
 class BadRequest(Exception):
-    """What came is no request. `status` and the text are for the one who sent it."""
+    """A malformed request. `status` and the text are for its sender."""
 
     def __init__(self, why: str = "", status: int = 400) -> None:
         super().__init__(why)
@@ -160,7 +160,7 @@ def parse_headers(block: bytes) -> Headers:
 
 
 def _bad_header(block: bytes) -> str:
-    """What Go says about it."""
+    """Go's message about it."""
     for line in block.split(b"\r\n"):
         name, found, value = line.partition(b":")
         if not found or not name or name[:1] in b" \t" or b"\n" in line:

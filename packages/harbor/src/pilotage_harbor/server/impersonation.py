@@ -94,7 +94,7 @@ def _mode(wanted: User) -> str:
 
 
 def _accesses(wanted: User, mode: str) -> Iterator[AccessAttributes]:
-    """What one must be allowed to do in order to be this user."""
+    """Permissions that impersonating this user takes."""
     verb, group = (f"impersonate:{mode}", _GROUP) if mode else ("impersonate", "")
     node, account = _NODE.fullmatch(wanted.name), _SERVICE_ACCOUNT.fullmatch(wanted.name)
     if account is not None:

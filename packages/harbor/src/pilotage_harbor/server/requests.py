@@ -47,7 +47,7 @@ class Requests:
 
     @property
     def begun(self) -> str:
-        """What of the next request has come in part: its ``head``, its ``body``, or nothing."""
+        """Incomplete part of the next request: its ``head``, its ``body``, or nothing."""
         if self.head is not None:
             return "body"
         return "head" if self._buffer or self._blank_lines else ""
@@ -63,7 +63,7 @@ class Requests:
         self._buffer = self._buffer + data if self._buffer else data
 
     def clear(self) -> None:
-        """What has come is of no interest any more."""
+        """Discard the received bytes."""
         self._buffer = b""
         self._body = None
 

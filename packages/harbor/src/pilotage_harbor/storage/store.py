@@ -55,7 +55,7 @@ class Event(msgspec.Struct, eq=False):
     entry: Entry
     old: Entry | None
     lines: dict[object, bytes] = {}
-    """What watches make of it, by their view: made once, sent to many."""
+    """The event as watches send it, by their view: encoded once, sent to many."""
 
     @property
     def size(self) -> int:
@@ -73,7 +73,7 @@ class Journal(Protocol):
         """
 
     def problem(self) -> str:
-        """Why nothing can be kept at the moment, or nothing."""
+        """Reason why nothing can be stored at the moment; empty if it can."""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""
@@ -176,11 +176,11 @@ class Store:
         return _in_order(sorted(entries), entries, namespace, after)
 
     def since(self, storage: str, version: int) -> list[Event]:
-        """What has happened after a version; raises Compacted."""
+        """Events after a version; raises Compacted."""
         return self._since(self._shelf(storage), version)
 
     def problem(self) -> str:
-        """Why nothing can be written at the moment, or nothing."""
+        """Reason why nothing can be written at the moment; empty if it can."""
         return self._journal.problem() if self._journal is not None else ""
 
     # Writing

@@ -166,7 +166,7 @@ def bearer_of(core: Core, raw: bytes) -> Bearer | None:
 
 
 def account_user(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> User:
-    """Who asks with a ServiceAccount's token."""
+    """The user that a ServiceAccount's token stands for."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
     return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
 

@@ -196,7 +196,7 @@ def check_kind(obj: Json, kind: Kind) -> None:
 
 
 def _problem_as(group: str, version: str, name: str, obj: Json) -> str | None:
-    """Why an object cannot be read as what it says that it is."""
+    """Reason why an object cannot be decoded as the kind that it names."""
     try:
         return decode_problem(builtin(group, version, name), obj, name)
     except KeyError:
@@ -215,7 +215,7 @@ def _is_known(group: str, version: str, name: str) -> bool:
 
 
 def _summary(body: bytes) -> str:
-    """What an error shows of a body."""
+    """Beginning of a body, as errors show it."""
     if not body:
         return "<empty>"
     shown = body[:_SUMMARY_BYTES]
@@ -282,7 +282,7 @@ def _json_type(value: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def duplicates(body: bytes) -> list[str]:
-    """What is to be said of fields that one object has twice. Slow: only for bodies that may have some."""
+    """Warnings about fields that one object has twice. Slow: only for bodies that may have some."""
     found: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _invalid(shown: str, why: str) -> errors.StatusError:
 
 
 def unstructured_words(why: str) -> str:
-    """What Go's decoder says of a wrong type, in the words of the converter that works on decoded objects."""
+    """Message of Go's decoder about a wrong type, in the words of the converter that works on decoded objects."""
     found = _MISMATCH.fullmatch(why)
     if found is None:
         return why

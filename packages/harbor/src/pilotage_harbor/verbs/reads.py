@@ -57,7 +57,7 @@ def check_version_options(call: Call, *, watch: bool, whole: bool = False) -> No
 
 
 def _number_problem(text: str) -> str:
-    """What Go says of a text that is no unsigned number of 64 bits; nothing of one that is, or of no text."""
+    """Go's message about a text that is no unsigned number of 64 bits; empty for one that is, and for no text."""
     if not text:
         return ""
     if not (text.isascii() and text.isdigit()):

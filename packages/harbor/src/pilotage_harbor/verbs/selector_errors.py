@@ -22,7 +22,7 @@ class _Complaint(Exception):
 
 
 def label_selector_problem(text: str) -> str:
-    """Why this is no label selector."""
+    """Reason why a text is no label selector."""
     try:
         _Labels(text).parse()
     except _Complaint as complaint:
@@ -31,7 +31,7 @@ def label_selector_problem(text: str) -> str:
 
 
 def field_selector_problem(text: str) -> str:
-    """Why this is no field selector."""
+    """Reason why a text is no field selector."""
     bad = _UNESCAPED.search(text)
     if bad is not None:
         return f"invalid field selector: invalid escape sequence: \\{bad['bad']}"

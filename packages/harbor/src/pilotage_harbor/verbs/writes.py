@@ -42,7 +42,7 @@ GENERATED_NAMES_MAX = 8
 
 
 class Written:
-    """What a write has led to: the object as it is stored (or would be), and what its sender should be told."""
+    """Result of a write: the object as it is stored (or would be), and warnings for its sender."""
 
     __slots__ = ("created", "entry", "warnings")
 

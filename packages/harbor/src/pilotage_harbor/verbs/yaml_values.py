@@ -75,7 +75,7 @@ def key_text(key: Value) -> str:
 
 
 def _resolved(text: str) -> Value:
-    """What a plain scalar stands for."""
+    """The value of a plain scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
