@@ -83,3 +83,14 @@ async def test_a_route_whose_kind_is_not_served_for_a_while_holds_the_teardown_u
         back()
         await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"metadata": {"finalizers": None}}))
         await place.gone()
+
+
+@virtual
+async def test_what_the_garbage_collector_takes_the_operator_does_not_delete():
+    async with simulated_cluster() as place:
+        await place.deploy(deletion={"drainSeconds": 0})
+        await place.serving()
+        await place.delete()
+        await place.gone()
+        deleted = {write.split()[1] for write in place.writes() if write.startswith("delete ")}
+        assert deleted == {"deployments.apps", "services"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Collection
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from pilotage.teardown.engine.executor import Executor, watching
 from pilotage.teardown.engine.observers import Observer, Reader
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.run_state import RunState
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
 from pilotage.teardown.planning.policy import Policy
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim.loop import virtual
@@ -118,6 +119,24 @@ async def test_a_proof_that_could_not_read_leaves_no_note_once_another_could(pac
         assert "could not be read to prove it gone: no answer" in running.outcome(None).notes[0]
         back()
         assert (await pacing(running)).notes == ()
+
+
+@virtual
+async def test_what_is_found_while_everything_is_proven_is_taken_down_and_proven_too():
+    class Growing(Blind):
+        async def verified(self) -> Collection[str]:
+            if len(self.state.ledger.entries) == 1:
+                late = await config_map(self.reader.client, "late")
+                self.state.grow(extend(self.state.ledger, [entry_of(late)]))
+                self.state.see(late)
+            return ()
+
+    async with World() as world:
+        client = world.client("me")
+        outcome = await executor(client, entry_of(await config_map(client)), kind=Growing).run()
+        assert outcome.complete
+        assert world.objects(CONFIG_MAPS) == []
+        assert {*outcome.proof.gone} == {entry.uid for entry in outcome.ledger.entries}
 
 
 @virtual
