@@ -35,6 +35,12 @@ def refused(rules=NOBODYS_RULES, namespace="team-a", **runtime):
     return found.message if found is not None else ""
 
 
+def test_a_runtime_of_another_version_is_refused():
+    for commands in (False, True):
+        words = refused(NOBODYS_RULES._replace(commands=commands), name="ollama")
+        assert words == "this agent has no runtime ollama. Upgrade it, or choose another runtime"
+
+
 # Of one that runs
 
 

@@ -263,6 +263,26 @@ def test_requests_under_way_are_counted_or_unknown():
     assert count(labelled, ("vllm:num_requests_running",)) == 3
 
 
+async def test_requests_that_wait_in_a_server_count_as_well(host):
+    """All metrics of its runtime: a request in the queue would be lost as much as one that is worked on."""
+    script = """
+import http.server, os
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"vllm:num_requests_running 2\\nvllm:num_requests_waiting 1\\n" if self.path == "/metrics" else b""
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Answer).serve_forever()
+"""
+    await host.start()
+    await host.serving(runtime=python_server(script))
+    entry = host.running.journal.entries()[0]
+    async with Prober("127.0.0.1") as prober:
+        assert await prober.in_flight(entry.but(runtime="vllm")) == 3
+        assert await prober.in_flight(entry.but(runtime="tgi")) is None, "it has other metrics"
+        assert await prober.in_flight(entry) is None, "a custom server has none that we know"
+
+
 async def test_a_stranger_on_its_port_is_no_sign_of_health(host):
     """It answers 200, our process lives, and the model is another."""
     await host.start()

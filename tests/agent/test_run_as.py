@@ -124,6 +124,21 @@ def test_what_is_closed_to_a_user(tmp_path):
     assert closed_to(SOMEBODY, path, os.X_OK, folders=False) == path
 
 
+def test_a_file_in_a_closed_folder_is_given_open_to_programs_that_read_it_themselves(tmp_path):
+    """Others start processes of their own, which do not have it open."""
+    path = tmp_path / "closed" / "weights"
+    path.parent.mkdir(0o700)
+    path.touch(0o644)
+    for runtime in ("llama.cpp", "custom"):
+        assert other_user.weights(SOMEBODY, str(path), runtime) == other_user.ReadableWeights(
+            other_user.OPENED, str(path)
+        )
+    for runtime in ("vllm", "sglang", "tgi"):
+        refused = other_user.weights(SOMEBODY, str(path), runtime)
+        assert isinstance(refused, LaunchFailure)
+        assert refused.reason == "NotReadable"
+
+
 def test_a_repository_is_for_the_program_to_find():
     for user in (SOMEBODY, None):
         assert other_user.weights(user, "org/repository", "vllm") == other_user.ReadableWeights("org/repository")

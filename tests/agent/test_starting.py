@@ -140,6 +140,14 @@ async def test_too_little_memory_is_said_and_waited_for(host):
     await host.until(lambda: host.is_ready())
 
 
+async def test_memory_is_reserved_for_the_context_that_its_arguments_ask_for(host):
+    host.memory.reading = host.memory.reading._replace(available=GIB)
+    await host.start()
+    await host.place(runtime={"args": ["--ctx-size", "999999999"]})
+    await host.until(lambda: host.reason() == "NoMemory")
+    assert host.processes() == []
+
+
 async def test_a_file_that_was_swapped_after_it_was_checked_is_not_served(host, tmp_path):
     """Checked, then kept waiting for memory: meanwhile its name comes to lead out of the folders that may be read."""
     weights = host.folder / "swapped.gguf"

@@ -148,6 +148,52 @@ def test_weights_that_are_there_are_mounted_read_only(source, volume, path):
     assert "initContainers" not in pod
 
 
+COUNTED = {
+    "llama.cpp": "llamacpp:requests_processing",
+    "vllm": "vllm:num_requests_running",
+    "sglang": "sglang:num_running_reqs",
+    "tgi": "tgi_batch_current_size",
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_metric_of_requests_in_work_scales_an_endpoint_and_prometheus_is_told_where_it_is(name: str):
+    spec = {"runtime": {"name": name}, "autoscaling": {"max": 3, "targetConcurrency": 8}}
+    parts = {each.resource.kind: each.body for each in desired_objects(subject(spec), 1, GGUF, ALL)}
+    [trigger] = parts["ScaledObject"]["spec"]["triggers"]
+    assert trigger["metadata"]["valueLocation"] == COUNTED[name]
+    assert trigger["metadata"]["url"].endswith(".chat.svc:80/metrics")
+    template = parts["Deployment"]["spec"]["template"]
+    [port] = template["spec"]["containers"][0]["ports"]
+    assert template["metadata"]["annotations"] == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": str(port["containerPort"]),
+        "prometheus.io/path": "/metrics",
+    }
+
+
+def test_a_server_without_metrics_is_not_scraped_and_scales_by_cpu():
+    spec = {"runtime": {"name": "custom", "image": "x"}, "autoscaling": {"max": 3, "targetConcurrency": 8}}
+    parts = {each.resource.kind: each.body for each in desired_objects(subject(spec), 1, GGUF, ALL)}
+    assert "annotations" not in parts["Deployment"]["spec"]["template"]["metadata"]
+    assert "HorizontalPodAutoscaler" in parts
+
+
+@pytest.mark.parametrize(
+    ("runtime", "check"),
+    [
+        ({"name": "vllm"}, {"httpGet": {"path": "/health", "port": "http"}}),
+        ({"name": "vllm", "healthPath": "/ping"}, {"httpGet": {"path": "/ping", "port": "http"}}),
+        ({"name": "custom", "image": "x"}, {"tcpSocket": {"port": "http"}}),
+        ({"name": "custom", "image": "x", "healthPath": "/ok"}, {"httpGet": {"path": "/ok", "port": "http"}}),
+    ],
+)
+def test_health_is_asked_where_the_user_says_or_the_runtime_has_it(runtime: Json, check: Json):
+    server = server_of(**runtime)
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert check.items() <= server[probe].items()
+
+
 IDLE = "llamacpp:requests_processing 0\nllamacpp:requests_deferred 0\n"
 BUSY = "llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\n"
 QUEUED = "llamacpp:requests_processing 0\nllamacpp:requests_deferred 2\n"
