@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pilotage.api.names import MODELS
+from pilotage.api.names import GATEWAY_ROUTES, MODELS
 from pilotage.catalogue import Phase, phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
@@ -33,6 +33,10 @@ KINDS = {
         Resource("", "v1", "endpoints", "Endpoints"),
         MODELS,
         Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
+        Resource("networking.istio.io", "v1", "virtualservices", "VirtualService"),
+        Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),
+        Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy"),
+        GATEWAY_ROUTES,
         Resource("networking.k8s.io", "v1", "ingresses", "Ingress"),
         Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
         Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),

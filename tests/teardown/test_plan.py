@@ -102,6 +102,11 @@ class Route(NamedTuple):
         Route("a route that no router has taken up needs no time", INGRESS, Policy(), (0.0, "")),
         Route("but what is under way does", INGRESS, Policy(drain_seconds=30.0), (30.0, "")),
         Route("one that a proxy has is given time, unverified", SERVED, Policy(), (5.0, PROXY)),
+        Route("one without a status to read is given time", item("VirtualService"), Policy(), (5.0, PROXY)),
+        Route("an HTTPRoute without parents", item("HTTPRoute", status={"parents": []}), Policy(), (0.0, "")),
+        Route("an HTTPRoute of a parent", item("HTTPRoute", status={"parents": [{}]}), Policy(), (5.0, PROXY)),
+        Route("an HTTPProxy", item("HTTPProxy", status={"currentStatus": "valid"}), Policy(), (5.0, PROXY)),
+        Route("a GatewayRoute", item("GatewayRoute", status={"observedGeneration": 0}), Policy(), (5.0, PROXY)),
     ],
     ids=lambda case: case.name,
 )
