@@ -15,7 +15,6 @@ from pilotage.kube import (
     Absent,
     AlreadyExists,
     ApiError,
-    Cause,
     Client,
     ClusterConfig,
     Conflict,
@@ -29,6 +28,7 @@ from pilotage.kube import (
     ObjectKey,
     Propagation,
     Resource,
+    StatusCause,
     Terminating,
     Throttled,
     Unauthorized,
@@ -348,12 +348,12 @@ async def test_what_is_wrong_with_an_object_is_told_field_by_field(client: Clien
     assert refused.value.details is not None
     assert (refused.value.details.kind, refused.value.details.name) == ("Deployment", "x")
     assert refused.value.causes == (
-        Cause(
+        StatusCause(
             "FieldValueInvalid",
             "Invalid value: null: `selector` does not match template `labels`",
             "spec.template.metadata.labels",
         ),
-        Cause("FieldValueRequired", "Required value", "spec.template.spec.containers"),
+        StatusCause("FieldValueRequired", "Required value", "spec.template.spec.containers"),
     )
 
 

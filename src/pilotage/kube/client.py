@@ -17,7 +17,7 @@ from pilotage.kube.names import ACCOUNTS, PODS, ObjectKey, Resource
 from pilotage.kube.options import Propagation, delete_options
 from pilotage.kube.patches import Patch, apply_patch
 from pilotage.kube.paths import check_uid, object_path, with_query
-from pilotage.kube.reading import JSON, Reader, decoder
+from pilotage.kube.reading import JSON, ReadClient, decoder
 from pilotage.kube.transport import REQUEST_SECONDS_MAX, Request, Transport
 from pilotage.kube.wire import Json, Object, encode
 
@@ -44,7 +44,7 @@ class WriteGuard(Protocol):
         """It was answered: with the object as it is now, or None when it failed or left no object to see."""
 
 
-class Client(Reader):
+class Client(ReadClient):
     """One cluster, spoken to as one user. Cheap to copy; copies share connections and limits."""
 
     def __init__(

@@ -26,8 +26,8 @@ from pilotage.kube.tls import TlsSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage.kube.kubeconfig import Entry, Kubeconfig, Selection
-    from pilotage.kube.kubeconfig_file import Cluster, Context
+    from pilotage.kube.kubeconfig import Kubeconfig, KubeconfigEntry, Selection
+    from pilotage.kube.kubeconfig_file import Cluster, KubeconfigContext
 
 __all__ = ["ClusterConfig", "ConfigError", "CredentialsError", "TlsSettings", "in_cluster_config", "load_config"]
 
@@ -161,7 +161,7 @@ def _resolve(selected: Selection, source: str, env: Mapping[str, str]) -> Cluste
     )
 
 
-def _server(cluster: Entry[Cluster]) -> str:
+def _server(cluster: KubeconfigEntry[Cluster]) -> str:
     server = cluster.value.server
     if not server:
         raise cluster.error("server", "is not set. Set it to https://HOST:PORT.")
@@ -173,7 +173,7 @@ def _server(cluster: Entry[Cluster]) -> str:
     return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
 
 
-def _proxy_url(cluster: Entry[Cluster]) -> str | None:
+def _proxy_url(cluster: KubeconfigEntry[Cluster]) -> str | None:
     proxy = cluster.value.proxy_url
     if proxy and _http_url(proxy) is None:  # it is not shown: it may hold a password
         raise cluster.error("proxy-url", "is not of the form http://HOST:PORT or https://HOST:PORT. Correct it.")
@@ -189,7 +189,7 @@ def _http_url(text: str) -> SplitResult | None:
     return url if url.scheme in ("http", "https") and url.hostname and port != 0 else None
 
 
-def _trusted(cluster: Entry[Cluster]) -> tuple[bytes | None, str]:
+def _trusted(cluster: KubeconfigEntry[Cluster]) -> tuple[bytes | None, str]:
     value = cluster.value
     ca_data, origin = cluster.read_bytes(
         "certificate-authority", value.certificate_authority_data, value.certificate_authority
@@ -201,7 +201,7 @@ def _trusted(cluster: Entry[Cluster]) -> tuple[bytes | None, str]:
     return ca_data, origin
 
 
-def _namespace(context: Entry[Context]) -> str:
+def _namespace(context: KubeconfigEntry[KubeconfigContext]) -> str:
     namespace = context.value.namespace or "default"
     if not _NAMESPACE.fullmatch(namespace):
         raise context.error(
@@ -210,7 +210,7 @@ def _namespace(context: Entry[Context]) -> str:
     return namespace
 
 
-def _cluster_info(cluster: Entry[Cluster], ca_data: bytes | None) -> Mapping[str, Any]:
+def _cluster_info(cluster: KubeconfigEntry[Cluster], ca_data: bytes | None) -> Mapping[str, Any]:
     """The cluster as an exec plugin is told of it, if it asks for that."""
     value = cluster.value
     info = {

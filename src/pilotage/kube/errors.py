@@ -39,7 +39,7 @@ class ErrorClass(enum.StrEnum):
     UNCERTAIN = "uncertain"
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One cause of a Status: what, in words, and at which field."""
 
     reason: str = ""
@@ -54,7 +54,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     group: str = ""
     kind: str = ""
     uid: str = ""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: int = 0
 
 
@@ -69,7 +69,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     details: StatusDetails | None = None
 
     @property
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[StatusCause, ...]:
         """The causes, empty where there are no details."""
         return self.details.causes if self.details else ()
 

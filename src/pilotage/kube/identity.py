@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from pilotage.kube.errors import ConfigError
     from pilotage.kube.exec_run import ExecSettings
-    from pilotage.kube.kubeconfig import Entry
+    from pilotage.kube.kubeconfig import KubeconfigEntry
     from pilotage.kube.kubeconfig_file import Exec, User
 
 _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
-def client_certificate(user: Entry[User]) -> tuple[bytes | None, bytes | None, str]:
+def client_certificate(user: KubeconfigEntry[User]) -> tuple[bytes | None, bytes | None, str]:
     """The user's certificate and key (PEM), both or none, and the field that the certificate came from."""
     value = user.value
     cert, origin = user.read_bytes("client-certificate", value.client_certificate_data, value.client_certificate)
@@ -34,7 +34,9 @@ def client_certificate(user: Entry[User]) -> tuple[bytes | None, bytes | None, s
     return cert, key, origin
 
 
-def credentials_of(user: Entry[User], *, cluster_info: Mapping[str, Any], env: Mapping[str, str]) -> Credentials:
+def credentials_of(
+    user: KubeconfigEntry[User], *, cluster_info: Mapping[str, Any], env: Mapping[str, str]
+) -> Credentials:
     """The credentials of a user. `cluster_info` and `env` are for an exec plugin."""
     value = user.value
     if value.auth_provider is not None:
@@ -61,7 +63,7 @@ def credentials_of(user: Entry[User], *, cluster_info: Mapping[str, Any], env: M
     return FixedCredentials(token)
 
 
-def impersonating(user: Entry[User], credentials: Credentials) -> Credentials:
+def impersonating(user: KubeconfigEntry[User], credentials: Credentials) -> Credentials:
     """The credentials, acting as whom the user's `as` fields say, if they do."""
     value = user.value
     extra = [(key, text) for key, texts in (value.as_user_extra or {}).items() for text in texts]
@@ -92,7 +94,7 @@ def _has_another_proof(user: User) -> bool:
     return any(proofs)
 
 
-def _exec_settings(user: Entry[User], exec_: Exec, cluster_info: Mapping[str, Any]) -> ExecSettings:
+def _exec_settings(user: KubeconfigEntry[User], exec_: Exec, cluster_info: Mapping[str, Any]) -> ExecSettings:
     from pilotage.kube.exec_run import API_VERSIONS, ExecSettings
 
     def wrong(field: str, problem: str) -> ConfigError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from pilotage.kube.errors import ConfigError
-from pilotage.kube.kubeconfig_file import Cluster, Context, KubeconfigFile, User, read_file
+from pilotage.kube.kubeconfig_file import Cluster, KubeconfigContext, KubeconfigFile, User, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-class Entry(msgspec.Struct, Generic[Value], frozen=True):
+class KubeconfigEntry(msgspec.Struct, Generic[Value], frozen=True):
     """A named cluster, user or context, and the file it came from."""
 
     kind: str
@@ -68,9 +68,9 @@ class Entry(msgspec.Struct, Generic[Value], frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """A context and what it refers to."""
 
-    context: Entry[Context]
-    cluster: Entry[Cluster]
-    user: Entry[User]
+    context: KubeconfigEntry[KubeconfigContext]
+    cluster: KubeconfigEntry[Cluster]
+    user: KubeconfigEntry[User]
 
 
 class Kubeconfig:
@@ -79,9 +79,9 @@ class Kubeconfig:
     def __init__(self, files: Iterable[Path]) -> None:
         """Read the files, most important first, skipping those that do not exist; ConfigError for a malformed one."""
         self.files: list[Path] = []
-        self._clusters: dict[str, Entry[Cluster]] = {}
-        self._users: dict[str, Entry[User]] = {}
-        self._contexts: dict[str, Entry[Context]] = {}
+        self._clusters: dict[str, KubeconfigEntry[Cluster]] = {}
+        self._users: dict[str, KubeconfigEntry[User]] = {}
+        self._contexts: dict[str, KubeconfigEntry[KubeconfigContext]] = {}
         self._current: tuple[str, Path] | None = None
         for path in files:
             file = path.absolute()
@@ -112,7 +112,7 @@ class Kubeconfig:
             raise chosen.error("user", f"there is no user {user!r}. {_known('user', self._users)}")
         return Selection(chosen, self._clusters[cluster], self._users[user])
 
-    def _context(self, name: str | None) -> Entry[Context]:
+    def _context(self, name: str | None) -> KubeconfigEntry[KubeconfigContext]:
         if name:
             if name not in self._contexts:
                 raise ConfigError(
@@ -129,14 +129,23 @@ class Kubeconfig:
         return self._contexts[name]
 
     def _add(self, file: Path, content: KubeconfigFile) -> None:
-        _merge(self._clusters, [Entry("cluster", c.name, c.cluster or Cluster(), file) for c in content.clusters or ()])
-        _merge(self._users, [Entry("user", u.name, u.user or User(), file) for u in content.users or ()])
-        _merge(self._contexts, [Entry("context", c.name, c.context or Context(), file) for c in content.contexts or ()])
+        _merge(
+            self._clusters,
+            [KubeconfigEntry("cluster", c.name, c.cluster or Cluster(), file) for c in content.clusters or ()],
+        )
+        _merge(self._users, [KubeconfigEntry("user", u.name, u.user or User(), file) for u in content.users or ()])
+        _merge(
+            self._contexts,
+            [
+                KubeconfigEntry("context", c.name, c.context or KubeconfigContext(), file)
+                for c in content.contexts or ()
+            ],
+        )
         if self._current is None and content.current_context:
             self._current = (content.current_context, file)
 
 
-def _merge(into: dict[str, Entry[Value]], entries: list[Entry[Value]]) -> None:
+def _merge(into: dict[str, KubeconfigEntry[Value]], entries: list[KubeconfigEntry[Value]]) -> None:
     seen: set[str] = set()
     for entry in entries:
         if entry.name in seen:

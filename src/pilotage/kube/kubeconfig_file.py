@@ -82,7 +82,7 @@ class User(Shape):
     exec: Exec | None = None
 
 
-class Context(Shape):
+class KubeconfigContext(Shape):
     """A cluster, a user on it, and the namespace meant when none is given."""
 
     cluster: str | None = None
@@ -108,7 +108,7 @@ class NamedContext(Shape):
     """An entry of `contexts`."""
 
     name: str
-    context: Context | None = None
+    context: KubeconfigContext | None = None
 
 
 class KubeconfigFile(Shape):

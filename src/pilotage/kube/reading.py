@@ -29,7 +29,7 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
-class Reader:
+class ReadClient:
     """The verbs that read. Errors are those of `pilotage.kube.errors`."""
 
     def __init__(self, exchange: Exchange) -> None:

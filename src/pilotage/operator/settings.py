@@ -59,7 +59,7 @@ class OperatorSettings(SettingsBase, frozen=True, kw_only=True):
     leader_election: bool = True
     """Whether operators elect a leader. Without it there must be only one."""
     fetch: Literal["operator", "pods"] = "operator"
-    """Where weights are fetched: by the operator into its cache, or by each pod."""
+    """Fetcher of weights: the operator, into its cache, or each pod."""
     fetch_image: str = ""
     """Image of Pilotage with which pods fetch weights. If empty, their runtime has to fetch them."""
     cache_root: Path = field(default_factory=_cache_root)
