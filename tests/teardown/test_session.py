@@ -1,7 +1,9 @@
 """Any front end plans, executes and resumes teardowns through `pilotage.teardown.session`, without the command line."""
 
 import asyncio
+import datetime as dt
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -11,13 +13,20 @@ from typing import Any
 import pytest
 
 from pilotage.kube import Absent, Client, Discovery, ObjectKey, Propagation, Resource, load_config, merge_patch
+from pilotage.kube.http import HttpTransport
+from pilotage.kube.transport import Request, Response, Transport
 from pilotage.teardown import session as teardown
+from pilotage.teardown.engine.decision import Decision
+from pilotage.teardown.engine.progress import Step
 from pilotage.teardown.engine.receipt import load
 from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.session.reading import read_named
 from tests.contract.server import Place, harbor
 from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, config_map, deployment
+from tests.support.transports import answer
 
 HOLD = "acme.example/hold"
+SECONDS_MAX = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +165,72 @@ async def test_what_is_gone_by_now_is_not_in_the_plan_that_is_shown(session: tea
     assert [str(entry) for entry in resumed.gone] == ["configmap/half -n default"]
     assert [str(entry) for entry in resumed.left.ledger.going] == ["deployment/half -n default"]
     assert len(resumed.prepared.ledger.going) == 2
+
+
+async def test_what_was_found_on_the_way_is_in_the_receipt_before_it_ends(
+    session: teardown.Session, tmp_path: Path
+) -> None:
+    """So a teardown that is cut off can be resumed with all of it."""
+    await session.client.create(CONFIG_MAPS, config_map("held", finalizers=[HOLD]), namespace="default")
+    request = teardown.TeardownRequest(("cm/held",), namespace="default")
+    prepared = await teardown.plan(session, request)
+    heard = Steps()
+    running = asyncio.create_task(teardown.Execution(session, prepared, receipt=tmp_path / "r.json").run(heard))
+    await heard.until("asked")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "held", "uid": prepared.ledger.going[0].uid}
+    newcomer = config_map("newcomer", ownerReferences=[owner], finalizers=[HOLD])
+    await session.client.create(CONFIG_MAPS, newcomer, namespace="default")
+    await heard.until("found")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    for name in ("held", "newcomer"):
+        await let_go(session, name)
+    assert {entry.name for entry in load(tmp_path / "r.json").ledger.going} == {"held", "newcomer"}
+
+
+class Steps:
+    """An observer that can be waited for."""
+
+    def __init__(self) -> None:
+        self._heard: set[str] = set()
+        self._news = asyncio.Event()
+
+    def step(self, step: Step) -> None:
+        self._heard.add(step.what)
+        self._news.set()
+
+    def decision(self, decision: Decision, now: dt.datetime) -> None:
+        pass
+
+    async def until(self, what: str) -> None:
+        async with asyncio.timeout(SECONDS_MAX):
+            while what not in self._heard:
+                self._news.clear()
+                await self._news.wait()
+
+
+class OneNamespace:
+    """A transport of a user who may list objects in a namespace, and not in all of them."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        everywhere = re.match(r"/(api/v1|apis/[^/]+/[^/]+)/(?!namespaces\b)\w+(\?|$)", request.target)
+        if everywhere and request.method == "GET":
+            body = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"}
+            return answer(body, status=403)
+        return await self._inner.send(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_who_may_not_read_all_namespaces_reads_that_of_the_object(server: Place) -> None:
+    config = load_config(kubeconfig=str(server.kubeconfig))
+    async with Client(OneNamespace(HttpTransport(config))) as client:
+        session = teardown.Session(client, Discovery(client), config.server)
+        await make(session, "narrow")
+        found = await read_named(session, ["cm/narrow"], "default")
+        assert [str(item) for item in found.items] == ["configmap/narrow -n default"]
+        assert found.world.find("apps", "Deployment", "default", "narrow") is not None
