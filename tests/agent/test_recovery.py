@@ -179,7 +179,8 @@ def test_everything_that_is_found_has_one_fate(entries, wanted, running):
     own = {entry.uid for entry in entries}
     found = classify(entries, wanted, {uid: [] for uid in running})
     assert sorted(map(id, (*found.adopted, *found.stopped))) == sorted(map(id, entries))
-    assert all(entry.uid in wanted for entry in found.adopted)
+    kept = [entry for entry in entries if entry.uid in wanted and entry.state is not LifecycleState.LEAVING]
+    assert found.adopted == kept, "a stop that has begun is finished"
     assert found.stray.keys() == running - own
 
 

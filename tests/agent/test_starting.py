@@ -188,7 +188,7 @@ async def test_starts_that_fail_again_and_again_count_as_failed(host):
     await host.start()
     await host.place(runtime=python_server("import sys; sys.exit('no luck')"))
     await host.until(lambda: host.reason() == "Exited" and host.status()["phase"] == "Starting")
-    await fails(host, "Exited", "with exit code 1; its last words: no luck")
+    await fails(host, "Exited", "with exit code 1; its last line: no luck")
     assert host.status()["restarts"] == 0
 
 

@@ -98,6 +98,22 @@ async def test_of_a_family_nothing_is_left_wherever_it_has_gone_and_nothing_else
     assert other.poll() is None
 
 
+async def test_what_is_started_meanwhile_is_found_too(run, mark):
+    """At SIGTERM it starts another process, in another session, and ends."""
+    run(
+        "import os, signal, time\n"
+        "def replace(*_):\n"
+        "    if os.fork():\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    os.execv('/bin/sleep', ['sleep', '1000'])\n"
+        "signal.signal(signal.SIGTERM, replace); " + READY + "\nwhile True: time.sleep(0.01)"
+    )
+    assert await terminate.terminate(Marked(mark), soon(1)) == 1
+    assert census.marked(mark) == []
+
+
 async def test_a_process_that_got_the_pid_of_another_is_left_alone(run, mark):
     process = run("import time; " + READY + SLEEP)
     assert await terminate.terminate(Processes([ProcessId(process.pid, "another boot")]), soon(0.1)) == 0

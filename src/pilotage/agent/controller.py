@@ -169,7 +169,7 @@ class AgentController:
     # One HostProcess
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`. It never raises an ApiError: the next probe must not wait for the API."""
+        """Reconcile one key. It never raises an ApiError: the next probe must not wait for the API."""
         await self._recovered.wait()
         obj = self._store.get(key)
         try:

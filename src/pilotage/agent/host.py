@@ -112,7 +112,7 @@ class OwnHostController:
         return self.reconcile
 
     async def reconcile(self, _key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Create the Host if need be, and update its labels and status."""
         host = self._store.get(self.key)
         if host is None:
             if self._seen:

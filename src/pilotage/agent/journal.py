@@ -1,4 +1,4 @@
-"""What the agent did, or was about to do, written down before it is done. It survives the agent.
+"""The journal of what the agent did or is about to do, written before each act. It survives the agent.
 
 One entry for each HostProcess, by its uid: while an entry is there, something of it may run or be registered, and an
 agent that starts looks for it. It goes last, when the rest is proven gone. `Journal.at` names each point between two
@@ -36,7 +36,7 @@ class JournalError(Exception):
 
 
 class LifecycleState(enum.StrEnum):
-    """How far a process is."""
+    """States of a process in its life."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -45,10 +45,10 @@ class LifecycleState(enum.StrEnum):
 
 
 class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that is needed to find a process and what is registered for it, and to end both."""
+    """All that is needed to find a process and its EndpointSlice, and to remove both."""
 
     uid: str
-    """Of the HostProcess."""
+    """Of its HostProcess."""
     namespace: str
     name: str
     state: LifecycleState
@@ -57,32 +57,32 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     runtime: str = ""
     alias: str = ""
     health: str = ""
-    """The path that says whether it can serve; empty: that it can be connected to is enough."""
+    """The path of the health check; empty: a connection is enough."""
     port: int = 0
     pid: int = 0
-    """0: it is about to be started, or was just then."""
+    """0: it was about to be started."""
     born: str = ""
-    """When the process began, as its system says it: with the pid, it is no other process."""
+    """The moment of its birth; see `ProcessId`."""
     log: str = ""
     need: int = 0
-    """Bytes of memory, as estimated."""
+    """Estimated memory in bytes."""
     started: float = 0.0
     """Seconds since the epoch, for people."""
     begun: float = 0.0
-    """The same by `clock.uptime`, which nobody can set."""
+    """The same by `clock.uptime`, which cannot be set."""
     slice_uid: str = ""
-    """Of the EndpointSlice, once it is known. It is called like the HostProcess."""
+    """The uid of the EndpointSlice, once it is known. Its name is that of the HostProcess."""
     registered: bool = False
     """Whether an EndpointSlice was made, or was about to be."""
     drain_seconds: int = 0
     since: float = 0.0
-    """When it began to leave, by `clock.uptime`."""
+    """When its stop began, by `clock.uptime`."""
     why: str = ""
-    """Why it leaves."""
+    """Why it is stopped."""
 
     @property
     def key(self) -> ObjectKey:
-        """Of the HostProcess."""
+        """Of its HostProcess."""
         return ObjectKey(self.namespace, self.name)
 
     @property
@@ -91,7 +91,7 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         return ProcessId(self.pid, self.born)
 
     def but(self, **changes: object) -> JournalEntry:
-        """The same with some fields changed."""
+        """A copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
@@ -130,7 +130,7 @@ class AgentJournal:
         self.close()
 
     def close(self) -> None:
-        """Let others have it."""
+        """Close the file and release the lock."""
         self._database.close()
         with contextlib.suppress(OSError):
             os.close(self._lock)
@@ -148,11 +148,11 @@ class AgentJournal:
         return [*self._entries.values()]
 
     def of(self, key: ObjectKey) -> list[JournalEntry]:
-        """Those of one name: more than one where a HostProcess was deleted and made again."""
+        """The entries of one name: several where a HostProcess was deleted and created again."""
         return [entry for entry in self._entries.values() if entry.key == key]
 
     def put(self, entry: JournalEntry, what: str) -> JournalEntry:
-        """Write it down. `what` says of which act."""
+        """Write an entry. `what` names the act."""
         self.at(f"before noting {what}")
         row = (entry.uid, msgspec.json.encode(entry).decode())
         self._database.execute("INSERT OR REPLACE INTO processes VALUES (?, ?)", row)
@@ -161,14 +161,14 @@ class AgentJournal:
         return entry
 
     def forget(self, uid: str) -> None:
-        """It is proven that nothing of it is left."""
+        """Remove an entry: it is proven that nothing of the process is left."""
         self.at("before forgetting")
         self._database.execute("DELETE FROM processes WHERE uid = ?", (uid,))
         self._entries.pop(uid, None)
         self.at("after forgetting")
 
     def _own_identity(self) -> str:
-        """Of whoever has this folder: the same after a restart."""
+        """The identity of the agent of this folder: the same after a restart."""
         self._database.execute("INSERT OR IGNORE INTO about VALUES ('identity', ?)", (secrets.token_hex(8),))
         found: str = self._database.execute("SELECT value FROM about WHERE name = 'identity'").fetchone()[0]
         return found

@@ -1,4 +1,4 @@
-"""How much memory a server will need, and whether the host has it. Pure, apart from `Gauge`, which asks the system.
+"""Memory that a server will need, and whether the host has it. Pure, apart from `MemoryGauge`, which asks the system.
 
 An estimate, made before the start because afterwards it is too late: the system kills somebody. Whoever knows better
 says so in the spec.
@@ -18,7 +18,7 @@ CONTEXT_BYTES = 1.5
 """Times the square root of the number of parameters: what a token of context takes, in 16 bits. Right within a factor
 of two for the common models from 1 to 70 billion parameters."""
 HEADROOM = 0.05
-"""So much of the host's memory is left to the host."""
+"""Fraction of the memory that is left to the system."""
 
 
 class MemoryReading(NamedTuple):
@@ -29,13 +29,13 @@ class MemoryReading(NamedTuple):
 
 
 def estimate(file_bytes: int, parameters: int | None, context_tokens: int) -> int:
-    """What a server needs for weights of this size."""
+    """Bytes that a server needs for weights of this size."""
     context = CONTEXT_BYTES * math.sqrt(parameters or 0) * context_tokens
     return BASE_BYTES + int(file_bytes * OVERHEAD + context)
 
 
 def free(reading: MemoryReading, promised: int) -> int:
-    """What is left for new servers when those that there are get what was `promised` to them.
+    """Bytes for new servers when the running ones get what was `promised` to them.
 
     Both limits count. Weights that are mapped from a file stay "available" to the system, though their server needs
     them; and what others on this machine take is in no promise.
@@ -45,22 +45,22 @@ def free(reading: MemoryReading, promised: int) -> int:
 
 
 def refusal(need: int, left: int) -> str:
-    """Why something does not fit; empty if it does. The same words until it matters."""
+    """Why a server does not fit; empty if it does. The same text as long as the reason is the same."""
     if need <= left:
         return ""
     return f"it needs about {shown(need)} of memory, which this host does not have free"
 
 
 def shown(number: int) -> str:
-    """For people."""
+    """A size for people."""
     return f"{number / 1024 / MIB:.1f} GiB" if number >= 1024 * MIB else f"{math.ceil(number / MIB)} MiB"
 
 
 class MemoryGauge:
-    """Asks the system."""
+    """The memory of this machine."""
 
     def read(self) -> MemoryReading:
-        """How much memory there is now."""
+        """The memory now."""
         import psutil
 
         memory = psutil.virtual_memory()

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 REASON = "NotAllowed"
 PORT_MIN = 1024
-"""Those below are for the services of the machine."""
+"""Lower ports are for the services of the machine."""
 _PATH = re.compile(r"/[!-~]{0,1023}")
 _ASK = "The owner of this machine can allow it with `pilotage agent --allow-commands`"
 
 
 class LaunchRules(NamedTuple):
-    """The owner's: what the agent was started with, and what its Host says."""
+    """The rules of the machine's owner: from the agent's settings and from its Host."""
 
     commands: bool
     namespaces: Collection[str]

@@ -72,7 +72,7 @@ class KernelPressure:
         self._gauge = MemoryGauge()
 
     def read(self) -> MemoryStrain:
-        """See `PressureSource`."""
+        """The pressure now."""
         memory = self._gauge.read()
         available = memory.available / memory.total if memory.total else 1.0
         try:

@@ -1,4 +1,4 @@
-"""From a HostProcess to a process that runs: weights, program, memory, port, journal, start."""
+"""Start of the process of a HostProcess: weights, program, memory, port, journal, launch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
 
 
 class LocalWeights(NamedTuple):
-    """Weights that are here, or that the program fetches by itself: then nothing is known of them."""
+    """Weights on this host, or a name that the program fetches by itself: then their size is not known."""
 
     path: str
     size: int = 0
@@ -53,9 +53,9 @@ class LocalWeights(NamedTuple):
 
 
 class StartWait(NamedTuple):
-    """It is not started yet: what to say (None: nothing new), and when to look again (None: it is woken)."""
+    """Not started yet: the status to write (None: unchanged), and when the next step is due (None: it is woken)."""
 
-    said: DesiredStatus | None
+    status: DesiredStatus | None
     seconds: float | None
 
 
@@ -91,22 +91,22 @@ class Starter:
         await self._attempts.close()
 
     async def drop(self, uid: str) -> None:
-        """It is not wanted any more."""
+        """End the fetch of a process that is not wanted any more."""
         await self._attempts.drop(uid)
 
     def free(self, but: str = "") -> int:
-        """Memory for new servers, in bytes; what is promised to one process is not counted."""
+        """Memory for new servers, in bytes; the promise to the process `but` is not counted."""
         promised = sum(entry.need for entry in self._journal.entries() if entry.uid != but)
         return memory.free(self._gauge.read(), promised)
 
     def total(self) -> int:
-        """All memory of the host, in bytes."""
+        """Total memory of the host, in bytes."""
         return self._gauge.read().total
 
     async def start(
         self, obj: Object, spec: ProcessSpec, state: ProcessState, wake: Callable[[], None]
     ) -> JournalEntry | StartWait:
-        """Start it, or say what it waits for. `wake` is called when the weights are here, or further."""
+        """Start it, or say why not yet. `wake` is called when the weights are fetched, and at each progress."""
         if (left := state.due - monotonic()) > 0:
             return StartWait(state.status, left)
         if refused := refusal(self._rules(), obj.meta.namespace, spec):
@@ -230,12 +230,12 @@ class Starter:
         return entry
 
     def log_of(self, obj: Object) -> Path:
-        """Where its server writes."""
+        """The path of its log."""
         name = re.sub(r"[^a-z0-9.-]", "_", f"{obj.meta.namespace}_{obj.meta.name}_{obj.meta.uid[:8]}")
         return self._settings.data / "logs" / f"{name}.log"
 
     def sweep_logs(self, used: Collection[Path]) -> None:
-        """Remove those that belong to nobody: their HostProcess went without us."""
+        """Remove logs that are not `used`: their HostProcess was deleted while no agent ran."""
         for path in (self._settings.data / "logs").glob("*.log"):
             if path not in used:
                 logs.remove(path)
@@ -259,7 +259,7 @@ def has_gpu() -> bool:
 
 
 def _as_named(source: object, runtime: str) -> str:
-    """What a program that loads repositories by itself is given. `PermanentError` where there is none that could."""
+    """The name for a program that loads repositories by itself. PermanentError where it could not."""
     if not isinstance(source, HubSource):
         raise PermanentError(Reason.NOT_SUPPORTED, "a claim cannot be read on a host", "Use another source")
     if not RUNTIMES[runtime].loads_repositories:
@@ -272,9 +272,9 @@ def _as_named(source: object, runtime: str) -> str:
 
 
 def _fetched_by_itself(spec: ProcessSpec) -> LaunchFailure:
-    """What was asked for cannot be had where the program brings the weights, and must not seem to be done."""
+    """A check that is impossible where the program fetches the weights; it must not seem to be done."""
     what = "sha256" if spec.model.sha256 else "secretRef"
-    text = f"{spec.runtime.name} fetches {spec.model.source} by itself, so {what} would not be looked at. "
+    text = f"{spec.runtime.name} fetches {spec.model.source} by itself, so {what} would not be checked. "
     return LaunchFailure("NotLookedAt", f"{text}Name a file, or leave it out.", permanent=True)
 
 

@@ -1,4 +1,4 @@
-"""What the gateway says by itself: errors in the form that OpenAI's clients understand, each with what to do. Pure."""
+"""Answers of the gateway itself: errors in the form that OpenAI's clients understand, each with what to do. Pure."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def encoded(body: Json) -> str:
 
 
 def local_replies() -> Json:
-    """What Envoy says instead of its own few words, by its own flags. The first that fits is taken.
+    """Bodies that replace Envoy's own, by its response flags. The first that matches is used.
 
     Answers that a route gives directly have no flag, so they stay as they are.
     """

@@ -9,7 +9,7 @@ take requests from a shorter one. For the same reason nobody gets a host below a
 nor a wildcard above its host: that would get the requests as soon as the host is let go.
 
 A name that is let go stays reserved for its namespace for a while: who waits for a name of somebody else would else get
-it in the moments in which an endpoint is deployed anew.
+it in the moments in which an endpoint is redeployed.
 
 Who holds what is written into the status of routes and read again after a restart. There are no times in it, so that no
 clock can change it, but turns: each claim gets the next number when it is first seen, and once more when it becomes the

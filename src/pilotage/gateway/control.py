@@ -133,7 +133,7 @@ class Control:
                 self.program.hosts.pop(service, None)
 
     def _on_programmed(self, uids: Iterable[str]) -> None:
-        """What gets nothing any more is counted from now on; the routes in question may have another state."""
+        """Count the clusters that get no requests any more; the routes in question may have another state."""
         weights: dict[str, int] = {}
         for route in self.program.accepted.values():
             for each in route.backends:

@@ -77,7 +77,7 @@ def cluster_name(namespace: str, service: str, port: int) -> str:
 
 
 def parsed_name(cluster: str) -> tuple[Service, int] | None:
-    """What `cluster_name` was given; None for a name that is another's."""
+    """The inverse of `cluster_name`; None for a name that is not of that form."""
     parts = cluster.split("_")
     if len(parts) != 3 or not parts[2].isdigit():
         return None

@@ -1,4 +1,4 @@
-"""What Prometheus gets to see of the traffic: Envoy's own numbers, under the names of the endpoints they are about."""
+"""Metrics of the traffic: Envoy's own numbers, labelled with the endpoints that they are about."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Traffic(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """See `Collector`."""
+        """The metrics of one scrape."""
         endpoints = self._program.endpoints
         requests = CounterMetricFamily(
             "pilotage_gateway_requests", "Answers of servers, by class of status", labels=[*_LABELS, "code"]

@@ -38,7 +38,7 @@ def model_info(model: str, namespace: str) -> list[Json]:
 
 
 def body_routes() -> list[Json]:
-    """What is said to requests whose body names no model, or none that is served; the second one has it looked at.
+    """Answers to requests whose body names no model, or one that is not served; the second one has it inspected.
 
     Before it was, a request matches no route by its model. So it is compared with all routes down to that one, and
     what is not for such requests comes after it.
@@ -52,7 +52,7 @@ def body_routes() -> list[Json]:
 
 
 def last_routes() -> list[Json]:
-    """What is said to the rest, which leads nowhere. The order counts."""
+    """Answers to all other requests, which match no route. The order counts."""
     return [
         _unknown_model({"prefix": f"{_MODELS}/"}),
         _unknown_model({"prefix": "/v1/"}) | with_finder(),

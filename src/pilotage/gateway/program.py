@@ -161,7 +161,7 @@ class Program:
         changes = [uid for uid in {**self.accepted, **target} if self.accepted.get(uid) != target.get(uid)]
         changes = [uid for uid in changes if uid not in self.rejected or uid not in self.wanted]
         if not await self._try(target, changes):
-            await self._offer(self.accepted)  # for an Envoy that comes anew
+            await self._offer(self.accepted)  # for an Envoy that was restarted
 
     async def _try(self, target: dict[str, ProxiedRoute], changes: list[str]) -> bool:
         """Have these changes accepted or rejected; False where Envoy was last offered something that it refused."""
@@ -185,7 +185,7 @@ class Program:
         return await self._try(target, changes[middle:])
 
     async def _worded(self, route: ProxiedRoute, refusal: str) -> str:
-        """What Envoy has against a route; where it repeated the whole table, and not the reason, it is asked again."""
+        """Why Envoy rejects a route; where it repeated the whole table, and not the reason, it is asked again."""
         if len(refusal) <= TEXT_MAX:
             return refusal
         return (await self.explain(route) or refusal)[-TEXT_MAX:]

@@ -1,7 +1,7 @@
 """Snapshot of Envoy's resources, made of routes and addresses; versions are hashes of the content.
 
 The same routes and addresses give the same bytes and the same versions in any process, at any time. So an Envoy that
-already has them gets nothing, whoever asks and however often the control plane has been started anew.
+already has them gets nothing, whoever asks and however often the control plane is restarted.
 
 Most of a snapshot is like the one before: what is packed is remembered by what it was made of.
 """

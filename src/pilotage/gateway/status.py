@@ -104,7 +104,7 @@ class RouteStatusController:
         self._counted_at: dict[str, float] = {}
 
     async def __call__(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Write the status of one route if it has changed."""
         obj = self._store.get(key)
         if obj is None:
             return None

@@ -1,4 +1,4 @@
-"""How much of the fetcher one source may take: of its disk, and of its time. Set by whoever runs it, never by a Model.
+"""Limits of one source: disk space and time of the fetcher. Set by its operator, never by a Model.
 
 A source need not say how large it is, nor send what it has. So it is judged by what it does: it is written as long as
 it is not too large and the disk keeps a reserve, and read as long as it delivers.
@@ -26,7 +26,7 @@ class Limits:
     """Limits of one source."""
 
     bytes_max: int = BYTES_MAX
-    """Of one file."""
+    """Size limit of one file."""
     reserve_bytes: int = 1 << 30
     """So much of a disk is left free, or a twentieth of a small one: others live there, such as the API server."""
     open_seconds: float = 180.0
@@ -38,7 +38,7 @@ class Limits:
     slow_retry_seconds: float = 300.0
     """… and asked again after so long."""
     whole_seconds: float = 86400.0
-    """Of one attempt; the next one goes on where it ended."""
+    """Time limit of one attempt; the next one goes on where it ended."""
 
 
 def check_size(size: int | None, limits: Limits, shown: str) -> None:

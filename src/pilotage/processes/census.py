@@ -87,7 +87,7 @@ class Family(NamedTuple):
 
 
 def orphans(leader: int) -> list[ProcessInfo]:
-    """What is left of the session of a process that ended a moment ago: later its number may be another's."""
+    """The rest of the session of a process that ended a moment ago: later its number may be another's."""
     if leader <= 0 or identity.find(leader) is not None:
         return []
     return [each for each in _others() if each.session == leader]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOBODY = 65534
-"""Whom Envoy runs as."""
+"""The uid that Envoy runs as."""
 SERVER_USER = "65533"
-"""Whom servers run as: a number that no system gives to a user. Not nobody: programs of one user can stop and read each
-other."""
+"""The uid that servers run as: one that no system gives to a user. Not nobody: programs of one user can stop and read
+each other."""
 _PREFIX = "PILOTAGE_ENV_"
 _DEVICE_GROUPS = ("video", "render")
 """Those that may use GPUs."""
@@ -66,7 +66,7 @@ run where its path leads nowhere.
 
 
 class RunAsUser(NamedTuple):
-    """Whom a program runs as."""
+    """The user that a program runs as."""
 
     uid: int
     gid: int
@@ -111,7 +111,7 @@ def wrapped(environment: Mapping[str, str], but: Collection[str] = ()) -> dict[s
 def closed_to(user: RunAsUser, path: Path, wanted: int, *, folders: bool = True) -> Path | None:
     """The first of a path's `folders`, or the file itself, that keeps a user from it; None if nothing does.
 
-    `wanted`: ``os.R_OK`` or ``os.X_OK`` of the file. Judged by mode and owner: access control lists are not looked at.
+    `wanted`: ``os.R_OK`` or ``os.X_OK`` of the file. Judged by mode and owner: access control lists are not evaluated.
     """
     real = path.resolve()
     each: Path

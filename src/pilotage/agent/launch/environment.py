@@ -1,4 +1,4 @@
-"""What a server sees of the agent's environment: what a program needs, and nothing that was meant for the agent.
+"""The environment of a server: variables that programs need, and none that was meant for the agent.
 
 Taken by name, not left out by name: credentials have any names, and `LLAMA_ARG_…` would change what is served.
 """
@@ -20,7 +20,7 @@ _NAMES = frozenset(
     }
 )
 _PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "HIP_", "HSA_", "ROCR_", "GGML_", "OMP_", "VK_")
-"""Languages, and what says which devices there are."""
+"""Languages and devices."""
 
 
 def scrubbed(own: Mapping[str, str], given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Why a server did not start, or ended: in one sentence, from how it ended and what it said last. Pure.
+"""Why a server did not start, or ended: one sentence, from its exit code and the end of its log. Pure.
 
-Every start that fails looks alike from outside (exit code 1), so its last words decide. What lasts until somebody
+Every start that fails looks alike from outside (exit code 1), so its last lines decide. What lasts until somebody
 changes something is told from what may be over at the next try.
 """
 
@@ -14,12 +14,12 @@ LINE_CHARACTERS_MAX = 200
 
 
 class LaunchFailure(NamedTuple):
-    """What went wrong. `reason` is one CamelCase word."""
+    """A failure. `reason` is one CamelCase word."""
 
     reason: str
     message: str
     permanent: bool = False
-    """Whether another try will fail the same way until somebody changes something."""
+    """Whether a retry fails the same way until something is changed."""
 
 
 _WORDS: tuple[tuple[re.Pattern[str], str, str, bool], ...] = tuple(
@@ -60,22 +60,20 @@ _WORDS: tuple[tuple[re.Pattern[str], str, str, bool], ...] = tuple(
 
 
 def explain(code: int | None, said: str) -> LaunchFailure:
-    """Of a server that has ended: `code` as `subprocess` has it (None: nobody knows), and what it `said` last."""
+    """The failure of a server that has ended: `code` as `subprocess` has it (None: unknown), and the end of its log."""
     for pattern, reason, message, lasting in _WORDS:
         if found := _line_with(pattern, said):
             return LaunchFailure(reason, f"{message}: {found}", lasting)
     how = _how(code)
     last = _last_line(said)
     if code is not None and -code == signal.SIGKILL:
-        return LaunchFailure(
-            "Killed", "it was killed by the system or by somebody; perhaps there was too little memory"
-        )
-    return LaunchFailure("Exited", f"it ended {how}" + (f"; its last words: {last}" if last else ""))
+        return LaunchFailure("Killed", "it was killed by SIGKILL, perhaps by the system because memory ran out")
+    return LaunchFailure("Exited", f"it ended {how}" + (f"; its last line: {last}" if last else ""))
 
 
 def _how(code: int | None) -> str:
     if code is None:
-        return "while nobody looked"
+        return "while no agent ran"
     if code < 0:
         try:
             return f"by {signal.Signals(-code).name}"
@@ -93,6 +91,6 @@ def _last_line(said: str) -> str:
 
 
 def _short(line: str) -> str:
-    """Without what a log puts before a line: the same trouble has to give the same words each time."""
+    """A line without the prefix of a log: the same failure has to give the same text each time."""
     text = re.sub(r"^[\s\d.:|\-TZ]*(?:[EWIDF]\s+)?", "", line).strip()
     return "".join(filter(str.isprintable, text))[:LINE_CHARACTERS_MAX]

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from pilotage.processes.run_as import RunAsUser
 
 _PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
-"""Variables that are about the agent's own user."""
+"""Variables about the agent's own user."""
 
 
 class ReadableWeights(NamedTuple):
-    """The path of weights as a server is told it, and the file that it finds open."""
+    """The path of weights for a server, and the file that it finds open."""
 
     path: str
     opened: str = ""
 
 
 def weights(user: RunAsUser | None, path: str, runtime: str) -> ReadableWeights | LaunchFailure:
-    """How a server gets its weights. A name that is no path is its own to fetch, unless it would be taken for one."""
+    """The access of a server to its weights. A name is fetched by the server, unless it would be taken for a path."""
     if not path.startswith("/"):
         taken = Path(FOLDER if user is not None else Path.cwd(), path)
         return _no_repository(path, taken, runtime) if os.path.lexists(taken) else ReadableWeights(path)
@@ -65,7 +65,7 @@ def program_problem(user: RunAsUser | None, executable: str) -> LaunchFailure | 
 
 
 def own_variables(user: RunAsUser | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The agent's environment, without what is about its user where servers have another."""
+    """The agent's environment, without the variables about its user where servers have another."""
     if user is None:
         return dict(environment)
     return {name: value for name, value in environment.items() if name not in _PERSONAL} | {"HOME": user.home}

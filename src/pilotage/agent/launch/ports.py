@@ -1,4 +1,4 @@
-"""Ports for servers. One that was just used is not given again at once: the system may refuse it for a minute."""
+"""Ports for servers. A port is not used again at once: the system may refuse it for a minute."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REMEMBERED = 256
 
 
 class Ports:
-    """Gives ports of one address that were free a moment ago."""
+    """Allocates ports of one address."""
 
     def __init__(self, host: str, reserved: Collection[int] = ()) -> None:
-        """`reserved`: never given, though one may be free while the service that has it is started again."""
+        """`reserved`: never allocated, though one may be free while its service is restarted."""
         self._host = host
         self._reserved = frozenset(reserved)
         self._last: collections.deque[int] = collections.deque(maxlen=REMEMBERED)
