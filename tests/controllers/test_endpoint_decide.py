@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import itertools
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pilotage.api.endpoint import EndpointSpec
+from pilotage.controllers.endpoint import decide as module
 from pilotage.controllers.endpoint.decide import (
     PODS_AFTER,
     AddFinalizer,
@@ -258,6 +260,13 @@ CASES = [
 def test_decision(case: Case):
     want = EndpointDecision(case.want, case.then if case.then is not None else case.history)
     assert decide(case.endpoint, case.history, case.observed, NOW) == want
+
+
+def test_it_can_reach_no_client_clock_or_logger():
+    """What a decision rests on is its arguments: the module has nothing else at hand."""
+    found = {getattr(each, "__module__", "") or "" for each in vars(module).values()}
+    assert not [name for name in found if name.startswith(("asyncio", "structlog", "time", "pilotage.runtime"))]
+    assert not [name for name, each in vars(module).items() if inspect.ismodule(each) and each is not dt]
 
 
 EVERYTHING = list(
