@@ -14,7 +14,7 @@ from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from pilotage.teardown.snapshot.world import Item, World
 from tests.support.kinds import CONFIG_MAPS, config_map
 from tests.teardown.why.objects import FINALIZER, deleting, force_pods_out, pod, policy, refusing, unique
@@ -78,7 +78,7 @@ async def test_a_finalizer_that_why_offers_to_remove_is_removed(stage: Stage):
     world = await gather(stage.client, Discovery(stage.client), namespaces=[stage.namespace])
     item = world.get(made.meta.uid)
     assert item is not None
-    explanation = await settle(stage.client, world, lambda known: explain(known, relate(known), item))
+    explanation = await until_resolved(stage.client, world, lambda known: explain(known, relate(known), item))
     proposal = propose(world, explanation, "strip-finalizer", finalizer=FINALIZER)
     text = "\n".join(proposal.describe())
     assert f"Removes the finalizer {FINALIZER}" in text

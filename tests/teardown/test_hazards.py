@@ -20,7 +20,7 @@ from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, FullObject, MayI
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from pilotage.teardown.snapshot.world import KindReading, World
 from tests.support.kinds import CONFIG_MAPS, SERVICES, config_map, existing
 from tests.support.waiting import eventually
@@ -555,7 +555,7 @@ async def planned(client: Client, namespace: str, uid: str) -> list[Hazard]:
     item = world.get(uid)
     assert item is not None
     ledger = make_ledger(world, graph, [item], Policy())
-    return await settle(client, world, lambda world: predict(world, graph, ledger))
+    return await until_resolved(client, world, lambda world: predict(world, graph, ledger))
 
 
 async def test_a_plain_object_has_nothing_in_its_way_and_a_dead_webhook_is_found(cluster: Access, namespace: str):

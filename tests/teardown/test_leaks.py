@@ -25,7 +25,7 @@ from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.questions import FullObject
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 from tests.support.kinds import CLUSTER_ROLES, CONFIG_MAPS, SERVICES, existing
 from tests.support.waiting import until
@@ -580,7 +580,7 @@ async def gathered(client: Client, namespace: str = "") -> list[Leak]:
     later = utc_now() + dt.timedelta(minutes=5)
     places = [namespace] if namespace else []
     world = await gather(client, Discovery(client), namespaces=places, full=full_kinds() | FOR_LEAKS, now=later)
-    return await settle(client, world, lambda world: find_leaks(world, relate(world)))
+    return await until_resolved(client, world, lambda world: find_leaks(world, relate(world)))
 
 
 async def test_the_collector_takes_what_we_say_it_takes_and_leaves_what_we_say_it_leaves(

@@ -23,7 +23,7 @@ from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 
@@ -84,7 +84,7 @@ class Stage:
         """What `pilotage why` would say about it; as if asked some seconds later than now."""
         world = await self.world(seconds_later=seconds_later, in_namespace=in_namespace)
         item = world.get(obj.meta.uid) or Item(resource, obj, full=True)
-        return await settle(self.client, world, lambda known: explain(known, relate(known), item))
+        return await until_resolved(self.client, world, lambda known: explain(known, relate(known), item))
 
     async def clear(self) -> None:
         """Let everything go that a test has made, whatever holds it."""

@@ -10,7 +10,7 @@ from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckVerdict
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.gather import gather
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from tests.support.kinds import CONFIG_MAPS, NAMESPACES, config_map
 from tests.teardown.why.objects import FINALIZER, unique
 from tests.teardown.why.staging import Stage, root_codes, the
@@ -41,7 +41,7 @@ async def why(client: Client, uid: str, *namespaces: str) -> Explanation:
     world = await gather(client, Discovery(client), namespaces=namespaces)
     item = world.get(uid)
     assert item is not None
-    return await settle(client, world, lambda known: explain(known, relate(known), item))
+    return await until_resolved(client, world, lambda known: explain(known, relate(known), item))
 
 
 async def test_somebody_who_may_not_delete(stage: Stage, reader: Client):

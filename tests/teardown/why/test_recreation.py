@@ -9,7 +9,7 @@ from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckVerdict
 from pilotage.teardown.diagnosis.why.render import remedies_of
 from pilotage.teardown.relations import relate
-from pilotage.teardown.snapshot.resolve import settle
+from pilotage.teardown.snapshot.resolve import until_resolved
 from tests.support import kinds
 from tests.support.waiting import eventually
 from tests.teardown.why.staging import Stage, name_of, root_codes, the
@@ -45,7 +45,7 @@ async def test_another_object_has_its_name_by_now(stage: Stage) -> None:
     maker.name = "kustomize-controller"
     after = await maker.create(MAPS, kinds.config_map("name", {"a": "b"}), namespace=stage.namespace)
     world = await stage.world()
-    explanation = await settle(stage.client, world, lambda known: explain(known, relate(known), item))
+    explanation = await until_resolved(stage.client, world, lambda known: explain(known, relate(known), item))
     assert (explanation.verdict, explanation.headline) == (StuckVerdict.NOT_STUCK, "is gone")
     note = the(explanation, CauseCode.RECREATED)
     assert getattr(note.subject, "uid", None) == after.meta.uid
@@ -59,6 +59,6 @@ async def test_what_is_gone_is_gone(stage: Stage) -> None:
     assert item is not None
     await stage.delete(MAPS, before)
     world = await stage.world()
-    explanation = await settle(stage.client, world, lambda known: explain(known, relate(known), item))
+    explanation = await until_resolved(stage.client, world, lambda known: explain(known, relate(known), item))
     assert (explanation.verdict, explanation.headline, explanation.causes) == (StuckVerdict.NOT_STUCK, "is gone", ())
     assert name_of(explanation.subject).name == "name"

@@ -120,13 +120,13 @@ async def _live(
 
 async def _look(session: Session, namespace: str) -> _Found:
     from pilotage.catalogue.reading import FOR_LEAKS
-    from pilotage.teardown.snapshot.resolve import settle
+    from pilotage.teardown.snapshot.resolve import until_resolved
 
     places = [namespace] if namespace else []
     world = await read_world(session, places, FOR_LEAKS, everywhere=not namespace)
     if namespace:
         check_namespace(world, namespace)
-    return await settle(session.client, world, lambda world: _of_world(world, namespace))
+    return await until_resolved(session.client, world, lambda world: _of_world(world, namespace))
 
 
 def _of_world(world: World, namespace: str) -> _Found:

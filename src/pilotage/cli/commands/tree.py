@@ -77,13 +77,13 @@ async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, 
         import_meanwhile(_MODULES)
         seen = await read_named(session, words, namespace)
         from pilotage.teardown.diagnosis.tree import tree as make_tree
-        from pilotage.teardown.snapshot.resolve import settle
+        from pilotage.teardown.snapshot.resolve import until_resolved
 
         def think(world: World) -> list[Tree]:
             graph = edges_nearby(world)
             return [make_tree(world, graph, world.get(item.uid) or item) for item in seen.items]
 
-        return await settle(session.client, seen.world, think)
+        return await until_resolved(session.client, seen.world, think)
 
 
 def _coloured(line: str) -> str:

@@ -111,7 +111,7 @@ async def _tell(session: Session, pending: dict[str, Item]) -> None:
 async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
     from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.why.explain import explain
-    from pilotage.teardown.snapshot.resolve import settle
+    from pilotage.teardown.snapshot.resolve import until_resolved
 
     world = await read_world(session, [namespace_of(item) for item in items], FOR_FINALIZERS)
 
@@ -119,7 +119,7 @@ async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
         graph = related_graph(world)
         return [explain(world, graph, item) for item in items]
 
-    return await settle(session.client, world, think)
+    return await until_resolved(session.client, world, think)
 
 
 async def _give_up(session: Session, left: list[Item], timeout: float) -> int:

@@ -111,13 +111,13 @@ async def _live(
 
         seen = await read_named(session, words, namespace, FOR_FINALIZERS)
         from pilotage.teardown.diagnosis.why.explain import explain
-        from pilotage.teardown.snapshot.resolve import settle
+        from pilotage.teardown.snapshot.resolve import until_resolved
 
         def think(world: World) -> list[Explanation]:
             graph = edges_nearby(world)
             return [explain(world, graph, item) for item in seen.items]
 
-        return await settle(session.client, seen.world, think)
+        return await until_resolved(session.client, seen.world, think)
 
 
 def _lines(explanation: Explanation) -> list[str]:
@@ -147,14 +147,16 @@ async def _fix(
     from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.fix import FixRefused, fix, propose
     from pilotage.teardown.diagnosis.why.explain import explain
-    from pilotage.teardown.snapshot.resolve import settle
+    from pilotage.teardown.snapshot.resolve import until_resolved
 
     async with connected(kubeconfig, context, remembering=True) as session:
         seen = await read_named(session, words, namespace, FOR_FINALIZERS)
         if len(seen.items) != 1:
             raise BadTarget("--fix works on one object at a time. Name one.")
         (item,) = seen.items
-        explanation = await settle(session.client, seen.world, lambda world: explain(world, related_graph(world), item))
+        explanation = await until_resolved(
+            session.client, seen.world, lambda world: explain(world, related_graph(world), item)
+        )
         try:
             proposal = propose(seen.world, explanation, code, finalizer=finalizer)
             if not _agreed(proposal, yes):

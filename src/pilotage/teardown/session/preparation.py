@@ -79,13 +79,13 @@ async def foresee(
     import msgspec
 
     from pilotage.teardown.diagnosis.hazards import predict
-    from pilotage.teardown.snapshot.resolve import settle
+    from pilotage.teardown.snapshot.resolve import until_resolved
 
-    graph = await settle(session.client, world, related_graph)
-    ledger = await settle(session.client, world, lambda world: make(world, graph))
+    graph = await until_resolved(session.client, world, related_graph)
+    ledger = await until_resolved(session.client, world, lambda world: make(world, graph))
     remarks = tuple(dict.fromkeys((*ledger.remarks, *_not_searched(world))))
     ledger = msgspec.structs.replace(ledger, unread=unread, remarks=remarks)
-    hazards = await settle(session.client, world, lambda world: predict(world, graph, ledger))
+    hazards = await until_resolved(session.client, world, lambda world: predict(world, graph, ledger))
     return Prepared(world, ledger, hazards, absent)
 
 

@@ -48,7 +48,7 @@ _LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)
 T = TypeVar("T")
 
 
-async def settle(client: Client, world: World, think: Callable[[World], T], rounds_max: int = ROUNDS_MAX) -> T:
+async def until_resolved(client: Client, world: World, think: Callable[[World], T], rounds_max: int = ROUNDS_MAX) -> T:
     """The result of `think` once it has all the answers it asks for, or after the last round of them."""
     thought = think(world)
     for _ in range(rounds_max):

@@ -38,7 +38,7 @@ _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (
 
 
 def predict(world: World, graph: Graph, ledger: Ledger) -> list[Hazard]:
-    """All hazards of a teardown, those that block first. Drive it with `asking.settle`: it asks, up to three rounds."""
+    """All hazards of a teardown, blocking ones first. Call it with `until_resolved`: it asks, in up to three rounds."""
     outlook = Outlook(world, graph, ledger)
     found = [hazard for family in _FAMILIES for hazard in family(outlook)]
     return sorted(dict.fromkeys(found), key=lambda hazard: not hazard.blocks)

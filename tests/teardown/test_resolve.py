@@ -31,7 +31,7 @@ from pilotage.teardown.snapshot.questions import (
     MayThey,
     Question,
 )
-from pilotage.teardown.snapshot.resolve import LISTED_RATHER_THAN_GOT, answer, settle
+from pilotage.teardown.snapshot.resolve import LISTED_RATHER_THAN_GOT, answer, until_resolved
 from pilotage.teardown.snapshot.world import World
 from tests.support.kinds import CONFIG_MAPS, NODES, config_map
 from tests.support.transports import observed
@@ -242,7 +242,7 @@ async def test_thinking_goes_on_until_nothing_more_is_asked(client: Client, name
         thoughts.append(name)
         return name
 
-    assert await settle(client, world, think) == "end"
+    assert await until_resolved(client, world, think) == "end"
     assert thoughts == ["a", "b", "end"]
     assert world.wanted == set()
     assert {FullObject(made.meta.uid), FullObject(other.meta.uid)} == set(world.answers)
@@ -257,7 +257,7 @@ async def test_thinking_that_never_ends_is_ended(client: Client, namespace: str)
         world.ask(MayI(f"verb{len(rounds)}", "", "pods", namespace))
         return len(rounds)
 
-    assert await settle(client, world, think, rounds_max=3) == 4
+    assert await until_resolved(client, world, think, rounds_max=3) == 4
     assert len(world.answers) == 3
 
 
@@ -267,5 +267,5 @@ async def test_a_dump_answers_nothing(client: Client) -> None:
     def think(world: World) -> object:
         return world.ask(MayI("get", "", "pods", ""))
 
-    assert await settle(client, world, think) is None
+    assert await until_resolved(client, world, think) is None
     assert not world.answers
