@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pilotage.kube import ObjectKey, Propagation, merge_patch
+from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, simulated_cluster
@@ -94,3 +94,22 @@ async def test_what_the_garbage_collector_takes_the_operator_does_not_delete():
         await place.gone()
         deleted = {write.split()[1] for write in place.writes() if write.startswith("delete ")}
         assert deleted == {"deployments.apps", "services"}
+
+
+@virtual
+async def test_a_pod_that_appears_meanwhile_is_written_into_the_ledger_before_anything_is_done_to_it():
+    async with simulated_cluster() as place:
+        await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 60})
+        await place.serving()
+        await place.delete()
+        await place.until(place.records)
+        await asyncio.sleep(5.0)
+        (pod,) = place.world.objects(PODS)
+        key, uid = ObjectKey("default", pod["metadata"]["name"]), pod["metadata"]["uid"]
+        await place.user.delete(PODS, key, uid=uid, propagation=Propagation.BACKGROUND)
+        await place.until(lambda: {uid} != {each["metadata"]["uid"] for each in place.world.objects(PODS)} != set())
+        await asyncio.sleep(2.0)
+        written = {entry["uid"] for entry in place.records()[0]["status"]["ledger"]["entries"]}
+        assert {each["metadata"]["uid"] for each in place.world.objects(PODS)} <= written
+        await place.gone()
+        assert place.parts() == []

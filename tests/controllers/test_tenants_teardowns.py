@@ -75,8 +75,17 @@ async def test_a_teardown_does_not_take_what_it_names_by_uid_and_is_no_part(owne
 
 
 @virtual
-@pytest.mark.parametrize("where", ["default", "team-a"], ids=["another namespace", "its own namespace"])
-async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where):
+@pytest.mark.parametrize(
+    ("where", "forged", "words"),
+    [
+        ("default", {}, "is in another namespace than the endpoint"),
+        ("team-a", {}, "is not proven to be a part of the endpoint"),
+        ("team-a", {"resource": msgspec.to_builtins(DEPLOYMENTS) | {"version": ".."}}, "is no kind"),
+        ("team-a", {"after": ["u-1"]}, "'u-1', which is not in it"),
+    ],
+    ids=["another namespace", "its own namespace", "another path", "an order that contradicts itself"],
+)
+async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where, forged, words):
     async with two_teams() as place:
         part = await database(place, where)
         place.managers[-1].stop()
@@ -90,6 +99,7 @@ async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where)
             "phase": "stop",
             "disposition": "delete",
             "reason": "named",
+            **forged,
         }
         ledger = {"targets": [], "started": "2026-01-01T00:00:00Z", "policy": {}, "entries": [entry]}
         patch = merge_patch({"status": {"phase": "cordon", "ledger": ledger}})
@@ -98,6 +108,7 @@ async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where)
         await place.until(lambda: stalled(place.world.find(TEARDOWNS, key)))
         await asyncio.sleep(WHILE)
         assert stalled(place.world.find(TEARDOWNS, key))["reason"] == "LedgerRefused"
+        assert words in stalled(place.world.find(TEARDOWNS, key))["message"]
         assert "deletionTimestamp" not in place.world.find(DEPLOYMENTS, ObjectKey(where, "database"))["metadata"]
 
 

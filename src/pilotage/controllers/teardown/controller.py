@@ -29,6 +29,7 @@ from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import Reader
 from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.engine.run_state import RunState
+from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ class TeardownController:
 
     async def _refusal(self, whose: Known, ledger: Ledger) -> str:
         """Why a ledger that somebody else may have written is not acted on; empty if it is."""
+        try:
+            check_saved(ledger)
+        except LedgerRefused as error:
+            return str(error)
         for entry in ledger.entries:
             if cause := await refused(self._client, self._caches, whose, entry):
                 return cause
