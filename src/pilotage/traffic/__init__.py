@@ -1,9 +1,9 @@
-"""How requests get to an endpoint: routers, what each of them can prove, and how weight moves from one to another.
+"""Routes: how requests reach an endpoint, what is known about a route, and how traffic moves between Services.
 
-- `contract` has the values that all of this exchanges.
-- `routers` has a file for each kind of route: what is written, and what its controller says about it.
-- `proxies` finds Envoys and reads them, `envoy` understands what they say: `observe` is the proof.
-- `shift` decides the next step of a change.
+- `contract` has the values that all of this exchanges: `Backend`, `RouteStatus`, `ExpectedRoute`, `ProxyObserver`.
+- `routers` has a file for each kind of route: the object that is written, and what its status means.
+- `proxies` finds and reads Envoys, `envoy` parses their answers: `observe` is the proof.
+- `shift` decides the next step of a change, `drain` when requests in flight have had their time.
 
 Nothing here writes to the API.
 """
