@@ -14,7 +14,8 @@ from pilotage.kube import LEASES, Client, ObjectKey, Propagation
 from pilotage.models.blocking import inline
 from pilotage.processes.identity import is_running
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage_sim.faults import FaultInjection, FaultyTransport
+from pilotage_sim.fault_injection import FaultInjection
+from pilotage_sim.faulty_transport import FaultyTransport
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.agent.agent_host import KINDS, NAMESPACE, ask, end_all, process_body, service_body
@@ -26,8 +27,8 @@ class Line:
 
     def __init__(self, world):
         self._world = world
-        self._disturbance = FaultInjection(world)
-        self.client = Client(FaultyTransport(world.transport("agent"), self._disturbance), name="agent")
+        self._injection = FaultInjection(world)
+        self.client = Client(FaultyTransport(world.transport("agent"), self._injection), name="agent")
         self.lists = 0
         """How often the agent has read all HostProcesses."""
         world.intercept(self._listen)
@@ -38,12 +39,12 @@ class Line:
 
     def cut(self):
         """Nobody answers any more, and the watches that are open break."""
-        self._disturbance.part(math.inf)
+        self._injection.part(math.inf)
 
     def mend(self):
         """It answers again. What happened meanwhile has left its history, as after five minutes of Kubernetes's."""
         self._world.core.store.compact(self._world.core.store.version)
-        self._disturbance.partitioned_until = 0.0
+        self._injection.partitioned_until = 0.0
 
 
 async def test_servers_go_on_and_deletes_happen_afterwards(host):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def modules(source: Path) -> dict[str, Path]:
 
 def imports(source: Path) -> dict[str, set[str]]:
     """The modules that each module imports, anywhere in it: those for type checkers and those within functions, too."""
-    known = modules(source)
+    known, package = modules(source), f"{source.name}."
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
         found = graph[name] = set()
@@ -50,7 +51,7 @@ def imports(source: Path) -> dict[str, set[str]]:
                 wanted = [f"{node.module}.{alias.name}" for alias in node.names]
             else:
                 continue
-            inside = [each.removeprefix("pilotage_harbor.") for each in wanted if each.startswith("pilotage_harbor.")]
+            inside = [each.removeprefix(package) for each in wanted if each.startswith(package)]
             found |= {each if each in known else each.rpartition(".")[0] for each in inside} - {name}
     return graph
 
@@ -81,6 +82,16 @@ def test_no_modules_import_each_other():
     TopologicalSorter(imports(SOURCE)).prepare()
 
 
+def test_a_public_class_name_occurs_once():
+    found = Counter(
+        node.name
+        for path in modules(SOURCE).values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in found.items() if count > 1] == []
+
+
 def test_harbor_knows_only_what_objects_and_files_look_like():
     assert imports_of_pilotage(SOURCE) == ALLOWED
 
@@ -88,14 +99,14 @@ def test_harbor_knows_only_what_objects_and_files_look_like():
 def test_an_upward_import_for_a_type_is_found(tmp_path):
     write(tmp_path, "kinds/kind", "if TYPE_CHECKING:\n    from pilotage_harbor.core import Core\n")
     write(tmp_path, "core/__init__", "")
-    assert upward_imports(tmp_path) == ["kinds.kind imports core"]
+    assert upward_imports(tmp_path / "pilotage_harbor") == ["kinds.kind imports core"]
 
 
 def test_a_circle_within_a_package_is_found(tmp_path):
     write(tmp_path, "verbs/writes", "def patch():\n    from pilotage_harbor.verbs.patches import patch\n")
     write(tmp_path, "verbs/patches", "from pilotage_harbor.verbs import writes\n")
     with pytest.raises(CycleError):
-        TopologicalSorter(imports(tmp_path)).prepare()
+        TopologicalSorter(imports(tmp_path / "pilotage_harbor")).prepare()
 
 
 def test_another_import_of_pilotage_is_found(tmp_path):
@@ -104,6 +115,6 @@ def test_another_import_of_pilotage_is_found(tmp_path):
 
 
 def write(folder: Path, module: str, text: str) -> None:
-    path = folder / f"{module}.py"
-    path.parent.mkdir(exist_ok=True)
+    path = folder / "pilotage_harbor" / f"{module}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

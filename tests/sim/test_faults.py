@@ -26,7 +26,8 @@ from pilotage.kube import (
     Uncertain,
     merge_patch,
 )
-from pilotage_sim.faults import FaultInjection, FaultyTransport
+from pilotage_sim.fault_injection import FaultInjection
+from pilotage_sim.faulty_transport import FaultyTransport
 from pilotage_sim.loop import virtual
 from pilotage_sim.plan import Failure, Fault, FaultKind, format_plan, parse_plan
 from pilotage_sim.process import Process
@@ -46,8 +47,8 @@ async def disturbed(plan):
     async with World() as world:
         honest = world.client("honest")
         await honest.create(CONFIG_MAPS, config_map(n="1"))
-        disturbance = FaultInjection(world, parse_plan(plan))
-        yield honest, Client(FaultyTransport(world.transport("subject"), disturbance), name="subject"), disturbance
+        injection = FaultInjection(world, parse_plan(plan))
+        yield honest, Client(FaultyTransport(world.transport("subject"), injection), name="subject"), injection
 
 
 CALLS = {
@@ -79,7 +80,7 @@ REFUSED = [
 def test_a_refused_call_is_of_its_class_and_changes_nothing(call, failure, error):
     @virtual
     async def run():
-        async with disturbed(f"fail-call:2:{failure}") as (honest, client, disturbance):
+        async with disturbed(f"fail-call:2:{failure}") as (honest, client, injection):
             await client.get(CONFIG_MAPS, A)
             with pytest.raises(ApiError) as caught:
                 await CALLS[call](client)
@@ -87,7 +88,7 @@ def test_a_refused_call_is_of_its_class_and_changes_nothing(call, failure, error
             listed = await honest.list(CONFIG_MAPS, "default")
             assert [(obj.meta.name, obj.get("data")) for obj in listed.items] == [("a", {"n": "1"})]
             await CALLS[call](client)
-            assert [str(fault) for fault in disturbance.done] == [f"fail-call:2:{failure}"]
+            assert [str(fault) for fault in injection.done] == [f"fail-call:2:{failure}"]
 
     run()
 

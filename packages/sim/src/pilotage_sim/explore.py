@@ -165,7 +165,7 @@ async def _play(scenario: type[Scenario], plan: Plan, seed: int, baseline: Outco
             await process.stop()
         if scenario.same_end and baseline is not None:
             problems += same_state(baseline.state, state)
-        counts = {name: process.disturbance.counts.of_story for name, process in story.running.items()}
+        counts = {name: process.injection.counts.of_story for name, process in story.running.items()}
         return Outcome(scenario, seed, plan, problems, counts, state, world.trace.text)
 
 

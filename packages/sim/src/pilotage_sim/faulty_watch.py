@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.kube.transport import Request, Response
-    from pilotage_sim.faults import FaultInjection
+    from pilotage_sim.fault_injection import FaultInjection
 
 DELAY_SECONDS = 5.0
 """Delay of an event, and the time for which a kind is unreachable whose events are coalesced."""
@@ -30,19 +30,19 @@ _numbers = itertools.count()
 
 
 class FaultyWatch:
-    """The answer to one watch request of a disturbed process."""
+    """The answer to one watch request of a process with faults."""
 
-    def __init__(self, inner: Response, disturbance: FaultInjection, path: str, request: Request) -> None:
+    def __init__(self, inner: Response, injection: FaultInjection, path: str, request: Request) -> None:
         self.number = next(_numbers)
         self._inner = inner
-        self._disturbance = disturbance
+        self._injection = injection
         self._path = path
         options = parse_qs(request.target.partition("?")[2])
         self._version = options.get("resourceVersion", [""])[0]
         self._lines: deque[bytes] = deque()
         self._is_last = False
         self._broken = asyncio.get_running_loop().create_future()
-        disturbance.watches.add(self)
+        injection.watches.add(self)
 
     @property
     def status(self) -> int:
@@ -60,7 +60,7 @@ class FaultyWatch:
 
     def close(self) -> None:
         """See `Response`."""
-        self._disturbance.watches.discard(self)
+        self._injection.watches.discard(self)
         self._inner.close()
 
     def break_off(self) -> None:
@@ -92,25 +92,25 @@ class FaultyWatch:
 
     async def _passes(self, line: bytes) -> bool:
         """Whether an event gets through; first, what is planned for it happens."""
-        disturbance = self._disturbance
+        injection = self._injection
         type_, obj = decode_event(line)
         if type_ in ("BOOKMARK", "ERROR"):
             return True
-        disturbance.counts.events += 1
-        number = disturbance.counts.events
-        if disturbance.due(FaultKind.CUT_WATCHES, number):
-            disturbance.cut()
-        elif disturbance.due(FaultKind.DROP_EVENT, number):
-            disturbance.expired.add(self._path)
+        injection.counts.events += 1
+        number = injection.counts.events
+        if injection.due(FaultKind.CUT_WATCHES, number):
+            injection.cut()
+        elif injection.due(FaultKind.DROP_EVENT, number):
+            injection.expired.add(self._path)
             self.break_off()
-        elif disturbance.due(FaultKind.COALESCE_EVENT, number):
-            disturbance.expired.add(self._path)
-            disturbance.unreachable[self._path] = asyncio.get_running_loop().time() + DELAY_SECONDS
+        elif injection.due(FaultKind.COALESCE_EVENT, number):
+            injection.expired.add(self._path)
+            injection.unreachable[self._path] = asyncio.get_running_loop().time() + DELAY_SECONDS
             self.break_off()
-        elif disturbance.due(FaultKind.DELAY_EVENT, number):
+        elif injection.due(FaultKind.DELAY_EVENT, number):
             await asyncio.sleep(DELAY_SECONDS)
-        elif disturbance.due(FaultKind.DUPLICATE_EVENT, number):
-            disturbance.replayed[self._path] = self._version
+        elif injection.due(FaultKind.DUPLICATE_EVENT, number):
+            injection.replayed[self._path] = self._version
             self._is_last = True
             return True
         self._version = obj.meta.resource_version

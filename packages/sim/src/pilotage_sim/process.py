@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Client
-from pilotage_sim.faults import FaultInjection, FaultyTransport
+from pilotage_sim.fault_injection import FaultInjection
+from pilotage_sim.faulty_transport import FaultyTransport
 from pilotage_sim.plan import SUBJECT
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class Process:
 
     def __init__(self, world: World, main: Main, *, name: str = SUBJECT, plan: Plan = (), lies: bool = True) -> None:
         self.name = name
-        self.disturbance = FaultInjection(world, plan, name, lies=lies)
-        self.disturbance.crash = self._crash
+        self.injection = FaultInjection(world, plan, name, lies=lies)
+        self.injection.crash = self._crash
         self.incarnation = 0
         self.ends: list[BaseException | None] = []
         """The reason of each end that was not a crash of the plan."""
@@ -54,7 +55,7 @@ class Process:
         while len(self.ends) < ENDS_MAX:
             self.incarnation += 1
             self._crashed = False
-            self._transport = FaultyTransport(self._world.transport(self.name), self.disturbance)
+            self._transport = FaultyTransport(self._world.transport(self.name), self.injection)
             client = Client(self._transport, name=self.name)
             self._running = loop.create_task(_run(self._main, client), name=f"{self.name}-{self.incarnation}")
             try:

@@ -54,9 +54,9 @@ class Scenario(ABC):
     async def after_faults(self, seconds: float) -> None:
         """Wait until all faults have happened, and for so long after. What is done from here on is not disturbed."""
         for process in self.running.values():
-            process.disturbance.counts.freeze()
+            process.injection.counts.freeze()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FAULT_SECONDS_MAX
-        disturbances = [process.disturbance for process in self.running.values()]
-        await self.world.until(lambda: loop.time() >= deadline or all(each.over for each in disturbances))
+        injections = [process.injection for process in self.running.values()]
+        await self.world.until(lambda: loop.time() >= deadline or all(each.over for each in injections))
         await asyncio.sleep(seconds)

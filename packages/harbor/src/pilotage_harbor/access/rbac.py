@@ -102,7 +102,7 @@ class Authorizer:
         self._version = version
         self._seen = version() - 1
         self._scopes: dict[tuple[str, tuple[str, ...], str], _Scope] = {}
-        self._policy = Policy((), (), (), ())
+        self._bound_roles = BoundRoles((), (), (), ())
 
     def decide(self, user: User, wanted: AccessAttributes) -> Decision:
         """Whether this user may do that."""
@@ -126,12 +126,12 @@ class Authorizer:
     def role_rules(self, kind: str, namespace: str, name: str) -> list[Json] | None:
         """The rules of a ClusterRole, or of a Role in a namespace; None if there is no such role."""
         self._refresh()
-        return self._policy.role(kind, namespace, name)
+        return self._bound_roles.role(kind, namespace, name)
 
     def _refresh(self) -> None:
         version = self._version()
         if version != self._seen:
-            self._policy = Policy(*(self._view.objects(storage) for storage in STORAGES))
+            self._bound_roles = BoundRoles(*(self._view.objects(storage) for storage in STORAGES))
             self._scopes.clear()
             self._seen = version
 
@@ -143,11 +143,11 @@ class Authorizer:
         if scope is None:
             if len(self._scopes) > _CACHED_MAX:
                 self._scopes.clear()
-            scope = self._scopes[key] = _Scope(*self._policy.grants(user, namespace))
+            scope = self._scopes[key] = _Scope(*self._bound_roles.grants(user, namespace))
         return scope
 
 
-class Policy:
+class BoundRoles:
     """All roles and bindings at one moment."""
 
     def __init__(

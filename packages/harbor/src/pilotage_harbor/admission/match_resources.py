@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAMESPACES = "namespaces"
 
 
-class Rule(NamedTuple):
+class ResourceRule(NamedTuple):
     """Operations and resources; ``*`` is anything."""
 
     operations: frozenset[str]
@@ -83,7 +83,7 @@ class MatchResources:
             raise problem
         return kind
 
-    def _kind(self, rules: Iterable[Rule], core: Core, attributes: AdmissionAttributes) -> Kind | None:
+    def _kind(self, rules: Iterable[ResourceRule], core: Core, attributes: AdmissionAttributes) -> Kind | None:
         kind = attributes.scope.kind
         if any(rule.matches(attributes, kind) for rule in rules):
             return kind
@@ -113,10 +113,10 @@ class MatchResources:
         return any(self._objects.matches(_labels(obj)) for obj in both if obj is not None)
 
 
-def rule_of(rule: Json) -> Rule:
+def rule_of(rule: Json) -> ResourceRule:
     """A rule of a webhook, policy or binding."""
     resources = tuple((name.partition("/")[0], name.partition("/")[2]) for name in rule.get("resources") or ())
-    return Rule(
+    return ResourceRule(
         frozenset(rule.get("operations") or ()),
         frozenset(rule.get("apiGroups") or ()),
         frozenset(rule.get("apiVersions") or ()),

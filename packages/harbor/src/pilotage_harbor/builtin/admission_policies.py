@@ -91,7 +91,7 @@ class PolicyStrategy(_Strategy):
         return problems + _annotation_problems(obj, annotations, checker, "spec.auditAnnotations")
 
 
-class BindingStrategy(_Strategy):
+class PolicyBindingStrategy(_Strategy):
     """A ValidatingAdmissionPolicyBinding."""
 
     go_type = "admission.ValidatingAdmissionPolicyBinding"
@@ -324,7 +324,7 @@ def kinds() -> list[Kind]:
             api,
             "validatingadmissionpolicybindings",
             f"{name}Binding",
-            BindingStrategy(),
+            PolicyBindingStrategy(),
             bound,
             categories="api-extensions",
             namespaced=False,

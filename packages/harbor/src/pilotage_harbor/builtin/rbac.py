@@ -65,7 +65,7 @@ class RoleStrategy(Builtin):
         return problems
 
 
-class BindingStrategy(Builtin):
+class RoleBindingStrategy(Builtin):
     """A RoleBinding, or a ClusterRoleBinding: the role never changes."""
 
     status = False
@@ -166,12 +166,12 @@ def kinds() -> list[Kind]:
             _ROLE,
             namespaced=False,
         ),
-        kind(api, "rolebindings", "RoleBinding", BindingStrategy("rbac.RoleBinding", namespaced=True), _BINDING),
+        kind(api, "rolebindings", "RoleBinding", RoleBindingStrategy("rbac.RoleBinding", namespaced=True), _BINDING),
         kind(
             api,
             "clusterrolebindings",
             "ClusterRoleBinding",
-            BindingStrategy("rbac.ClusterRoleBinding", namespaced=False),
+            RoleBindingStrategy("rbac.ClusterRoleBinding", namespaced=False),
             _BINDING,
             namespaced=False,
         ),

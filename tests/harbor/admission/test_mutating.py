@@ -8,8 +8,8 @@ import pytest
 
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_sim.loop import virtual
+from tests.harbor.admission.support import Webhook, configure, patch, rule, webhook
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
-from tests.harbor.webhooks.support import Webhook, configure, patch, rule, webhook
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json

@@ -1,8 +1,7 @@
-"""The faults of a plan, done to one process: a transport around its own.
+"""The transport of one incarnation of a process, with the faults of its plan.
 
-A `FaultInjection` belongs to a process and outlives its crashes: it counts the calls, reads, writes and events of all
-incarnations. Each incarnation has a `FaultyTransport`, which dies with it: what a dying process still tries to send in
-its cleanup never leaves it, as with one that was killed.
+It dies with its incarnation: what a dying process still tries to send in its cleanup never leaves it, as with one that
+was killed.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from pilotage.kube.transport import REQUEST_SECONDS_MAX, TransportError
 from pilotage_harbor.access.attributes import AccessAttributes, attributes_of
 from pilotage_harbor.apimachinery import errors
 from pilotage_sim.faulty_watch import FaultyWatch
-from pilotage_sim.plan import LIES, SUBJECT, Counts, Failure, Fault, FaultKind, Plan
+from pilotage_sim.plan import LIES, Failure, FaultKind
 from pilotage_sim.transport import Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pilotage.kube.transport import Request, Response, Transport
-    from pilotage_sim.world import World
+    from pilotage_sim.fault_injection import FaultInjection
 
 _REFUSALS = (
     Failure.ABSENT,
@@ -37,79 +34,19 @@ _REFUSALS = (
 )
 
 
-class FaultInjection:
-    """The faults of one process, and its calls and writes so far."""
-
-    def __init__(self, world: World, plan: Plan = (), process: str = SUBJECT, *, lies: bool = True) -> None:
-        self.process = process
-        self.lies = lies
-        """Whether an answer may be untrue. An earlier fault may have moved one to a call where it would be."""
-        self.counts = Counts()
-        self.done: list[Fault] = []
-        """The faults that have happened, in their order."""
-        self.crash: Callable[[], None] = lambda: None
-        """Ends the running incarnation."""
-        self.watches: set[FaultyWatch] = set()
-        self.expired: set[str] = set()
-        """Paths whose next watch begins at a version that is no longer known."""
-        self.replayed: dict[str, str] = {}
-        """Paths whose next watch begins at an earlier version than asked for."""
-        self.unreachable: dict[str, float] = {}
-        """Paths that cannot be reached until a time."""
-        self.partitioned_until = 0.0
-        self._world = world
-        self._faults = {(fault.kind, fault.number): fault for fault in plan if fault.process == process}
-
-    def due(self, kind: FaultKind, number: int) -> Fault | None:
-        """The fault of this kind that happens to this call, write, read or event, if one does."""
-        fault = self._faults.get((kind, number))
-        if fault is not None:
-            self.done.append(fault)
-            self._world.trace.remark(f"fault {fault}")
-        return fault
-
-    @property
-    def over(self) -> bool:
-        """Whether everything that was planned has happened."""
-        return len(self.done) == len(self._faults)
-
-    def stale_version(self, wanted: AccessAttributes, versions: int) -> int:
-        """The version before the last so many changes of what is read."""
-        qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
-        kind = self._world.core.registry.storage(qualified)
-        if kind is None:
-            return 0
-        key = f"{wanted.namespace if kind.namespaced else ''}/{wanted.name}" if wanted.name else ""
-        return self._world.version_before(kind.storage, versions, key)
-
-    def part(self, seconds: float) -> None:
-        """Cut the process off from the API server."""
-        self.partitioned_until = asyncio.get_running_loop().time() + seconds
-        self.cut()
-
-    def reaches(self, path: str) -> bool:
-        """Whether a request to this path gets through at the moment."""
-        return asyncio.get_running_loop().time() >= max(self.partitioned_until, self.unreachable.get(path, 0.0))
-
-    def cut(self) -> None:
-        """Break all watches of the process."""
-        for watch in sorted(self.watches, key=lambda each: each.number):
-            watch.break_off()
-
-
 class FaultyTransport:
     """The way of one incarnation to the API server."""
 
-    def __init__(self, inner: Transport, disturbance: FaultInjection) -> None:
+    def __init__(self, inner: Transport, injection: FaultInjection) -> None:
         self._inner = inner
-        self._disturbance = disturbance
+        self._injection = injection
         self._alive = True
 
     def kill(self) -> None:
         """Nothing gets through any more, in either direction."""
         self._alive = False
-        self._disturbance.cut()
-        self._disturbance.watches.clear()
+        self._injection.cut()
+        self._injection.watches.clear()
 
     async def close(self) -> None:
         """See `Transport`."""
@@ -122,30 +59,30 @@ class FaultyTransport:
         path, _, query = request.target.partition("?")
         options = parse_qs(query, keep_blank_values=True)
         wanted = attributes_of(request.method, path, options)
-        if not wanted.resource:  # discovery, health: not disturbed, not counted
+        if not wanted.resource:  # discovery, health: no faults, not counted
             return await self._inner.send(request)
-        disturbance, verb = self._disturbance, _verb(wanted)
-        counts = disturbance.counts
+        injection, verb = self._injection, _verb(wanted)
+        counts = injection.counts
         reading, watching, reading_many = verb in ("get", "list"), verb == "watch", verb in ("list", "watch")
         cached = reading and "resourceVersion" in options
         counts.called(verb, cached=cached)
         writing = not reading and not watching
-        if writing and disturbance.due(FaultKind.CRASH_BEFORE_WRITE, counts.writes):
+        if writing and injection.due(FaultKind.CRASH_BEFORE_WRITE, counts.writes):
             await self._die()
-        crash_after = disturbance.due(FaultKind.CRASH_AFTER_WRITE, counts.writes) if writing else None
-        failure = disturbance.due(FaultKind.FAIL_CALL, len(counts.calls))
-        stale = disturbance.due(FaultKind.STALE_READ, counts.reads) if reading else None
-        partition = disturbance.due(FaultKind.PARTITION, len(counts.calls))
+        crash_after = injection.due(FaultKind.CRASH_AFTER_WRITE, counts.writes) if writing else None
+        failure = injection.due(FaultKind.FAIL_CALL, len(counts.calls))
+        stale = injection.due(FaultKind.STALE_READ, counts.reads) if reading else None
+        partition = injection.due(FaultKind.PARTITION, len(counts.calls))
         if partition is not None:
-            disturbance.part(float(partition.detail))
-        if not disturbance.reaches(path):
+            injection.part(float(partition.detail))
+        if not injection.reaches(path):
             raise TransportError("the API server cannot be reached", sent=False)
-        if failure is not None and (disturbance.lies or reading_many or failure.detail not in LIES):
+        if failure is not None and (injection.lies or reading_many or failure.detail not in LIES):
             return await self._fail(request, wanted, Failure(failure.detail))
         if (
             stale is not None
-            and (disturbance.lies or cached)
-            and (old := disturbance.stale_version(wanted, int(stale.detail)))
+            and (injection.lies or cached)
+            and (old := injection.stale_version(wanted, int(stale.detail)))
         ):
             return await self._stale(request, wanted, old)
         if watching:
@@ -157,7 +94,7 @@ class FaultyTransport:
         return response
 
     async def _die(self) -> NoReturn:
-        self._disturbance.crash()
+        self._injection.crash()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody lives on after a crash")
 
@@ -190,11 +127,11 @@ class FaultyTransport:
         return Whole(200, msgspec.json.encode(items[0]))
 
     async def _watch(self, request: Request, path: str) -> Response:
-        disturbance = self._disturbance
-        if path in disturbance.expired:
-            disturbance.expired.discard(path)
+        injection = self._injection
+        if path in injection.expired:
+            injection.expired.discard(path)
             return _refused(errors.expired("too old resource version"))
-        version = disturbance.replayed.pop(path, "")
+        version = injection.replayed.pop(path, "")
         if version:
             options = {name: values[0] for name, values in parse_qs(request.target.partition("?")[2]).items()}
             options["resourceVersion"] = version
@@ -202,7 +139,7 @@ class FaultyTransport:
         response = await self._inner.send(request)
         if response.status != 200:
             return response
-        return FaultyWatch(response, disturbance, path, request)
+        return FaultyWatch(response, injection, path, request)
 
 
 def _verb(wanted: AccessAttributes) -> str:

@@ -13,8 +13,8 @@ from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_sim.loop import virtual
+from tests.harbor.admission.support import CONFIGURATIONS, URL, Webhook, configure, rule, webhook
 from tests.harbor.housekeeping.support import CONFIG_MAPS, DEFINITIONS, SECRETS, World, definition, owner
-from tests.harbor.webhooks.support import CONFIGURATIONS, URL, Webhook, configure, rule, webhook
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json
