@@ -63,7 +63,14 @@ class Operator:
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
         self.log = folder / "operator.log"
-        command = [sys.executable, "-m", "tests.controllers.brisk", "operator", "--kubeconfig", str(cluster.kubeconfig)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.controllers.operator_with_short_settling",
+            "operator",
+            "--kubeconfig",
+            str(cluster.kubeconfig),
+        ]
         command += ["--no-leader-election", "--metrics-address", "", "--fetch-image", "pilotage:test"]
         self._command = [*command, "--cache-root", str(folder / "cache"), *flags]
         self._process: subprocess.Popen[bytes] | None = None

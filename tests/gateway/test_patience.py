@@ -33,7 +33,7 @@ class Upload:
     """A request to a model whose body comes slowly."""
 
     def __init__(self, gateway):
-        self._town = gateway
+        self._gateway = gateway
         self.answered = asyncio.Event()
 
     async def stalled(self):
@@ -51,7 +51,7 @@ class Upload:
         return await self._answer(more)
 
     async def _answer(self, send):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._town.settings.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._gateway.settings.port)
         head = b"POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"
         writer.write(head)
         sending = asyncio.create_task(send(writer))

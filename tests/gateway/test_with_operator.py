@@ -25,12 +25,12 @@ class Near(Agent):
     def __init__(self, gateway, server):
         super().__init__(gateway.world.client("agent-near"), "near")
         self.start_seconds = 0.0
-        self._town, self._server = gateway, server
+        self._gateway, self._server = gateway, server
 
     async def _register(self, process, *, ready):
         conditions = {"ready": ready, "serving": True}
         service = process.get("spec", "service")
-        await self._town.slice(process.meta.namespace, service, self._server.port, conditions=conditions)
+        await self._gateway.slice(process.meta.namespace, service, self._server.port, conditions=conditions)
 
 
 @contextlib.asynccontextmanager
