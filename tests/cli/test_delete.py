@@ -26,6 +26,7 @@ from pilotage.kube import (
     KindNotServed,
     Object,
     ObjectKey,
+    Propagation,
     Resource,
     merge_patch,
 )
@@ -591,7 +592,10 @@ def cut(place: Place, widgets: Resource, tmp_path: Path) -> Cut:
     async def go_on(client: Client) -> tuple[Object, Object]:
         late = {"metadata": {"name": "late", **part}}
         patch = merge_patch({"metadata": {"finalizers": None}})
-        await client.patch(kinds.SERVICES, ObjectKey(place.namespace, "web"), patch)
+        service = await client.get(kinds.SERVICES, ObjectKey(place.namespace, "web"))
+        # On a busy machine the command may have been cut off before its turn.
+        await client.delete(kinds.SERVICES, service.key, uid=service.meta.uid, propagation=Propagation.BACKGROUND)
+        await client.patch(kinds.SERVICES, service.key, patch)
         return (
             await client.create(SECRETS, late, namespace=place.namespace),
             await client.create(kinds.DEPLOYMENTS, kinds.deployment("web"), namespace=place.namespace),
