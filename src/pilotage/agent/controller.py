@@ -13,45 +13,39 @@ import collections
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import structlog
 
 from pilotage.agent import process_status, recovery
 from pilotage.agent.eviction import Evictor
-from pilotage.agent.journal import LifecycleState
+from pilotage.agent.health import Prober
+from pilotage.agent.host import OwnHostController
+from pilotage.agent.intervals import Intervals
+from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import process
+from pilotage.agent.launch.ports import Ports
+from pilotage.agent.memory import MemoryGauge
 from pilotage.agent.metrics import AgentMetrics
 from pilotage.agent.permission import LaunchRules
-from pilotage.agent.pressure import PressureLevel
+from pilotage.agent.pressure import MemoryPressure, PressureLevel
 from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import DesiredStatus
 from pilotage.agent.process_stop import ProcessStop
 from pilotage.agent.reconcile_running import Runner
 from pilotage.agent.registration import Registrar
 from pilotage.agent.removal import Removal
+from pilotage.agent.settings import AgentSettings
 from pilotage.agent.starter import Starter
 from pilotage.agent.status_writer import StatusWriter
 from pilotage.api.base import InvalidField
 from pilotage.api.host import ProcessSpec
 from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
-from pilotage.kube import Absent, ApiError, ObjectKey, merge_patch
-from pilotage.runtime import Result
+from pilotage.kube import Absent, ApiError, Object, ObjectKey, merge_patch
+from pilotage.models.blocking import Blocking
+from pilotage.models.store import ModelStore
+from pilotage.runtime import Context, Manager, Reconcile, Result
 from pilotage.serving.resources import SLICES
-
-if TYPE_CHECKING:
-    from pilotage.agent.health import Prober
-    from pilotage.agent.host import OwnHostController
-    from pilotage.agent.intervals import Intervals
-    from pilotage.agent.journal import AgentJournal, JournalEntry
-    from pilotage.agent.launch.ports import Ports
-    from pilotage.agent.memory import MemoryGauge
-    from pilotage.agent.pressure import MemoryPressure
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.kube import Object
-    from pilotage.models.blocking import Blocking
-    from pilotage.models.store import ModelStore
-    from pilotage.runtime import Context, Manager, Reconcile
 
 _log = structlog.get_logger(__name__)
 

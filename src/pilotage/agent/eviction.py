@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import structlog
 
-from pilotage.agent.pressure import EvictionCandidate
-from pilotage.runtime import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.agent.host import OwnHostController
-    from pilotage.agent.journal import AgentJournal
-    from pilotage.agent.metrics import AgentMetrics
-    from pilotage.agent.pressure import MemoryPressure
-    from pilotage.agent.process_state import ProcessState
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.kube import ObjectKey
-    from pilotage.runtime import Recorder, Store
+from pilotage.agent.host import OwnHostController
+from pilotage.agent.journal import AgentJournal
+from pilotage.agent.metrics import AgentMetrics
+from pilotage.agent.pressure import EvictionCandidate, MemoryPressure
+from pilotage.agent.process_state import ProcessState
+from pilotage.agent.settings import AgentSettings
+from pilotage.kube import ObjectKey
+from pilotage.runtime import Recorder, Store, monotonic
 
 _log = structlog.get_logger(__name__)
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import aiohttp
 import msgspec
 
+from pilotage.agent.journal import JournalEntry
 from pilotage.processes.identity import is_running
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.contract import METRICS_PATH
-
-if TYPE_CHECKING:
-    from pilotage.agent.journal import JournalEntry
 
 SECONDS_MAX = 3.0
 ANSWER_BYTES_MAX = 1 << 20

@@ -7,30 +7,35 @@ whoever deletes a Host restarts its agent when it is to come back.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import os
+import random
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import structlog
 
 from pilotage import __version__
+from pilotage.agent.intervals import Intervals
 from pilotage.agent.launch import programs
 from pilotage.agent.pressure import PressureLevel
+from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import HOST_LEASES, HOSTS
-from pilotage.kube import LEASES, Absent, AlreadyExists, ApiError, ObjectKey, Resource, merge_patch
-from pilotage.runtime import Election, LeaseLost, Result, set_condition, utc_now
+from pilotage.kube import (
+    LEASES,
+    Absent,
+    AlreadyExists,
+    ApiError,
+    Client,
+    Json,
+    Object,
+    ObjectKey,
+    Resource,
+    merge_patch,
+)
+from pilotage.runtime import Context, Election, Informer, LeaseLost, Manager, Reconcile, Result, set_condition, utc_now
 from pilotage.runtime.leader import Leader
-
-if TYPE_CHECKING:
-    import datetime as dt
-    import random
-    from collections.abc import Callable
-
-    from pilotage.agent.intervals import Intervals
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.kube import Client, Json, Object
-    from pilotage.runtime import Context, Informer, Manager, Reconcile
 
 _log = structlog.get_logger(__name__)
 

@@ -13,17 +13,15 @@ import fcntl
 import os
 import secrets
 import sqlite3
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
 
 import msgspec
 
 from pilotage.kube import ObjectKey
 from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
 from pilotage.processes.identity import ProcessId
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS processes (uid TEXT PRIMARY KEY, entry TEXT NOT NULL)",

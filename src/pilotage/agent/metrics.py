@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from prometheus_client import CollectorRegistry
 
+from pilotage.kube import ObjectKey
 from pilotage.runtime.instruments import Counters, Levels
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
-    from pilotage.kube import ObjectKey
 
 
 class AgentMetrics:

@@ -9,18 +9,15 @@ start; a server that runs goes on.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 from pilotage.agent.launch.failures import LaunchFailure
+from pilotage.agent.settings import AgentSettings
+from pilotage.api.endpoint import Runtime
+from pilotage.api.host import ProcessSpec
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.allowed import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.api.endpoint import Runtime
-    from pilotage.api.host import ProcessSpec
 
 REASON = "NotAllowed"
 PORT_MIN = 1024

@@ -7,13 +7,11 @@ protected one. The level falls when it has been lower for a while; then evicted 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pilotage.agent.memory import MemoryGauge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PSI = Path("/proc/pressure/memory")
 

@@ -6,15 +6,13 @@ The same state always has the same message, without times and counts in it: a st
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pilotage.agent.journal import JournalEntry
+from pilotage.agent.launch.failures import LaunchFailure
+from pilotage.kube import Json
 from pilotage.kube.wire import format_time
 from pilotage.runtime import set_condition
-
-if TYPE_CHECKING:
-    from pilotage.agent.journal import JournalEntry
-    from pilotage.agent.launch.failures import LaunchFailure
-    from pilotage.kube import Json
 
 READY = "Ready"
 PENDING, FETCHING, STARTING, RUNNING = "Pending", "Fetching", "Starting", "Running"

@@ -10,14 +10,19 @@ because the journal has it until then.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import structlog
 
-from pilotage.agent.journal import LifecycleState
+from pilotage.agent.health import Prober
+from pilotage.agent.intervals import Intervals
+from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import process
+from pilotage.agent.metrics import AgentMetrics
+from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import STOPPING, DesiredStatus, sentence
-from pilotage.agent.registration import RegistrationRefused
+from pilotage.agent.registration import Registrar, RegistrationRefused
 from pilotage.catalogue import Phase
 from pilotage.kube import ApiError
 from pilotage.processes.identity import is_running
@@ -26,16 +31,6 @@ from pilotage.runtime import monotonic, uptime
 from pilotage.runtime.backoff import ExponentialBackoff
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.drain import DrainLimits, undrained
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from pilotage.agent.health import Prober
-    from pilotage.agent.intervals import Intervals
-    from pilotage.agent.journal import AgentJournal, JournalEntry
-    from pilotage.agent.metrics import AgentMetrics
-    from pilotage.agent.process_state import ProcessState
-    from pilotage.agent.registration import Registrar
 
 _log = structlog.get_logger(__name__)
 

@@ -5,38 +5,29 @@ One call is one step, and says when the next one is due. Nothing here waits for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from pilotage.agent import process_status
-from pilotage.agent.health import ProbeResult
-from pilotage.agent.journal import LifecycleState
+from pilotage.agent.health import Health, Prober, ProbeResult
+from pilotage.agent.intervals import Intervals
+from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import logs, process
 from pilotage.agent.launch.failures import LaunchFailure, explain
+from pilotage.agent.metrics import AgentMetrics
+from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import DesiredStatus, sentence
-from pilotage.agent.process_stop import StopReason, stopping
-from pilotage.agent.registration import RegistrationRefused, SliceState
-from pilotage.agent.starter import StartWait
-from pilotage.kube import ApiError
+from pilotage.agent.process_stop import ProcessStop, StopReason, stopping
+from pilotage.agent.registration import Registrar, RegistrationRefused, SliceState
+from pilotage.agent.starter import Starter, StartWait
+from pilotage.api.host import ProcessSpec
+from pilotage.kube import ApiError, Object
 from pilotage.processes import census
 from pilotage.processes.identity import ProcessId
 from pilotage.runtime import LeaseLost, monotonic, uptime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.agent.health import Health, Prober
-    from pilotage.agent.intervals import Intervals
-    from pilotage.agent.journal import AgentJournal, JournalEntry
-    from pilotage.agent.metrics import AgentMetrics
-    from pilotage.agent.process_state import ProcessState
-    from pilotage.agent.process_stop import ProcessStop
-    from pilotage.agent.registration import Registrar
-    from pilotage.agent.starter import Starter
-    from pilotage.api.host import ProcessSpec
-    from pilotage.kube import Object
 
 _log = structlog.get_logger(__name__)
 

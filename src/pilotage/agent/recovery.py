@@ -8,21 +8,16 @@ that run and are in no journal (it was lost) are ended here.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 
-from pilotage.agent.journal import JournalEntry, LifecycleState
+from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import process
-from pilotage.processes.identity import ProcessId
+from pilotage.processes.identity import ProcessId, ProcessInfo
 from pilotage.processes.terminate import StillRunning
 from pilotage.runtime import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from pilotage.agent.journal import AgentJournal
-    from pilotage.processes.identity import ProcessInfo
 
 _log = structlog.get_logger(__name__)
 

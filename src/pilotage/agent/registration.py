@@ -8,11 +8,13 @@ object has is refused and reported. An object that is already gone is gone; any 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
+from pilotage.agent.journal import AgentJournal, JournalEntry
 from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
@@ -22,15 +24,20 @@ from pilotage.api.names import (
     LABEL_REVISION,
     MANAGED_BY,
 )
-from pilotage.kube import Absent, AlreadyExists, Foreign, ObjectKey, Propagation, Terminating, merge_patch
+from pilotage.kube import (
+    Absent,
+    AlreadyExists,
+    Client,
+    Foreign,
+    Json,
+    Object,
+    ObjectKey,
+    Propagation,
+    Terminating,
+    merge_patch,
+)
+from pilotage.runtime import Store
 from pilotage.serving.resources import SERVICES, SLICES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.agent.journal import AgentJournal, JournalEntry
-    from pilotage.kube import Client, Json, Object
-    from pilotage.runtime import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -8,30 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pilotage.agent import process_status
+from pilotage.agent.host import OwnHostController
+from pilotage.agent.journal import AgentJournal, JournalEntry
 from pilotage.agent.launch import logs
+from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import DesiredStatus
-from pilotage.agent.process_stop import StopReason, nothing, stopping
+from pilotage.agent.process_stop import ProcessStop, StopProgress, StopReason, nothing, stopping
+from pilotage.agent.starter import Starter
+from pilotage.agent.status_writer import StatusWriter
 from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
 from pilotage.catalogue import Phase
-from pilotage.kube import Absent, ApiError, without_finalizer
-from pilotage.runtime import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
-
-    from pilotage.agent.host import OwnHostController
-    from pilotage.agent.journal import AgentJournal, JournalEntry
-    from pilotage.agent.process_state import ProcessState
-    from pilotage.agent.process_stop import ProcessStop, StopProgress
-    from pilotage.agent.starter import Starter
-    from pilotage.agent.status_writer import StatusWriter
-    from pilotage.kube import Client, Object
-    from pilotage.models.store import ModelStore
-    from pilotage.runtime import Store
+from pilotage.kube import Absent, ApiError, Client, Object, without_finalizer
+from pilotage.models.store import ModelStore
+from pilotage.runtime import Store, monotonic
 
 SHUTDOWN_POLL_SECONDS = 0.5
 

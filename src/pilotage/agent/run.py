@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import enum
 import ipaddress
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import structlog
 
@@ -18,18 +18,13 @@ from pilotage.agent.journal import AgentJournal
 from pilotage.agent.launch.ports import Ports
 from pilotage.agent.memory import MemoryGauge
 from pilotage.agent.pressure import KernelPressure, MemoryPressure
+from pilotage.agent.settings import AgentSettings
+from pilotage.kube import Client
 from pilotage.models import Access, FileModelStore, ModelCache
-from pilotage.models.blocking import in_thread
+from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import Limits
 from pilotage.runtime import Manager
 from pilotage.runtime.process import on_signals
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.kube import Client
-    from pilotage.models.blocking import Blocking
 
 _log = structlog.get_logger(__name__)
 

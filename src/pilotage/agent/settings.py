@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
-from pilotage.processes.run_as import SERVER_USER, find_user
+from pilotage.processes.run_as import SERVER_USER, RunAsUser, find_user
+from pilotage.runtime import Address
 from pilotage.runtime.settings import (
     LogLevel,
     Network,
@@ -23,12 +25,6 @@ from pilotage.runtime.settings import (
     load,
     parse_address,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.processes.run_as import RunAsUser
-    from pilotage.runtime import Address
 
 PREFIX = "PILOTAGE_AGENT_"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.agent import memory, process_status
-from pilotage.agent.journal import JournalEntry, LifecycleState
+from pilotage.agent.intervals import Intervals
+from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import logs, other_user, process, programs
 from pilotage.agent.launch.command import command_line, variables
 from pilotage.agent.launch.environment import scrubbed
 from pilotage.agent.launch.failures import LaunchFailure
-from pilotage.agent.permission import refusal
+from pilotage.agent.launch.ports import Ports
+from pilotage.agent.permission import LaunchRules, refusal
+from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import DesiredStatus
+from pilotage.agent.settings import AgentSettings
+from pilotage.api.host import ProcessSpec
 from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.kube import Client, Object
 from pilotage.models import FetchRequest, HubSource, Kept, PermanentError, Problem, Reason, TransientError, parse_source
 from pilotage.models.attempts import Attempts
 from pilotage.models.credentials import read_credentials
+from pilotage.models.fetch import Progress
 from pilotage.models.source import is_read_by_pods
+from pilotage.models.store import ModelStore
 from pilotage.runtime import monotonic, uptime, utc_now
 from pilotage.serving.runtimes import RUNTIMES, HostLaunch
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Collection
-
-    from pilotage.agent.intervals import Intervals
-    from pilotage.agent.journal import AgentJournal
-    from pilotage.agent.launch.ports import Ports
-    from pilotage.agent.permission import LaunchRules
-    from pilotage.agent.process_state import ProcessState
-    from pilotage.agent.settings import AgentSettings
-    from pilotage.api.host import ProcessSpec
-    from pilotage.kube import Client, Object
-    from pilotage.models.fetch import Progress
-    from pilotage.models.store import ModelStore
 
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")
 

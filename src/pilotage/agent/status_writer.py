@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import structlog
 
+from pilotage.agent.metrics import AgentMetrics
 from pilotage.agent.process_status import DesiredStatus, changes, is_news
 from pilotage.api.names import PROCESSES
-from pilotage.kube import Absent, merge_patch
-from pilotage.runtime import monotonic, utc_now
-
-if TYPE_CHECKING:
-    from pilotage.agent.metrics import AgentMetrics
-    from pilotage.kube import Client, Object
-    from pilotage.runtime import Recorder
+from pilotage.kube import Absent, Client, Object, merge_patch
+from pilotage.runtime import Recorder, monotonic, utc_now
 
 _log = structlog.get_logger(__name__)
 

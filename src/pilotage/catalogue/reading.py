@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue import reading_table
 from pilotage.catalogue.groups import is_custom
-from pilotage.kube import GroupKind
+from pilotage.kube import ApiResource, GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pilotage.kube import ApiResource
 
 CORE = "core"
 """The group without a name, as the table writes it."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.catalogue.kind import Ecosystem, KnownKind
+from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import RelationRow
 
 if TYPE_CHECKING:
-    from pilotage.catalogue.kind import KnownFinalizer
     from pilotage.catalogue.phase import Phase
     from pilotage.kube import GroupKind
 

@@ -10,7 +10,7 @@ import asyncio
 import collections
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -18,8 +18,6 @@ from pilotage.cli.output.text import say
 from pilotage.terminal import printable
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from pilotage.kube import Object
 
 LOOK_SECONDS = 0.2

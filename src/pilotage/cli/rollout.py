@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.output.progress import Row, RowState, print_event, renderer
+from pilotage.cli.output.progress import Renderer, Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
-from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
+from pilotage.cli.rollout_steps import RolloutGoal, RolloutStatus, RolloutVerdict, rollout_status
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.runtime.clock import SteadyClock
 from pilotage.runtime.lazy_logger import silenced
@@ -23,8 +23,6 @@ from pilotage.teardown.session.operator_lease import find_operator
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.cli.output.progress import Renderer
-    from pilotage.cli.rollout_steps import RolloutStatus
     from pilotage.kube import Client, Object
     from pilotage.teardown.session import Session
 

@@ -9,7 +9,8 @@ sealed, or stands in the endpoint's ledger, or is owned by one that counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from pilotage.api.names import (
     LABEL_ENDPOINT,
@@ -18,7 +19,10 @@ from pilotage.api.names import (
     MANAGED_BY,
     PROCESSES,
 )
+from pilotage.controllers.seals import Identity, Seals
 from pilotage.kube import PODS, Object, ObjectKey, Resource
+from pilotage.kube.wire import OwnerReference
+from pilotage.runtime import Informer, Manager
 from pilotage.serving.resources import (
     AUTOSCALERS,
     CLAIMS,
@@ -30,13 +34,6 @@ from pilotage.serving.resources import (
     SLICES,
 )
 from pilotage.traffic.routers import ROUTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pilotage.controllers.seals import Identity, Seals
-    from pilotage.kube.wire import OwnerReference
-    from pilotage.runtime import Informer, Manager
 
 MADE_BY_US = (
     DEPLOYMENTS,

@@ -6,20 +6,15 @@ stay. That is how a pod counts whose ReplicaSet went before any cache has shown 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from pilotage.controllers.caches import owners_of
-from pilotage.kube import Absent, KindNotServed, ObjectKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.api.teardown import Target
-    from pilotage.controllers.caches import Caches
-    from pilotage.controllers.seals import Identity
-    from pilotage.kube import Client, Object, Resource
-    from pilotage.runtime.store import Store
-    from pilotage.teardown.planning.ledger import Entry
+from pilotage.api.teardown import Target
+from pilotage.controllers.caches import Caches, owners_of
+from pilotage.controllers.seals import Identity
+from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Resource
+from pilotage.runtime.store import Store
+from pilotage.teardown.planning.ledger import Entry
 
 OWNERS_DEEP = 4
 """A pod, its ReplicaSet, its Deployment, the InferenceService above: nothing of ours goes deeper."""

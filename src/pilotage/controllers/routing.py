@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
+from pilotage.controllers.caches import Caches
+from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.kube import Absent, ApiError, ObjectKey
+from pilotage.kube import Absent, ApiError, Client, Json, Object, ObjectKey
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.drift import same
-from pilotage.serving.parts import DesiredObject, labels
+from pilotage.serving.parts import DesiredObject, EndpointRef, labels
 from pilotage.serving.resources import SERVICES
-from pilotage.traffic.contract import Backend, Programming, RouteStatus, combined
+from pilotage.traffic.contract import Backend, Programming, ProxyObserver, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
-from pilotage.traffic.routers import ROUTERS, RouteRequest
+from pilotage.traffic.routers import ROUTERS, Router, RouteRequest
 from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expected_route, next_step
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pilotage.controllers.caches import Caches
-    from pilotage.controllers.endpoint.apply_parts import PartApplier
-    from pilotage.kube import Client, Json, Object
-    from pilotage.serving.parts import EndpointRef
-    from pilotage.traffic.contract import ProxyObserver
-    from pilotage.traffic.routers import Router
 
 UNDECLARED = "field not declared in schema"
 """Message of an API server for an apply with a field that its version of the kind does not have. Nothing is written."""

@@ -15,18 +15,14 @@ import base64
 import binascii
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Container
+from typing import Protocol
 
 import structlog
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID
-from pilotage.kube import Absent, AlreadyExists, ObjectKey, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from pilotage.kube import Client, Json, Object
-    from pilotage.serving.parts import DesiredObject
+from pilotage.kube import Absent, AlreadyExists, Client, Json, Object, ObjectKey, Resource
+from pilotage.serving.parts import DesiredObject
 
 _log = structlog.get_logger(__name__)
 

@@ -5,17 +5,12 @@ Anywhere else it is an attempt to act on another tenant's endpoint: it wakes no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.api.teardown import TeardownSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.api.teardown import Target
-    from pilotage.kube import Object, ObjectKey
-    from pilotage.runtime.store import Store
+from pilotage.api.teardown import Target, TeardownSummary
+from pilotage.kube import Object, ObjectKey
+from pilotage.runtime.store import Store
 
 BY_TARGET = "target"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.api.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.teardown import TTL_SECONDS
@@ -15,16 +16,11 @@ from pilotage.controllers.host import process_controller
 from pilotage.controllers.host.liveness import HostLiveness
 from pilotage.controllers.seals import Seals
 from pilotage.controllers.teardown import controller as teardown
-from pilotage.kube import LEASES
+from pilotage.kube import LEASES, Object, ObjectKey
+from pilotage.runtime import Manager
 from pilotage.serving.parts import Capabilities
 from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Object, ObjectKey
-    from pilotage.runtime import Manager
-    from pilotage.traffic.contract import ExpectedRoute, ProxyObserver, RouteStatus
+from pilotage.traffic.contract import ExpectedRoute, ProxyObserver, RouteStatus
 
 WORKERS = 8
 """Number of endpoints that are reconciled at a time: most of it is waiting for the API server."""

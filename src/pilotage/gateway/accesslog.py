@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pilotage.gateway.admin import Admin
 from pilotage.processes.logfiles import make_room
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pilotage.gateway.admin import Admin
 
 LOG_BYTES_MAX = 64 * 1024 * 1024
 FILES_MAX = 3

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import encode_request
 from pilotage.kube.transport import TransportError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ANSWER_SECONDS_MAX = 3.0
 OK = 200

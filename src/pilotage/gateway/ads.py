@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import grpc
 import structlog
@@ -21,10 +23,6 @@ from envoy.service.discovery.v3 import discovery_pb2
 from grpc import aio
 
 from pilotage.gateway.snapshot import CDS, EDS, LDS, ORDER, RDS, Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 _log = structlog.get_logger(__name__)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.gateway.inputs import ProxiedRoute
-    from pilotage.kube import Json
+from pilotage.gateway.inputs import ProxiedRoute
+from pilotage.kube import Json
 
 METADATA = "pilotage.dev"
 """The namespace of what filters and routes know of a request."""

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO
 
 import structlog
 
@@ -14,9 +15,6 @@ from pilotage.processes import run_as
 from pilotage.processes.child import Child
 from pilotage.processes.run_as import RunAsUser
 from pilotage.runtime.backoff import ExponentialBackoff
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _log = structlog.get_logger(__name__)
 

@@ -20,16 +20,13 @@ for (`Conflict.holder`), so that a lost record is never that of the holder alone
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.gateway.hostnames import HostRules, wildcards_above
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pilotage.gateway.inputs import ProxiedRoute
-    from pilotage.kube import ObjectKey
+from pilotage.gateway.inputs import ProxiedRoute
+from pilotage.kube import ObjectKey
 
 MODEL, HOST, PATH = "model", "host", "path"
 ANY_HOST = HostRules()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable
 
 import structlog
 
@@ -20,21 +20,23 @@ from pilotage.gateway.counts import GAUGES, Counts, read
 from pilotage.gateway.envoy import NoEnvoy, find
 from pilotage.gateway.explain import explain
 from pilotage.gateway.hostnames import HostRules, is_name
-from pilotage.gateway.inputs import ENDPOINT_SLICES, Service, cluster_name, read_hosts, read_route, service_of
+from pilotage.gateway.inputs import (
+    ENDPOINT_SLICES,
+    ProxiedRoute,
+    Service,
+    cluster_name,
+    read_hosts,
+    read_route,
+    service_of,
+)
 from pilotage.gateway.metrics import Traffic
 from pilotage.gateway.program import GRACE_SECONDS, RESERVE_SECONDS, Program
 from pilotage.gateway.records import read_records
 from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.gateway.snapshot import ListenerConfig
 from pilotage.gateway.status import RouteStatusController
-from pilotage.kube import Client, load_config
+from pilotage.kube import Client, Object, load_config
 from pilotage.runtime import Change, Manager, configure_logging, on_signals
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from pilotage.gateway.inputs import ProxiedRoute
-    from pilotage.kube import Object
 
 _log = structlog.get_logger(__name__)
 

@@ -12,15 +12,12 @@ that waits for its body is there for long: of three readings the largest counts.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
+from pilotage.gateway.admin import Admin
 from pilotage.gateway.inputs import parsed_name
 from pilotage.gateway.resources import STAT_PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.gateway.admin import Admin
 
 DOWNSTREAM = f"http.{STAT_PREFIX}.downstream_rq_active"
 GAUGES = (

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,13 +20,9 @@ from pilotage.gateway.admin import Admin, AdminTimeout, AdminUnavailable
 from pilotage.gateway.child import GatewayChild
 from pilotage.gateway.counts import DOWNSTREAM
 from pilotage.gateway.server_paths import PATTERN_STEPS_MAX
+from pilotage.gateway.settings import Folder
+from pilotage.kube import Json
 from pilotage.runtime.clock import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.gateway.settings import Folder
-    from pilotage.kube import Json
 
 ACTIVE = f"/stats?filter=%5E{DOWNSTREAM.replace('.', '%5C.')}%24"
 _LAST_ORDERS = ("/healthcheck/fail", "/drain_listeners")

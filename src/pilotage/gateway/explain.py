@@ -7,18 +7,14 @@ characters: of a large table, the reason is lost. So the route is shown to anoth
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from pilotage.gateway import own_routes, resources
 from pilotage.gateway.child import launched
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pilotage.gateway.inputs import ProxiedRoute
-    from pilotage.kube import Json
+from pilotage.gateway.inputs import ProxiedRoute
+from pilotage.kube import Json
 
 SECONDS_MAX = 10.0
 _MARKS = ("Proto constraint validation failed", "error initializing")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pilotage.gateway.answers import METADATA
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 NAME = "envoy.filters.http.json_to_metadata"
 HOLDER = "envoy.filters.http.buffer"

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 WILDCARD = "*."
 _NAME = re.compile(r"(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]([-a-z0-9]*[a-z0-9])?")

@@ -6,17 +6,13 @@ none); the rest is Envoy's to judge.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from pilotage.kube import ObjectKey, Resource
+from pilotage.kube import Object, ObjectKey, Resource
 from pilotage.kube.names import is_address
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pilotage.kube import Object
 
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 LABEL_SERVICE = "kubernetes.io/service-name"

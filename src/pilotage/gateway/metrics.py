@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pilotage.gateway.admin import Admin, AdminUnavailable
+from pilotage.gateway.ads import Ads
 from pilotage.gateway.inputs import parsed_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from prometheus_client.core import Metric
-
-    from pilotage.gateway.ads import Ads
-    from pilotage.gateway.program import Program
+from pilotage.gateway.program import Program
 
 STATS = "/stats?usedonly"
 _LABELS = ["namespace", "endpoint", "service"]

@@ -18,10 +18,8 @@ import contextlib
 import os
 import resource
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 _TYPES = "type.googleapis.com/envoy.extensions.resource_monitors"
 HEAP = "envoy.resource_monitors.fixed_heap"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from pilotage.gateway import answers
 from pilotage.gateway.answers import METADATA, encoded
 from pilotage.gateway.finder import with_finder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 _MODELS = "/v1/models"
 _GET: Json = {"name": ":method", "string_match": {"exact": "GET"}}

@@ -10,22 +10,18 @@ reference by the time that a body may take, and stays beyond that while it has r
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import structlog
 
-from pilotage.gateway.claims import ANY_HOST, ClaimedName, ClaimRecord, Records, decide, names
+from pilotage.gateway.ads import Ads
+from pilotage.gateway.claims import ANY_HOST, ClaimDecision, ClaimedName, ClaimRecord, Records, decide, names
+from pilotage.gateway.hostnames import HostRules
 from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, parsed_name
 from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
 from pilotage.gateway.snapshot import CDS, LDS, ListenerConfig, Snapshot, compiled
 from pilotage.runtime.clock import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-
-    from pilotage.gateway.ads import Ads
-    from pilotage.gateway.claims import ClaimDecision
-    from pilotage.gateway.hostnames import HostRules
 
 _log = structlog.get_logger(__name__)
 

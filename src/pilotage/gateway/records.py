@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from pilotage.api.gateway_route import StoredGatewayRoute
 from pilotage.gateway.claims import ClaimedName, ClaimRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.kube import Json, Object
+from pilotage.kube import Json, Object
 
 
 def read_records(obj: Object) -> dict[ClaimedName, ClaimRecord]:

@@ -21,17 +21,13 @@ which an Envoy that asks would keep sending requests to a server that was remove
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from pilotage.gateway import answers, finder
 from pilotage.gateway.answers import METADATA, encoded, local_replies
+from pilotage.gateway.inputs import Hosts, ProxiedRoute
 from pilotage.gateway.own_routes import answering
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pilotage.gateway.inputs import Hosts, ProxiedRoute
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 STAT_PREFIX = "gateway"
 ROUTES = "main"

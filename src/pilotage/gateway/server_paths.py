@@ -10,12 +10,8 @@ path everything is passed on, as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pilotage.gateway.own_routes import unknown_path
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 PATHS = (
     "health",

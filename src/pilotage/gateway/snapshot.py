@@ -9,8 +9,9 @@ Most of a snapshot is like the one before: what is packed is remembered by what 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 # Messages within messages are found by their name, once their module is loaded.
 from envoy.config.cluster.v3 import cluster_pb2
@@ -26,17 +27,12 @@ from envoy.extensions.filters.network.http_connection_manager.v3 import http_con
 from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # noqa: F401
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 from google.protobuf import any_pb2, json_format
+from google.protobuf.message import Message
 
 from pilotage.gateway import own_routes, resources, server_paths
+from pilotage.gateway.claims import Claim
 from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, shares
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from google.protobuf.message import Message
-
-    from pilotage.gateway.claims import Claim
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 CDS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 EDS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"

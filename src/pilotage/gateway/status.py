@@ -8,25 +8,20 @@ out of date is too high. The version is that of the moment; other routes make ne
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.gateway.admin import AdminUnavailable
+from pilotage.gateway.claims import ClaimConflict, ClaimedName, ClaimRecord
+from pilotage.gateway.counts import Counts
 from pilotage.gateway.inputs import ProxiedRoute, cluster_name, read_route
+from pilotage.gateway.program import Program
 from pilotage.gateway.records import read_records, written_records
-from pilotage.kube import Absent, merge_patch
-from pilotage.runtime import Result, find_condition, set_condition, utc_now
+from pilotage.kube import Absent, Client, Json, Object, ObjectKey, merge_patch
+from pilotage.runtime import Context, Result, find_condition, set_condition, utc_now
 from pilotage.runtime.clock import monotonic
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
-
-    from pilotage.gateway.claims import ClaimConflict, ClaimedName, ClaimRecord
-    from pilotage.gateway.counts import Counts
-    from pilotage.gateway.program import Program
-    from pilotage.kube import Client, Json, Object, ObjectKey
-    from pilotage.runtime import Context
 
 PENDING_SECONDS = 1.0
 """A change that takes longer is reported as pending."""

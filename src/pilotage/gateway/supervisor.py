@@ -17,8 +17,8 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -28,17 +28,12 @@ from pilotage.gateway.accesslog import CHECK_SECONDS, rotate
 from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.child import GatewayChild, launched, readable
 from pilotage.gateway.overload import machine_share
-from pilotage.gateway.settings import Folder
+from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.private_files import NotPrivate, make_private
 from pilotage.processes.census import UP_FOLDER
 from pilotage.processes.ports import free_port
 from pilotage.processes.run_as import NOBODY
 from pilotage.runtime.process import on_signals
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pilotage.gateway.settings import GatewaySettings
 
 _log = structlog.get_logger(__name__)
 

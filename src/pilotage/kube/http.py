@@ -16,7 +16,7 @@ import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pilotage.kube.config import CredentialsError
+from pilotage.kube.config import ClusterConfig, CredentialsError
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import Head, encode_request
 from pilotage.kube.names import is_address
@@ -26,8 +26,6 @@ from pilotage.kube.transport import Request, Response, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from pilotage.kube.config import ClusterConfig
 
 CONNECT_SECONDS_MAX = 10.0
 CONNECTIONS_MIN = 4

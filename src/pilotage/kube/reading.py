@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.kube.names import PODS
-from pilotage.kube.options import MOST_RECENT
+from pilotage.kube.names import PODS, ObjectKey, Resource
+from pilotage.kube.options import MOST_RECENT, ReadVersion
 from pilotage.kube.paths import object_path, with_query
 from pilotage.kube.transport import Request
 from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from pilotage.kube.exchange import Changed, Exchange
-    from pilotage.kube.names import ObjectKey, Resource
-    from pilotage.kube.options import ReadVersion
 
 CHUNK = 500
 """Number of objects in one chunk of a list."""

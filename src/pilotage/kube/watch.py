@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pilotage.kube.errors import Status, Unavailable, classify
-from pilotage.kube.transport import TransportError
+from pilotage.kube.transport import Response, TransportError
 from pilotage.kube.wire import Object, decode_event
 
 if TYPE_CHECKING:
     from asyncio import Timeout
     from collections.abc import Awaitable, Callable
-
-    from pilotage.kube.transport import Response
 
 # The API server sends a bookmark about once a minute.
 IDLE_SECONDS_MAX = 90.0

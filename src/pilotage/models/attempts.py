@@ -7,19 +7,16 @@ most every few seconds. So no worker waits for a slow source, and a change of th
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+import random
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 import structlog
 
 from pilotage.models import Kept, Problem, Reason, TransientError
+from pilotage.models.fetch import Progress
 from pilotage.runtime import monotonic
 from pilotage.runtime.backoff import exponential
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable, Hashable
-
-    from pilotage.models.fetch import Progress
 
 _log = structlog.get_logger(__name__)
 

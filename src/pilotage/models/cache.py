@@ -15,13 +15,11 @@ import os
 import re
 import secrets
 import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pilotage.models.partial import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 _ENTRY = re.compile(r"[0-9a-f]{32}")
 _TRASH = re.compile(r"\.trash-[0-9a-f]{16}")

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, Forbidden, ObjectKey, Resource
+from pilotage.kube import Absent, ApiError, Client, Forbidden, ObjectKey, Resource
 from pilotage.models import PermanentError, Reason, SourceCredentials, TransientError
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
 TYPES = ("Opaque", "kubernetes.io/basic-auth")

@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from pilotage.models.access import SourceCredentials
+from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import Limits, check_size, check_space, steady
 from pilotage.models.partial import CHECKPOINT_BYTES, Partial, claim
 from pilotage.models.problems import NO_SPACE, PermanentError, Problem, Reason, TransientError, storage_problem
+from pilotage.models.source import Source
 from pilotage.models.sources import Wanted, open_source
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pilotage.models.access import Access
-    from pilotage.models.source import Source
 
 BLOCK_BYTES = 1 << 20
 """Least size of a write: the hop into a thread for each costs nothing then."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pilotage.models.gguf import MAGIC, GgufError, read_gguf
 from pilotage.models.problems import PermanentError, Reason
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GGUF, SAFETENSORS, UNKNOWN, ANY = "GGUF", "Safetensors", "Unknown", "Any"
 SAFETENSORS_HEADER_BYTES_MAX = 100_000_000

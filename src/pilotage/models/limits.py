@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pilotage.models.problems import PermanentError, Reason, TransientError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 BYTES_MAX = 250 * 10**9
 """Larger than any single file of weights that is published today."""

@@ -20,11 +20,8 @@ import os
 import re
 import secrets
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from io import FileIO
-    from pathlib import Path
+from io import FileIO
+from pathlib import Path
 
 CHECKPOINT_BYTES = 64 << 20
 """After so many bytes, what was written is made sure to be on the disk."""

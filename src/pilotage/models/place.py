@@ -7,19 +7,16 @@ starts again, or the next one on the same volume, finds it and fetches nothing.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import os
+from pathlib import Path
+from typing import NamedTuple
 
 from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.fetch import Fetched, Progress, Terms, fetch
 from pilotage.models.format import WeightsFormat, format_from, read_format
 from pilotage.models.partial import write_whole
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
-    from pilotage.models.source import Source
+from pilotage.models.source import Source
 
 
 class Brought(NamedTuple):

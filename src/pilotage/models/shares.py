@@ -12,11 +12,9 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
 
 T = TypeVar("T")
 

@@ -7,15 +7,13 @@ I/O here; whether a source may be used is the business of `access` and of the fi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pilotage.models.problems import PermanentError, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")

@@ -13,10 +13,14 @@ import hashlib
 import os
 import time
 import weakref
+from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
+from pilotage.models.cache import CacheEntry, ModelCache, Removed
 from pilotage.models.fetch import Fetched, Progress, Terms, Unfit, fetch, wrong_checksum
 from pilotage.models.format import WeightsFormat, format_from, read_format
 from pilotage.models.place import stamp
@@ -24,13 +28,6 @@ from pilotage.models.problems import PermanentError, Problem, Reason, TransientE
 from pilotage.models.shares import Shares
 from pilotage.models.source import FileSource, Source, file_name
 from pilotage.models.sources.files import open_allowed, opened_path, validator_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from contextlib import AbstractAsyncContextManager
-
-    from pilotage.models.access import Access, SourceCredentials
-    from pilotage.models.cache import CacheEntry, ModelCache, Removed
 
 AT_ONCE_MAX = 8
 """So many sources are fetched at a time, in fair shares for the namespaces that ask."""

@@ -6,19 +6,15 @@ fields each kind of route takes, is known to their own files, in layers above `a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pilotage.api.cel_rules import CelRule
 from pilotage.api.crds import crds_of_types
 from pilotage.api.names import ENDPOINTS, PROCESSES
+from pilotage.kube import Json
 from pilotage.serving.placements import PLACEMENTS
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.routers import ROUTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Json
 
 ROUTE_FIELDS = ("host", "className", "gateway", "tls")
 """The fields of `spec.route` that not every kind of route takes."""

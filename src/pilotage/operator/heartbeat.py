@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
+from pilotage.runtime import Election, Manager
 from pilotage.runtime.leader import Leader, LeaseLost
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.runtime import Election, Manager
 
 
 @contextlib.asynccontextmanager

@@ -5,23 +5,20 @@ The order is that in which they can be created one after the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import yaml
 
 from pilotage import __version__
 from pilotage.api import rbac_rules
 from pilotage.api.names import AGENTS_GROUP, HOST_LEASES
+from pilotage.kube import Json
 from pilotage.operator import rbac
 from pilotage.operator.crds import crds
 from pilotage.operator.policies import policies
 from pilotage.operator.settings import OperatorSettings, load_settings, variable_name
 from pilotage.runtime.settings import SettingsError, camel_case
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pilotage.kube import Json
 
 NAME = "pilotage-operator"
 LABELS = {"app.kubernetes.io/name": "pilotage", "app.kubernetes.io/component": "operator"}

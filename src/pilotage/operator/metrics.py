@@ -6,21 +6,15 @@ Only an object that is degraded or blocked has a series of its own: a large and 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pilotage.api.names import TEARDOWN_DONE
+from pilotage.kube import Object
 from pilotage.kube.wire import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from prometheus_client.metrics_core import Metric
-
-    from pilotage.kube import Object
-    from pilotage.runtime.store import Store
+from pilotage.runtime.store import Store
 
 WHO = ("namespace", "name")
 TEARDOWN = (*WHO, "target")

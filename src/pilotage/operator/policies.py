@@ -13,12 +13,10 @@ Deleting is not restricted by the first, nor are writes that leave a spec as it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.api.names import AGENTS_GROUP, GRANTED, HOST_LEASES, HOST_SERVICES, LABEL_HOST, PROCESS_FINALIZER
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 _API = "admissionregistration.k8s.io/v1"
 _VERSION = f"{HOST_SERVICES.group}/{HOST_SERVICES.version}"

@@ -6,30 +6,24 @@ import contextlib
 import os
 import secrets
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import structlog
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
-from pilotage.kube import Absent, AlreadyExists, Forbidden, KindNotServed, ObjectKey, Resource
+from pilotage.kube import Absent, AlreadyExists, Client, Forbidden, KindNotServed, ObjectKey, Resource
 from pilotage.models import Access, FileModelStore, ModelCache
-from pilotage.models.blocking import in_thread
+from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import BYTES_MAX, Limits
 from pilotage.operator.heartbeat import heartbeat
 from pilotage.operator.metrics import OperatorMetrics
+from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime import Election, Manager
 from pilotage.runtime.process import on_signals
+from pilotage.traffic.contract import ExpectedRoute, RouteStatus
 from pilotage.traffic.proxies import Proxies, envoy_source, observe
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.kube import Client
-    from pilotage.models.blocking import Blocking
-    from pilotage.operator.settings import OperatorSettings
-    from pilotage.traffic.contract import ExpectedRoute, RouteStatus
 
 _log = structlog.get_logger(__name__)
 

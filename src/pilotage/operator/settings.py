@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
+from pilotage.runtime import Address
 from pilotage.runtime.settings import (
     LogLevel,
     Network,
@@ -23,11 +25,6 @@ from pilotage.runtime.settings import (
     load,
     parse_address,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.runtime import Address
 
 PREFIX = "PILOTAGE_"
 

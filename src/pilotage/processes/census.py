@@ -8,14 +8,11 @@ wherever it has gone; or it descends from one that was found.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from pilotage.processes import identity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from pilotage.processes.identity import ProcessId, ProcessInfo
+from pilotage.processes.identity import ProcessId, ProcessInfo
 
 UP_FOLDER = "PILOTAGE_UP"
 """Variable with the folder of the `pilotage up` that a process belongs to, whichever component started it."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from pilotage.processes import identity
 from pilotage.processes.census import Processes
+from pilotage.processes.identity import ProcessId
 from pilotage.processes.terminate import terminate
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from pilotage.processes.identity import ProcessId
 
 
 class RestartDelays(Protocol):

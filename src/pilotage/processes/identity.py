@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from typing import NamedTuple
 
 _PROC = Path("/proc")
 _LINUX = sys.platform == "linux"

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def rotate(log: Path, bytes_max: int, kept: int = 1) -> bool:

@@ -12,11 +12,9 @@ import os
 import pwd
 import stat
 import sys
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 NOBODY = 65534
 """The uid that Envoy runs as."""

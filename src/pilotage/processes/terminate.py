@@ -10,14 +10,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from pilotage.processes.identity import is_running
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pilotage.processes.identity import ProcessId, ProcessInfo
+from pilotage.processes.identity import ProcessId, ProcessInfo, is_running
 
 POLL_SECONDS = 0.02
 HURRY_SECONDS = 0.3

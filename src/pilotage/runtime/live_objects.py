@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from pilotage.kube import ApiError, ErrorClass, KindNotServed
+from pilotage.kube import ApiError, Client, ErrorClass, KindNotServed, Object, ObjectList, Resource
 from pilotage.runtime.clock import monotonic
 from pilotage.runtime.informer import Informer
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Object, ObjectList, Resource
 
 POLL_SECONDS = 1.0
 """Interval of lists while the watch is interrupted, or not allowed."""

@@ -10,8 +10,7 @@ has to be written, `problems` what cannot work, `pods` why a start fails.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Resource
 from pilotage.serving.drift import apply_body, same, unchangeable
 from pilotage.serving.parts import (
     Capabilities,
@@ -27,9 +26,6 @@ from pilotage.serving.pod_problems import explained
 from pilotage.serving.problems import problems
 from pilotage.serving.revision import fingerprint, replicas_of
 from pilotage.serving.weights import cache_name
-
-if TYPE_CHECKING:
-    from pilotage.kube import Resource
 
 
 def placement_of(endpoint: EndpointRef) -> PlacementStrategy:

@@ -12,18 +12,16 @@ change is corrected. The spec of a HostProcess is never changed at all.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pilotage.api.names import ANNOTATION_SEAL, PROCESSES
+from pilotage.kube import Object
+from pilotage.kube.wire import Json
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
+from pilotage.serving.parts import DesiredObject
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.serving.quantity import amount, normal
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, INFERENCE_SERVICES
-
-if TYPE_CHECKING:
-    from pilotage.kube import Object
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import DesiredObject
 
 _KEYS = ("name", "mountPath", "containerPort", "port")
 """Merge keys of the lists that we write."""

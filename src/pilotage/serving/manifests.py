@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.serving.parts import DesiredObject, labels
+from pilotage.kube import Resource
+from pilotage.kube.wire import Json
+from pilotage.serving.parts import DesiredObject, EndpointRef, ResolvedModel, labels
 from pilotage.serving.resources import CLAIMS
 from pilotage.serving.weights import cache_name, scheme_of
-
-if TYPE_CHECKING:
-    from pilotage.kube import Resource
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 TEMPLATE = "pilotage.dev/template"
 """Annotation: digest of the pod template as it was written, for `drift`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
@@ -11,11 +12,8 @@ from pilotage.api.names import (
     LABEL_REVISION,
     MANAGED_BY,
 )
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.kube import Resource
-    from pilotage.kube.wire import Json
+from pilotage.kube import Resource
+from pilotage.kube.wire import Json
 
 
 class EndpointRef(NamedTuple):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.serving.runtimes import RUNTIMES, PodLaunch
+from pilotage.kube.wire import Json
+from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
+from pilotage.serving.runtimes import RUNTIMES, PodLaunch, ServerContainer, ServingRuntime
 from pilotage.serving.runtimes.contract import EVERYWHERE, METRICS_PATH
 from pilotage.serving.weights import literal, weights_of
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
-    from pilotage.serving.runtimes import ServerContainer, ServingRuntime
 
 PORT_NAME = "http"
 _PROBE_PERIOD_SECONDS = 5

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import Object
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Readiness
+from pilotage.kube import Object
+from pilotage.kube.wire import Json
+from pilotage.serving.parts import Readiness
 
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
 """Waiting reasons of a container that only a change ends: of its image, a Secret, a variable."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 from pilotage.serving.placements import PLACEMENTS
 from pilotage.serving.placements.autoscaling import scaler_of
 from pilotage.serving.quantity import amount
 from pilotage.serving.resources import AUTOSCALERS
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.weights import host_path, is_below, is_fetched, is_repository, scheme_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 _OURS = ("--host", "--hostname", "--port")
 

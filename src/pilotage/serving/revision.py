@@ -6,15 +6,12 @@ the pods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pilotage.api.endpoint import REVISION_FIELDS
+from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.serving.manifests import digest
+from pilotage.serving.parts import ResolvedModel
 from pilotage.serving.quantity import normal
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.serving.parts import ResolvedModel
 
 
 def fingerprint(spec: EndpointSpec, model: ResolvedModel) -> str:

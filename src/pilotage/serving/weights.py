@@ -13,14 +13,12 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pilotage.api.names import CACHE_SUFFIX
-
-if TYPE_CHECKING:
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
+from pilotage.kube.wire import Json
+from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 FOLDER = "/weights"
 _CREDENTIALS = "/var/run/pilotage/credentials"

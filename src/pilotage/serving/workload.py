@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.kube import Object
+from pilotage.kube.wire import Json
 from pilotage.serving.parts import Readiness
 from pilotage.serving.revision import replicas_of
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.kube import Object
-    from pilotage.kube.wire import Json
 
 
 def condition(seen: Object, type_: str) -> Json:

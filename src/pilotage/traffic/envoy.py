@@ -10,15 +10,13 @@ Envoy counts, has all three in full; names of Kubernetes have no underscore, so 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.traffic.contract import ExpectedRoute
+from pilotage.traffic.contract import ExpectedRoute
 
 DUMP = "/config_dump"
 STATS = (

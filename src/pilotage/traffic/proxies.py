@@ -15,20 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from pilotage.kube import PODS, ApiError
+from pilotage.kube import PODS, ApiError, Client, Object
 from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import encode_request
 from pilotage.kube.transport import TransportError
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.envoy import DUMP, STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pilotage.kube import Client, Object
 
 ANSWER_SECONDS_MAX = 3.0
 """Timeout of one answer, with the connection."""

@@ -19,13 +19,11 @@ begins with 0 and waits longer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from pilotage.traffic.contract import WHOLE, Backend, ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.drain import GRACE_SECONDS, SECONDS_MIN, DrainLimits, TrafficWait, undrained
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 POLL_SECONDS = 0.2
 """How often proxies are asked while something is awaited of them."""

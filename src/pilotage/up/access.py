@@ -6,19 +6,15 @@ Each component authenticates as a service account that may do its own work and n
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import yaml
 
 from pilotage.api.names import HOST_LEASES
-from pilotage.kube import KindNotServed, ObjectKey, Resource
+from pilotage.kube import Client, Json, KindNotServed, ObjectKey, Resource
 from pilotage.operator.install import Values, manifests
 from pilotage.private_files import write_private
 from pilotage.up.components import AGENT
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Json
-    from pilotage.up.layout import Layout
+from pilotage.up.layout import Layout
 
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")

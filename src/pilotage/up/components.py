@@ -12,20 +12,17 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.agent.launch import programs
 from pilotage.processes.census import UP_FOLDER
 from pilotage.processes.child import Child
 from pilotage.processes.run_as import SERVER_USER, closed_to, find_user
 from pilotage.runtime.backoff import ExponentialBackoff
+from pilotage.up.layout import Layout
 from pilotage.up.logs import rotate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pilotage.up.layout import Layout
 
 HARBOR, OPERATOR, AGENT, GATEWAY = "harbor", "operator", "agent", "gateway"
 WORKERS = (OPERATOR, GATEWAY, AGENT)

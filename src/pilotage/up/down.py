@@ -6,25 +6,18 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
-from pilotage.kube import Absent, Client, Propagation, load_config
+from pilotage.kube import Absent, Client, Object, Propagation, Resource, load_config
 from pilotage.private_files import check_private
 from pilotage.processes.census import Marked, Processes
 from pilotage.processes.identity import is_running
-from pilotage.processes.terminate import HURRY_SECONDS, StillRunning, terminate
+from pilotage.processes.terminate import HURRY_SECONDS, StillRunning, TerminationTarget, terminate
 from pilotage.up import leftovers
 from pilotage.up.components import STOP_ORDER
+from pilotage.up.layout import Layout, UpState
 from pilotage.up.leftovers import UpError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pilotage.kube import Object, Resource
-    from pilotage.processes.terminate import TerminationTarget
-    from pilotage.up.layout import Layout, UpState
-
 
 LEFT_SECONDS = 5.0
 """From SIGTERM to SIGKILL, for processes that no component has ended."""

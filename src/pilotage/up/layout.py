@@ -8,14 +8,12 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.private_files import make_private, open_private, read_private, write_private
 from pilotage.processes.identity import ProcessId
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SOCKETS_PATH_MAX = 80
 """In bytes. Systems end at 104 or 108, with the name of the socket."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.processes import census
 from pilotage.processes.census import UP_FOLDER
+from pilotage.processes.identity import ProcessInfo
 from pilotage.processes.ports import is_listening
 from pilotage.up.components import GATEWAY
-
-if TYPE_CHECKING:
-    from pilotage.processes.identity import ProcessInfo
-    from pilotage.up.layout import Layout, UpState
+from pilotage.up.layout import Layout, UpState
 
 
 class UpError(Exception):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pilotage.processes.logfiles import rotate as rotate_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 BYTES_MAX = 10 * 1024 * 1024
 CHECK_SECONDS = 5.0

@@ -8,25 +8,20 @@ import contextlib
 import fcntl
 import functools
 import os
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from urllib.parse import urlsplit
 
 from pilotage.kube import ApiError, Client, load_config
 from pilotage.processes import identity
 from pilotage.processes.census import Marked, Processes
+from pilotage.processes.identity import ProcessId
 from pilotage.processes.ports import free_port, is_listening
-from pilotage.processes.terminate import StillRunning, terminate
+from pilotage.processes.terminate import StillRunning, TerminationTarget, terminate
 from pilotage.up import access, leftovers, logs
 from pilotage.up.components import GATEWAY, HARBOR, STOP_ORDER, WORKERS, Component, UpOptions, command
 from pilotage.up.layout import Layout, UpState
 from pilotage.up.leftovers import UpError
 from pilotage.up.tokens import ComponentTokens
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-
-    from pilotage.processes.identity import ProcessId
-    from pilotage.processes.terminate import TerminationTarget
 
 LOCALHOST = "127.0.0.1"
 START_SECONDS = 60

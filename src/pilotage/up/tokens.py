@@ -8,18 +8,13 @@ tokens: it does not if an account was recreated, or its signing key.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pilotage.kube import ApiError, Resource
+from pilotage.kube import ApiError, Client, Resource
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.up import access
 from pilotage.up.components import WORKERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.kube import Client
-    from pilotage.up.layout import Layout
+from pilotage.up.layout import Layout
 
 CHECK_SECONDS = 1.0
 REVIEW_SECONDS = 10.0

@@ -8,14 +8,10 @@ may have placeholders: ``{model}``, ``{alias}``, ``{host}`` and ``{port}``, or, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from pilotage.serving.runtimes import RUNTIMES
-
-if TYPE_CHECKING:
-    from pilotage.serving.runtimes import HostLaunch
+from pilotage.serving.runtimes import RUNTIMES, HostLaunch
 
 
 def command_line(launch: HostLaunch) -> list[str]:

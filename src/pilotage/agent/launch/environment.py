@@ -5,12 +5,9 @@ Taken by name, not left out by name: credentials have any names, and `LLAMA_ARG_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from pilotage.processes.census import UP_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NAMES = frozenset(
     {

@@ -5,12 +5,9 @@ They are rotated while they are written: see `processes.logfiles`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pilotage.processes import logfiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BYTES_MAX = 16 << 20
 KEPT = 2

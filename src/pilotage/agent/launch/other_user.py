@@ -8,18 +8,14 @@ read is then given to it open: to programs that open it themselves, not in other
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.launch.process import FOLDER, OPENED
-from pilotage.processes.run_as import closed_to
+from pilotage.processes.run_as import RunAsUser, closed_to
 from pilotage.serving.runtimes import RUNTIMES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.processes.run_as import RunAsUser
 
 _PERSONAL = ("USER", "LOGNAME", "SHELL", "TMPDIR")
 """Variables about the agent's own user."""

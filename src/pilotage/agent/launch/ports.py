@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import collections
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from pilotage.processes.ports import free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 TRIES = 64
 REMEMBERED = 256

@@ -10,19 +10,13 @@ import asyncio
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pilotage.processes import census, identity
-from pilotage.processes.identity import ProcessId
-from pilotage.processes.run_as import launched, wrapped
+from pilotage.processes.identity import ProcessId, ProcessInfo
+from pilotage.processes.run_as import RunAsUser, launched, wrapped
 from pilotage.processes.terminate import terminate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pilotage.processes.identity import ProcessInfo
-    from pilotage.processes.run_as import RunAsUser
 
 _FOUND_BY = (census.PROCESS_UID, census.AGENT_FOLDER, census.UP_FOLDER)
 """Variables by which a process is found, from its first moment on."""

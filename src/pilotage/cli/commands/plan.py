@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -17,7 +17,6 @@ from pilotage.teardown.session.request import TeardownRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Literal
 
     from pilotage.teardown.session import Prepared
 

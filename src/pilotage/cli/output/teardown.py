@@ -7,22 +7,20 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pilotage.catalogue import Phase
-from pilotage.cli.output.progress import Row, RowState, print_event
+from pilotage.cli.output.progress import Renderer, Row, RowState, print_event
 from pilotage.cli.output.text import say
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, Entry
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
 
-    from pilotage.cli.output.progress import Renderer
     from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision, Wait
     from pilotage.teardown.engine.progress import Step
     from pilotage.teardown.engine.receipt import Receipt
-    from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.session.execution import ObservedTeardown, TeardownResult
     from pilotage.teardown.session.operator_teardown import EndpointResult
 

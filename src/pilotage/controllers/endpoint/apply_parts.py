@@ -7,28 +7,25 @@ server-side apply under our name, with its uid as a precondition. Every part is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
+from pilotage.controllers.caches import Caches
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.seals import kept_for
 from pilotage.kube import (
     AlreadyExists,
     ApiError,
+    Client,
     Forbidden,
     Invalid,
     KindNotServed,
+    Object,
     ObjectKey,
     Terminating,
     merge_patch,
 )
 from pilotage.serving.drift import apply_body, same
+from pilotage.serving.parts import DesiredObject, EndpointRef
 from pilotage.serving.resources import CLAIMS
-
-if TYPE_CHECKING:
-    from pilotage.controllers.caches import Caches
-    from pilotage.kube import Client, Object
-    from pilotage.serving.parts import DesiredObject, EndpointRef
 
 SOON_SECONDS = 2.0
 """Pause while an object that has the name of a part terminates."""

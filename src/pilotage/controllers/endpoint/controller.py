@@ -6,30 +6,24 @@ executes what `decide` says). Whatever goes, for whatever reason, goes through a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from pilotage.api.base import InvalidField
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, MANAGED_BY
-from pilotage.controllers.caches import endpoint_of
+from pilotage.controllers.caches import Caches, endpoint_of
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.reconcile import Dependencies, EndpointReconcile
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.routing import Routing
 from pilotage.controllers.teardown_targets import target_of
-from pilotage.kube import ObjectKey
-from pilotage.runtime import TerminalError, clipped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.controllers.caches import Caches
-    from pilotage.kube import Json, Object
-    from pilotage.runtime import Context, Reconcile, Result
-    from pilotage.runtime.store import Store
-    from pilotage.serving.parts import Capabilities
-    from pilotage.traffic.contract import ProxyObserver
+from pilotage.kube import Json, Object, ObjectKey
+from pilotage.runtime import Context, Reconcile, Result, TerminalError, clipped
+from pilotage.runtime.store import Store
+from pilotage.serving.parts import Capabilities
+from pilotage.traffic.contract import ProxyObserver
 
 BY_MODEL = "model"
 ERROR_CHARS_MAX = 1000

@@ -19,21 +19,18 @@ parts, status.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from pilotage.controllers.endpoint.ledger import PartName
 from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
+from pilotage.controllers.routing import Routed
+from pilotage.kube import Resource
 from pilotage.kube.wire import parse_time
+from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 from pilotage.traffic.contract import Backend
 from pilotage.traffic.routers import ROUTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
-    from pilotage.controllers.routing import Routed
-    from pilotage.kube import Resource
-    from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 
 PODS_AFTER = dt.timedelta(seconds=15)
 """Age of a revision from which on its pods are listed if it is not available: they say why."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pilotage.kube import Json, Resource
-    from pilotage.serving.parts import DesiredObject
+from pilotage.kube import Json, Resource
+from pilotage.serving.parts import DesiredObject
 
 
 class PartName(NamedTuple):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.kube import ObjectKey
-from pilotage.serving.parts import ResolvedModel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.kube import Object
-    from pilotage.serving.parts import EndpointRef
+from pilotage.kube import Object, ObjectKey
+from pilotage.serving.parts import EndpointRef, ResolvedModel
 
 
 def resolve(subject: EndpointRef, find: Callable[[ObjectKey], Object | None]) -> ResolvedModel | EndpointProblem:

@@ -7,12 +7,15 @@ the status before it is made.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import structlog
 
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
-from pilotage.controllers.caches import MADE_FROM_OURS
+from pilotage.controllers.caches import MADE_FROM_OURS, Caches
+from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.decide import (
     AddFinalizer,
     AnnounceServing,
@@ -20,6 +23,7 @@ from pilotage.controllers.endpoint.decide import (
     ApplyParts,
     BeginRevision,
     DryRun,
+    EndpointStep,
     ListPods,
     MoveRoute,
     Observed,
@@ -32,31 +36,20 @@ from pilotage.controllers.endpoint.decide import (
 from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.controllers.endpoint.revisions import RevisionHistory, requested
+from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory, requested
 from pilotage.controllers.endpoint.status import Situation, next_status
+from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.proof import uids_of
-from pilotage.kube import PODS, merge_patch
+from pilotage.controllers.routing import Routed, Routing
+from pilotage.kube import PODS, Client, Json, Object, Resource, merge_patch
 from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
+from pilotage.runtime.events import Recorder
+from pilotage.runtime.store import Store
 from pilotage.serving import readiness
-from pilotage.serving.parts import EndpointRef
+from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 from pilotage.serving.pod_problems import explained
 from pilotage.serving.resources import SERVICES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.controllers.caches import Caches
-    from pilotage.controllers.endpoint.apply_parts import PartApplier
-    from pilotage.controllers.endpoint.decide import EndpointStep
-    from pilotage.controllers.endpoint.revisions import Revision
-    from pilotage.controllers.endpoint.teardown_records import TeardownRecords
-    from pilotage.controllers.routing import Routed, Routing
-    from pilotage.kube import Client, Json, Object, Resource
-    from pilotage.runtime.events import Recorder
-    from pilotage.runtime.store import Store
-    from pilotage.serving.parts import Capabilities, Readiness
 
 _log = structlog.get_logger(__name__)
 

@@ -5,27 +5,22 @@ The history in the status is the only memory: its last entry is the wanted revis
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import fields, replace
 
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.api.endpoint_status import PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.kube import Json
 from pilotage.kube.wire import format_time
-from pilotage.serving import backend, desired_objects, fingerprint, problems
-from pilotage.serving.parts import EndpointRef, ResolvedModel
+from pilotage.serving import ServiceBackend, backend, desired_objects, fingerprint, problems
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
 from pilotage.traffic.routers import route_problems
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pilotage.kube import Json
-    from pilotage.serving import ServiceBackend
-    from pilotage.serving.parts import Capabilities, DesiredObject
 
 KEPT = 10
 """Length of the history."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.endpoint_status import PastRevision
 from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import Revision
+from pilotage.controllers.routing import Routed
+from pilotage.kube import Json, Object
 from pilotage.runtime import clipped, set_condition
 from pilotage.serving import backend
+from pilotage.serving.parts import Readiness
 from pilotage.traffic.routers import ROUTERS, UrlRequest
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
-
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.api.endpoint_status import PastRevision
-    from pilotage.controllers.endpoint.problem import EndpointProblem
-    from pilotage.controllers.endpoint.revisions import Revision
-    from pilotage.controllers.routing import Routed
-    from pilotage.kube import Json, Object
-    from pilotage.serving.parts import Readiness
 
 ATTACHED = ("cordon", "detach")
 """Phases of a Teardown in which requests may still arrive."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import structlog
 
@@ -22,32 +22,31 @@ from pilotage.api.names import (
     TEARDOWNS,
 )
 from pilotage.api.teardown import TeardownSummary
-from pilotage.controllers.caches import MADE_FROM_OURS
+from pilotage.controllers.caches import MADE_FROM_OURS, Caches, Seen
+from pilotage.controllers.endpoint.decide import ObservedPart
 from pilotage.controllers.endpoint.status import leaving_status
 from pilotage.controllers.proof import Known, uids_of
+from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown_targets import BY_TARGET, about, target_of
 from pilotage.kube import (
     PODS,
     AlreadyExists,
+    ApiError,
+    Client,
     Forbidden,
+    Json,
     KindNotServed,
+    Object,
     ObjectKey,
+    Resource,
     Terminating,
     merge_patch,
     without_finalizer,
 )
 from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pilotage.controllers.caches import Caches, Seen
-    from pilotage.controllers.endpoint.decide import ObservedPart
-    from pilotage.controllers.seals import Identity
-    from pilotage.kube import ApiError, Client, Json, Object, Resource
-    from pilotage.runtime.events import Recorder
-    from pilotage.runtime.store import Store
+from pilotage.runtime.events import Recorder
+from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -12,24 +12,17 @@ the cluster is removed here, and only there is the agent's finalizer taken off b
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import structlog
 
 from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
 from pilotage.controllers.host import objects
-from pilotage.controllers.host.liveness import AgentState
-from pilotage.kube import LEASES, Absent, ApiError, ObjectKey, merge_patch, without_finalizer
-from pilotage.runtime import Result, set_condition
+from pilotage.controllers.host.liveness import AgentState, HostLiveness, LeaseState
+from pilotage.kube import LEASES, Absent, ApiError, Json, Object, ObjectKey, merge_patch, without_finalizer
+from pilotage.runtime import Context, Reconcile, Result, set_condition
 from pilotage.runtime.clock import utc_now
 from pilotage.serving.resources import SLICES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.controllers.host.liveness import HostLiveness, LeaseState
-    from pilotage.kube import Json, Object
-    from pilotage.runtime import Context, Reconcile
 
 _log = structlog.get_logger(__name__)
 

@@ -7,16 +7,11 @@ its Host serves anyway. A grant goes when the last process of its Service on tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pilotage.api.names import GRANTED, HOST_SERVICES
-from pilotage.kube import Absent, ObjectKey, merge_patch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Client, Object
-    from pilotage.runtime.store import Store
+from pilotage.kube import Absent, Client, Object, ObjectKey, merge_patch
+from pilotage.runtime.store import Store
 
 KEY = ObjectKey("", GRANTED)
 

@@ -8,16 +8,13 @@ then. A cache may lag behind, so a Lease that looks stale is read afresh before 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.api.names import HOST_LEASES
-from pilotage.kube import LEASES, Absent, ObjectKey
+from pilotage.kube import LEASES, Absent, Client, Object, ObjectKey
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import monotonic, utc_now
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Object
-    from pilotage.runtime.store import Store
+from pilotage.runtime.store import Store
 
 LEASE_SECONDS = 15
 """Duration of a Lease that does not say it, and of one that does not exist."""

@@ -5,14 +5,9 @@ Everything is found afresh by label and changed by uid. What is gone already is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
-from pilotage.kube import Absent, Foreign, Propagation, merge_patch, without_finalizer
+from pilotage.kube import Absent, Client, Foreign, Json, Object, Propagation, Resource, merge_patch, without_finalizer
 from pilotage.serving.resources import SLICES
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Json, Object, Resource
 
 LOST = "Lost"
 

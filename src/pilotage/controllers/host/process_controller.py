@@ -7,26 +7,19 @@ it was never placed, or its Host is not there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import structlog
 
 from pilotage.api.names import HOSTS, LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.controllers.host import objects
 from pilotage.controllers.host.grants import Grants, needed, service_of
-from pilotage.controllers.host.liveness import AgentState
+from pilotage.controllers.host.liveness import AgentState, HostLiveness
 from pilotage.controllers.host.scheduling import CandidateHost, Requirements, Unschedulable, schedule
-from pilotage.kube import Absent, ObjectKey, merge_patch
-from pilotage.runtime import Result
+from pilotage.kube import Absent, Json, Object, ObjectKey, merge_patch
+from pilotage.runtime import Context, Reconcile, Result
+from pilotage.runtime.store import Store
 from pilotage.serving.resources import SLICES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.controllers.host.liveness import HostLiveness
-    from pilotage.kube import Json, Object
-    from pilotage.runtime import Context, Reconcile
-    from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -6,10 +6,8 @@ a selector matches, the one with the most free memory is taken.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 LABEL_MAX = 63
 """Longest name of a Host: it becomes a label."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import structlog
 
@@ -35,19 +35,14 @@ from pilotage.controllers.model.status import (
     status_of,
 )
 from pilotage.controllers.model.users import models_of, users_of
-from pilotage.kube import Absent, ObjectKey, merge_patch, without_finalizer
-from pilotage.models import Kept, PermanentError, Problem, TransientError
+from pilotage.kube import Absent, Json, Object, ObjectKey, merge_patch, without_finalizer
+from pilotage.models import FetchRequest, Kept, PermanentError, Problem, TransientError
 from pilotage.models.attempts import RECHECK_SECONDS, Attempt, Attempts, Fetching
 from pilotage.models.credentials import read_credentials
-from pilotage.runtime import Result, monotonic, utc_now
+from pilotage.models.fetch import Progress
+from pilotage.models.store import ModelStore
+from pilotage.runtime import Context, Informer, Manager, Reconcile, Result, monotonic, utc_now
 from pilotage.runtime.instruments import Counters, Levels
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json, Object
-    from pilotage.models import FetchRequest
-    from pilotage.models.fetch import Progress
-    from pilotage.models.store import ModelStore
-    from pilotage.runtime import Context, Informer, Manager, Reconcile
 
 _log = structlog.get_logger(__name__)
 

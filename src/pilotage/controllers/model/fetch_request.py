@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pilotage.api.base import InvalidField
 from pilotage.api.model import ModelSpec
 from pilotage.controllers.model.status import ByPods
+from pilotage.kube import Object
 from pilotage.models import ClaimSource, FetchRequest, PermanentError, Reason, parse_source
 from pilotage.models.source import is_read_by_pods
-
-if TYPE_CHECKING:
-    from pilotage.kube import Object
 
 
 def request_of(model: Object) -> FetchRequest | PermanentError:

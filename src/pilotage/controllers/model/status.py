@@ -6,18 +6,14 @@ once. The number of fetched bytes changes no faster than `models.attempts` repor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import datetime as dt
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
-from pilotage.models import Kept, Problem, TransientError
+from pilotage.kube import Json
+from pilotage.models import Kept, Problem, Removed, TransientError
 from pilotage.models.attempts import RECHECK_SECONDS, Fetching
 from pilotage.runtime import set_condition
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
-
-    from pilotage.kube import Json
-    from pilotage.models import Removed
 
 _RECHECK_MINUTES = f"{RECHECK_SECONDS / 60:g} minutes"
 _RECHECK_WORDS = f"it is checked again every {_RECHECK_MINUTES}, and at once when the spec changes"

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from pilotage.kube import ObjectKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Object
+from pilotage.kube import Object, ObjectKey
 
 _IN_SERVICE = frozenset({"Current", "Starting"})
 """States of revisions that need their weights."""

@@ -9,40 +9,34 @@ can do no more with it than that. Only the operator's own namespace has records 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWN_DONE, TEARDOWNS
 from pilotage.api.teardown import Teardown
-from pilotage.controllers.proof import of_target, refused
+from pilotage.controllers.caches import Caches, Seen
+from pilotage.controllers.proof import Known, of_target, refused
 from pilotage.controllers.seals import kept_for
 from pilotage.controllers.teardown.foreign_references import ForeignReferences
 from pilotage.controllers.teardown.ledger import find_parts, first_ledger, grown_ledger, parts_now, unproven
 from pilotage.controllers.teardown.observer import CacheObserver, pods_of
-from pilotage.kube import Absent, ApiError, Foreign, Propagation, merge_patch
+from pilotage.kube import Absent, ApiError, Foreign, Json, Object, ObjectKey, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
-from pilotage.runtime import Result, TerminalError, clipped, set_condition
+from pilotage.runtime import Context, Reconcile, Result, TerminalError, clipped, set_condition
 from pilotage.runtime.clock import Ages, monotonic, utc_now
+from pilotage.runtime.store import Store
+from pilotage.teardown.engine.decision import Decision, Wait
 from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import Reader
 from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Ledger
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable
-
-    from pilotage.controllers.caches import Caches, Seen
-    from pilotage.controllers.proof import Known
-    from pilotage.kube import Json, Object, ObjectKey
-    from pilotage.runtime import Context, Reconcile
-    from pilotage.runtime.store import Store
-    from pilotage.teardown.engine.decision import Decision, Wait
-    from pilotage.traffic.contract import ProxyObserver
+from pilotage.traffic.contract import ProxyObserver
 
 _log = structlog.get_logger(__name__)
 

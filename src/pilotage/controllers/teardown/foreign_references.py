@@ -7,18 +7,14 @@ them, so that nobody has to find out later why they point at nothing. Many teard
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
-from pilotage.controllers.caches import Seen
-from pilotage.kube import ApiError, KindNotServed
+from pilotage.controllers.caches import Caches, Seen
+from pilotage.kube import ApiError, Client, KindNotServed, Resource
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS, SERVICES
 from pilotage.traffic.routers import ROUTE_RESOURCES
-
-if TYPE_CHECKING:
-    from pilotage.controllers.caches import Caches
-    from pilotage.kube import Client, Resource
 
 POINTING = (SERVICES, AUTOSCALERS, SCALED_OBJECTS, *ROUTE_RESOURCES)
 """The kinds that route to what we make, scale it or select it, and that the operator may read."""

@@ -8,22 +8,17 @@ is in no Envoy. One that somebody else deletes is proven by nobody: then time de
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from pilotage.api.names import GATEWAY_ROUTES
-from pilotage.kube import Absent, ApiError, Foreign, merge_patch
+from pilotage.controllers.caches import Caches
+from pilotage.kube import Absent, ApiError, Client, Foreign, Object, merge_patch
 from pilotage.teardown.engine.decision import Withheld
+from pilotage.teardown.engine.run_state import RunState
+from pilotage.teardown.planning.ledger import Entry
 from pilotage.traffic.contract import Programming
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 from pilotage.traffic.routers.pilotage_gateway import ROUTER
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.controllers.caches import Caches
-    from pilotage.kube import Client, Object
-    from pilotage.teardown.engine.run_state import RunState
-    from pilotage.teardown.planning.ledger import Entry
 
 REFUSED_SECONDS = 5.0
 """Until a route is tried again that the gateway, or the API server, does not let go of."""

@@ -8,32 +8,25 @@ Teardown can name anything. What is not proven stays, and the receipt says so.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Iterable
 
 import msgspec
 
+from pilotage.api.endpoint import Deletion
+from pilotage.api.teardown import TeardownPart, TeardownSpec
 from pilotage.catalogue import Keep
-from pilotage.controllers.caches import Seen
+from pilotage.controllers.caches import Caches, Seen
 from pilotage.controllers.proof import is_proven
-from pilotage.kube import Absent, KindNotServed, ObjectKey
+from pilotage.controllers.seals import Identity
+from pilotage.controllers.teardown.foreign_references import PossibleReferrers
+from pilotage.kube import Absent, Client, KindNotServed, ObjectKey
 from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
-from pilotage.teardown.planning.ledger import merge
+from pilotage.teardown.planning.ledger import Ledger, merge
 from pilotage.teardown.planning.plan import make_ledger
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.world import Item, KindReading, World
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
-    from pilotage.api.endpoint import Deletion
-    from pilotage.api.teardown import TeardownPart, TeardownSpec
-    from pilotage.controllers.caches import Caches
-    from pilotage.controllers.seals import Identity
-    from pilotage.controllers.teardown.foreign_references import PossibleReferrers
-    from pilotage.kube import Client
-    from pilotage.teardown.planning.ledger import Ledger
 
 NAMED_MAX = 5
 """So many objects are named in a remark."""

@@ -7,31 +7,23 @@ once nothing that runs is known to be left, pods are listed afresh, before anyth
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Collection
 
 from pilotage.api.names import GATEWAY_ROUTES, LABEL_ENDPOINT_UID, LABEL_REVISION
+from pilotage.api.teardown import TeardownSpec
 from pilotage.catalogue import Phase
-from pilotage.controllers.caches import Seen
+from pilotage.controllers.caches import Caches, Seen
 from pilotage.controllers.proof import is_proven
+from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown.gateway_route_drain import GatewayRouteDrain
 from pilotage.kube import PODS
 from pilotage.serving.resources import REPLICA_SETS
-from pilotage.teardown.engine.decision import Act
-from pilotage.teardown.engine.observers import Observer
-from pilotage.traffic.contract import ExpectedRoute, Programming
+from pilotage.teardown.engine.decision import Act, Decision
+from pilotage.teardown.engine.observers import Observer, Reader
+from pilotage.teardown.planning.ledger import Entry, Ledger
+from pilotage.traffic.contract import ExpectedRoute, Programming, ProxyObserver, RouteStatus
 from pilotage.traffic.drain import DrainLimits, cut_short, undrained
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection
-
-    from pilotage.api.teardown import TeardownSpec
-    from pilotage.controllers.caches import Caches
-    from pilotage.controllers.seals import Identity
-    from pilotage.teardown.engine.decision import Decision
-    from pilotage.teardown.engine.observers import Reader
-    from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.traffic.contract import ProxyObserver, RouteStatus
 
 
 class CacheObserver(Observer):

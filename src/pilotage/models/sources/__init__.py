@@ -7,16 +7,14 @@ here, and a row in the table below.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.models import source as kinds
 from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager
 
 _FILES: dict[type, str] = {
     kinds.FileSource: "files",

@@ -13,18 +13,15 @@ import contextlib
 import datetime as dt
 import json
 import re
+from collections.abc import AsyncIterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pilotage.models.access import SourceCredentials
 from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
+from pilotage.models.source import BucketSource
 from pilotage.models.sources import Opened, Wanted
 from pilotage.models.sources.files import CHUNK_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.models.access import SourceCredentials
-    from pilotage.models.source import BucketSource
 
 _CLIENT: dict[str, Any] = {
     "connect_timeout": dt.timedelta(seconds=15),

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 from pilotage.models.problems import PermanentError, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.models.source import ClaimSource
-    from pilotage.models.sources import Opened, Wanted
+from pilotage.models.source import ClaimSource
+from pilotage.models.sources import Opened, Wanted
 
 
 @contextlib.asynccontextmanager

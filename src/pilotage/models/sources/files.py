@@ -11,18 +11,14 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pilotage.models.access import Access
+from pilotage.models.blocking import Blocking
 from pilotage.models.problems import PermanentError, Reason, TransientError
+from pilotage.models.source import FileSource
 from pilotage.models.sources import Opened, Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.models.access import Access
-    from pilotage.models.blocking import Blocking
-    from pilotage.models.source import FileSource
 
 CHUNK_BYTES = 1 << 20
 

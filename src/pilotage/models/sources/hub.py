@@ -7,17 +7,13 @@ own cache and its own idea of retries, and nothing that is missing here.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from pilotage.models.problems import PermanentError, Reason
+from pilotage.models.source import HubSource
+from pilotage.models.sources import Opened, Wanted
 from pilotage.models.sources.web import open_url
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pilotage.models.source import HubSource
-    from pilotage.models.sources import Opened, Wanted
 
 TOKENS = ("token", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 

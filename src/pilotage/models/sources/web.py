@@ -14,21 +14,18 @@ import datetime as dt
 import email.utils
 import re
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from yarl import URL
 
 from pilotage import __version__
+from pilotage.models.access import Access
 from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
+from pilotage.models.source import HttpSource
 from pilotage.models.sources import Opened, Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from pilotage.models.access import Access
-    from pilotage.models.source import HttpSource
 
 CONNECT_SECONDS_MAX = 15.0
 IDLE_SECONDS_MAX = 60.0

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.kube import Resource
+from pilotage.kube.wire import Json
 from pilotage.serving.manifests import manifest
-from pilotage.serving.parts import revision_name
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, revision_name
 from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.runtimes.contract import METRICS_PATH
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
-    from pilotage.kube import Resource
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef
 
 
 def scaler_of(spec: EndpointSpec, capabilities: Capabilities) -> Resource | None:

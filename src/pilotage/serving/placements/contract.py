@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from pilotage.kube import Object, Resource
-
-if TYPE_CHECKING:
-    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
 
 Find: TypeAlias = Callable[[Resource, str], Object | None]
 """The object of a kind and name in the endpoint's namespace, as it was last seen."""

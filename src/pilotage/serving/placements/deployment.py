@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pilotage.kube import Resource
+from pilotage.kube.wire import Json
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE, claims, digest, manifest
-from pilotage.serving.parts import labels, revision_name
+from pilotage.serving.parts import (
+    Capabilities,
+    DesiredObject,
+    EndpointRef,
+    Readiness,
+    ResolvedModel,
+    labels,
+    revision_name,
+)
 from pilotage.serving.placements.autoscaling import scaler, scaler_of
-from pilotage.serving.placements.contract import ServiceBackend
+from pilotage.serving.placements.contract import Find, ServiceBackend
 from pilotage.serving.pod import PORT_NAME, pod_of
 from pilotage.serving.resources import DEPLOYMENTS, SERVICES
 from pilotage.serving.revision import replicas_of
 from pilotage.serving.workload import readiness_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Resource
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
-    from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
 

@@ -7,26 +7,20 @@ healthy. On which Host a process runs is decided when it is there, and once: see
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.api.host import BYTES_MAX, ProcessSpec, ServedModel
 from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
+from pilotage.kube import Object, Resource
 from pilotage.serving.manifests import manifest
-from pilotage.serving.parts import Readiness, revision_name
-from pilotage.serving.placements.contract import ServiceBackend
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel, revision_name
+from pilotage.serving.placements.contract import Find, ServiceBackend
 from pilotage.serving.pod import PORT_NAME
 from pilotage.serving.quantity import amount
 from pilotage.serving.resources import SERVICES
 from pilotage.serving.revision import replicas_of
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.weights import scheme_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Object, Resource
-    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
-    from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
 

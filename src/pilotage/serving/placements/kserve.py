@@ -15,23 +15,17 @@ Our labels are on them, too, because KServe copies those of the InferenceService
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pilotage.kube import Object, Resource
+from pilotage.kube.wire import Json
 from pilotage.serving.manifests import TEMPLATE, claims, digest, manifest
-from pilotage.serving.parts import Readiness, revision_name
-from pilotage.serving.placements.contract import ServiceBackend
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel, revision_name
+from pilotage.serving.placements.contract import Find, ServiceBackend
 from pilotage.serving.pod import pod_of
 from pilotage.serving.resources import DEPLOYMENTS, INFERENCE_SERVICES
 from pilotage.serving.revision import replicas_of
 from pilotage.serving.workload import condition, readiness_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Object, Resource
-    from pilotage.kube.wire import Json
-    from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
-    from pilotage.serving.placements.contract import Find
 
 SERVICE_PORT = 80
 SCALING_FIELDS = frozenset({"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget"})

@@ -8,10 +8,8 @@ abbreviations, no other spelling, no word that is neither an option nor its valu
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 SHOWN_CHARACTERS_MAX = 80
 

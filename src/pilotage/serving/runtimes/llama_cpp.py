@@ -7,7 +7,7 @@ signal when it has no request, or when the time for them is over.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pilotage.serving.runtimes.allowed import BATCH, COUNT, NAME, NAMES, NUMBER, NUMBERS, SIZE, SWITCH, Allowed, options
 from pilotage.serving.runtimes.contract import (
@@ -21,9 +21,6 @@ from pilotage.serving.runtimes.contract import (
     with_user_arguments,
 )
 from pilotage.serving.runtimes.stop import once_idle
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _IMAGE = "ghcr.io/ggml-org/llama.cpp:server-b10108"
 _IMAGE_CUDA = "ghcr.io/ggml-org/llama.cpp:server-cuda-b10108"

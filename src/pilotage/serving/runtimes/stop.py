@@ -8,14 +8,11 @@ covers both and a margin. Kubernetes kills what is left then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from pilotage.kube.wire import Json
 from pilotage.serving.runtimes.contract import METRICS_PATH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pilotage.kube.wire import Json
 
 WITHDRAW_SECONDS = 5
 """Time for proxies to stop sending to an address that was withdrawn."""

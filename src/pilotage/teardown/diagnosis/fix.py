@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotage.kube.errors import Absent, ApiError, Conflict, Forbidden, Foreign, Throttled, Unavailable, Uncertain
 from pilotage.kube.options import Propagation
 from pilotage.kube.patches import without_finalizer
-from pilotage.teardown.diagnosis.remedies import REDRIVE_FOREGROUND, REPLAY_DELETE, STRIP_FINALIZER, place
+from pilotage.teardown.diagnosis.remedies import REDRIVE_FOREGROUND, REPLAY_DELETE, STRIP_FINALIZER, Remedy, place
 from pilotage.teardown.diagnosis.why.families.pods import FORCE_DELETE_POD
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Client, Object
-    from pilotage.teardown.diagnosis.remedies import Remedy
     from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
-    from pilotage.teardown.snapshot.world import World
 
 CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
 """Proposals for an explanation, from the least destructive up."""

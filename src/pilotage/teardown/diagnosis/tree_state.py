@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.snapshot.fields import entries, mapping, span, text
-from pilotage.teardown.snapshot.world import State
+from pilotage.teardown.snapshot.world import Item, Name, State, World
 
 if TYPE_CHECKING:
     import datetime as dt
 
     from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import Item, Name, World
 
 _CONDITIONS = ("Ready", "Available", "Programmed", "Accepted", "Valid", "Complete", "Healthy", "Established")
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kube import Absent, ApiError, Conflict, Foreign, Propagation, Throttled, merge_patch
+from pilotage.kube import (
+    Absent,
+    ApiError,
+    Client,
+    Conflict,
+    Foreign,
+    Json,
+    Object,
+    Patch,
+    Propagation,
+    Throttled,
+    merge_patch,
+)
 from pilotage.kube.patches import without_finalizer
-from pilotage.teardown.engine.decision import Act, Refusal
-from pilotage.teardown.planning.ledger import HOLD
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Json, Object, Patch
-    from pilotage.teardown.engine.decision import Action
-    from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.engine.decision import Act, Action, Refusal
+from pilotage.teardown.planning.ledger import HOLD, Entry
 
 RETRY_SECONDS = (0.2, 20.0)
 """The first and the longest pause after a refusal."""

@@ -23,15 +23,12 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import parse_time
-from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Wait
-from pilotage.teardown.planning.ledger import HOLD, Disposition, LedgerIndex
+from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, LedgerIndex
 from pilotage.teardown.snapshot.world import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    from pilotage.teardown.engine.decision import Refusal, Withheld
-    from pilotage.teardown.planning.ledger import Entry, Ledger
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -17,26 +17,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.kube import ApiError, Conflict, Forbidden
+from pilotage.kube import ApiError, Client, Conflict, Forbidden
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
 from pilotage.teardown.engine.newcomers import searched
-from pilotage.teardown.engine.observers import POLL_SECONDS, Reader, WatchObserver
+from pilotage.teardown.engine.observers import POLL_SECONDS, Observer, Reader, WatchObserver
 from pilotage.teardown.engine.progress import DecisionReporter, Outcome, Step
-from pilotage.teardown.engine.prove import ONE_BY_ONE_MAX, prove
+from pilotage.teardown.engine.prove import ONE_BY_ONE_MAX, Proof, prove
 from pilotage.teardown.engine.run_state import RunState
-from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.planning.ledger import HOLD, Entry, Ledger
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Collection
 
-    from pilotage.kube import Client
     from pilotage.teardown.engine.decision import Action, Decision
     from pilotage.teardown.engine.observations import Observations
-    from pilotage.teardown.engine.observers import Observer
-    from pilotage.teardown.engine.prove import Proof
-    from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.snapshot.world import World
 
 BATCH_SECONDS = 0.02

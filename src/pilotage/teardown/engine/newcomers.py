@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Phase, is_built_in, known, phase_of
-from pilotage.teardown.planning.ledger import Disposition, Entry, extend
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pilotage.kube import Object, Resource
-    from pilotage.teardown.planning.ledger import Ledger
 
 
 def searched(ledger: Ledger, served: Iterable[Resource]) -> list[Resource]:

@@ -11,24 +11,20 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import Phase
-from pilotage.kube import Absent, ApiError, Discovery, GroupKind
-from pilotage.teardown.engine.decision import Cause
+from pilotage.kube import Absent, ApiError, Client, Discovery, GroupKind, Resource
+from pilotage.teardown.engine.decision import Cause, Decision
 from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
 from pilotage.teardown.engine.prove import definition_gone
 from pilotage.teardown.engine.watches import Watches
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.gather import readable
-from pilotage.teardown.snapshot.world import State
+from pilotage.teardown.snapshot.world import State, World
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection
 
-    from pilotage.kube import Client, Resource
-    from pilotage.teardown.engine.decision import Decision
     from pilotage.teardown.engine.run_state import RunState
-    from pilotage.teardown.planning.ledger import Entry
-    from pilotage.teardown.snapshot.world import World
 
 POD = GroupKind("", "Pod")
 AT_ONCE = 32

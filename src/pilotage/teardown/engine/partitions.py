@@ -13,15 +13,12 @@ import msgspec
 
 from pilotage.catalogue import Phase
 from pilotage.teardown.engine.decide import decide, is_over, runs
-from pilotage.teardown.engine.decision import Decision
-from pilotage.teardown.planning.ledger import Disposition, LedgerIndex
+from pilotage.teardown.engine.decision import Decision, Observation, Refusal, Withheld
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, LedgerIndex
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
-
-    from pilotage.teardown.engine.decision import Observation, Refusal, Withheld
-    from pilotage.teardown.planning.ledger import Entry, Ledger
 
 LARGE = 16
 """Up to this many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is

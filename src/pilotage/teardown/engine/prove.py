@@ -16,21 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pilotage.kube import Absent, ApiError, KindNotServed, Object, ObjectKey, Resource
+from pilotage.kube import Absent, ApiError, Client, KindNotServed, Object, ObjectKey, Resource
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.newcomers import owner_of
-from pilotage.teardown.planning.ledger import Disposition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Client
-    from pilotage.teardown.planning.ledger import Entry, Ledger, Pointer
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Pointer
 
 ONE_BY_ONE_MAX = 2
 """Objects of a kind that are read one by one. More requests cost more than one list of the kind."""

@@ -20,14 +20,13 @@ import msgspec
 
 from pilotage.kube.wire import format_micro_time
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
-from pilotage.teardown.planning.ledger import Disposition, Ledger
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 
 if TYPE_CHECKING:
     import datetime as dt
     from pathlib import Path
 
     from pilotage.teardown.engine.progress import Outcome
-    from pilotage.teardown.planning.ledger import Entry
 
 FORMAT = "pilotage.dev/receipt-v1"
 BYTES_MAX = 64 << 20

@@ -17,7 +17,7 @@ from pilotage.teardown.engine.newcomers import owner_of, take_in
 from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.partitions import Partitions
 from pilotage.teardown.engine.progress import Step
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pilotage.runtime.informer import Change
     from pilotage.teardown.engine.decision import Decision, Refusal, Withheld
     from pilotage.teardown.engine.prove import Proof
-    from pilotage.teardown.planning.ledger import Entry, Ledger
 
 
 class RunState:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import Absent, ApiError, ErrorClass, Expired, Forbidden, KindNotServed
+from pilotage.kube import Absent, ApiError, Client, ErrorClass, Expired, Forbidden, KindNotServed, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pilotage.kube import Client, Resource
     from pilotage.teardown.snapshot.world import Item
 
 PAUSE_SECONDS = (0.2, 5.0)

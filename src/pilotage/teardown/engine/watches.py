@@ -11,14 +11,13 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotage.runtime.informer import Informer
+from pilotage.runtime.informer import Change, Informer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable
 
     from pilotage.kube import Client, GroupKind, Resource
-    from pilotage.runtime.informer import Change
     from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.snapshot.world import World
 

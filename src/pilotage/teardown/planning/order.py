@@ -6,15 +6,13 @@ What cannot be ordered, because it waits for itself in a circle, goes together, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from pilotage.catalogue import Phase, Relation, known
 from pilotage.catalogue.names import SERVICE, SERVICE_ACCOUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pilotage.teardown.snapshot.graph import Edge, Graph
 
 _SOURCE_FIRST = frozenset(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.catalogue import Phase, Relation, is_built_in, known, phase_of, workloads
+from pilotage.catalogue import KnownKind, Phase, Relation, is_built_in, known, phase_of, workloads
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
@@ -21,7 +21,6 @@ from pilotage.teardown.snapshot.fields import dig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pilotage.catalogue import KnownKind
     from pilotage.kube import Json
     from pilotage.teardown.planning.policy import Policy
     from pilotage.teardown.snapshot.graph import Graph

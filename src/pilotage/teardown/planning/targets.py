@@ -5,7 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.kube import Absent, ApiError, ObjectKey, Resource, UnknownKind
+from pilotage.kube import (
+    Absent,
+    ApiError,
+    ApiResource,
+    Client,
+    Discovery,
+    Json,
+    ObjectKey,
+    Resource,
+    Surface,
+    UnknownKind,
+)
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -16,15 +27,12 @@ from pilotage.teardown.planning.arguments import (
     parse_selector,
     unknown_kind,
 )
-from pilotage.teardown.snapshot.dump import manifests
+from pilotage.teardown.snapshot.dump import Source, manifests
 from pilotage.teardown.snapshot.gather import gather, readable
 from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from pilotage.kube import ApiResource, Client, Discovery, Json, Surface
-    from pilotage.teardown.snapshot.dump import Source
 
 AT_ONCE = 8
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

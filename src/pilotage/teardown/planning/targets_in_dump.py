@@ -17,13 +17,12 @@ from pilotage.teardown.planning.arguments import (
     parse_selector,
 )
 from pilotage.teardown.snapshot.dump import definitions
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pilotage.kube import GroupKind
-    from pilotage.teardown.snapshot.world import Item, World
 
 KINDS_NAMED_MAX = 12
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from pilotage.catalogue.registry import all_relation_rows, pod_labels
-from pilotage.catalogue.relation import ByName, BySelector, NameForm, TargetKind
-from pilotage.kube import GroupKind
+from pilotage.catalogue.relation import ByName, BySelector, NameForm, RelationRow, TargetKind
+from pilotage.kube import ApiResource, GroupKind, Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage.catalogue.relation import RelationRow
-    from pilotage.kube import ApiResource, Json
     from pilotage.teardown.snapshot.world import Item
 
 _STEP = re.compile(r"\[\]|\[([^\]]+)\]|\*|[^.\[\]*]+")

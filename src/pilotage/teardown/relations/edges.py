@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Relation
 from pilotage.catalogue.registry import pod_labels
 from pilotage.kube import GroupKind
-from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, below, compiled, spell
+from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, Found, below, compiled, spell
 from pilotage.teardown.relations.finder import Finder
 from pilotage.teardown.snapshot.graph import Edge, Graph
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.catalogue.relation import RelationRow, When
-    from pilotage.teardown.relations.compiled import Found
     from pilotage.teardown.relations.labels import Labels
     from pilotage.teardown.snapshot.world import Item, World
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue.relation import ANY_NAMESPACE, OWN_GROUP, ByName, ByReference, BySelector, NameForm, TargetKind
-from pilotage.kube import GroupKind
+from pilotage.catalogue.relation import (
+    ANY_NAMESPACE,
+    OWN_GROUP,
+    ByName,
+    ByReference,
+    BySelector,
+    NameForm,
+    Target,
+    TargetKind,
+)
+from pilotage.kube import GroupKind, Json
 from pilotage.teardown.relations.compiled import below
-from pilotage.teardown.relations.labels import LabelIndex, understand
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.relations.labels import LabelIndex, Labels, understand
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from pilotage.catalogue.relation import Target
-    from pilotage.kube import Json
-    from pilotage.teardown.relations.labels import Labels
-    from pilotage.teardown.snapshot.world import Item, World
 
 Meant = tuple[Name, "Item | None"]
 _VOLUME_URI = re.compile(r"pvc://([^/]+)")

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue.registry import pod_labels
-from pilotage.teardown.relations.compiled import BUILT_IN, compiled
+from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, Found, compiled
 from pilotage.teardown.relations.edges import ask_for_the_unmade, edges_of, owned_by, template_labels, turned
 from pilotage.teardown.relations.finder import Finder
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.catalogue.relation import RelationRow
-    from pilotage.teardown.relations.compiled import CompiledKind, Found
     from pilotage.teardown.relations.labels import Labels
     from pilotage.teardown.snapshot.graph import Edge
     from pilotage.teardown.snapshot.world import Item, World

@@ -43,14 +43,13 @@ from pilotage.catalogue.relation import (
     BySelector,
     NameForm,
     RelationRow,
+    Target,
     TargetKind,
 )
 from pilotage.teardown.relations.compiled import steps
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pilotage.catalogue.relation import Target
 
 _REFUSED = (Relation.OWNS, Relation.DEFINES)
 _FORMS = (NameForm.PLAIN, NameForm.SLASHED, NameForm.HOST, NameForm.VOLUME_URI)

@@ -14,10 +14,10 @@ from pilotage.api.names import (
     TEARDOWNS,
 )
 from pilotage.api.teardown import StoredTeardown
-from pilotage.kube import Absent, ApiError, KindNotServed, ObjectKey, UnknownKind
+from pilotage.kube import Absent, ApiError, Client, KindNotServed, Object, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.planning.arguments import TargetError, parse
-from pilotage.teardown.session.operator_lease import find_operator
+from pilotage.teardown.session.operator_lease import OperatorPresence, find_operator
 from pilotage.teardown.session.operator_teardown import OperatorTeardown
 from pilotage.teardown.session.request import is_endpoint_kind
 from pilotage.teardown.session.teardown_record import is_of_deletion, left_by, planned
@@ -27,10 +27,8 @@ from pilotage.teardown.snapshot.world import Name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pilotage.kube import Client, Object
     from pilotage.teardown.planning.ledger import Entry
     from pilotage.teardown.session import Session, TeardownRequest
-    from pilotage.teardown.session.operator_lease import OperatorPresence
 
 
 async def plan_endpoints(

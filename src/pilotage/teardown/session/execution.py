@@ -11,18 +11,16 @@ import msgspec
 from pilotage.kube.wire import format_time, parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.remedies import spelled, strip_command
-from pilotage.teardown.engine.decision import Cause
+from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.executor import watching
-from pilotage.teardown.engine.receipt import ReceiptError, begin, conclude, save
+from pilotage.teardown.engine.receipt import Receipt, ReceiptError, begin, conclude, save
 from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.session.reading import cluster_uid
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from pilotage.teardown.engine.decision import Decision, Observation, Wait
     from pilotage.teardown.engine.progress import Outcome, Step
-    from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.session import Session
     from pilotage.teardown.session.preparation import Prepared

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.kube import LEASES, ApiError
+from pilotage.kube import LEASES, ApiError, Client, Object
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.snapshot.fields import number, seconds_since, span, text
 
 if TYPE_CHECKING:
     import datetime as dt
-
-    from pilotage.kube import Client, Object
 
 LEASE = "pilotage-operator"
 LEASE_SECONDS_DEFAULT = 15

@@ -12,15 +12,15 @@ import msgspec
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, TEARDOWN_DONE, TEARDOWNS
 from pilotage.api.teardown import StoredTeardown
-from pilotage.kube import Absent, ApiError, Foreign, Propagation
+from pilotage.kube import Absent, ApiError, Foreign, Object, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now
 from pilotage.runtime.live_objects import LiveObjects
-from pilotage.teardown.engine.receipt import ReceiptError, save
+from pilotage.teardown.engine.receipt import Receipt, ReceiptError, save
 from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.session.execution import default_receipt
+from pilotage.teardown.session.execution import TeardownObserver, default_receipt
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
 from pilotage.teardown.session.teardown_record import (
@@ -29,19 +29,15 @@ from pilotage.teardown.session.teardown_record import (
     planned,
     receipt_of,
 )
-from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.snapshot.world import Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision, Wait
-    from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.session import Session
-    from pilotage.teardown.session.execution import TeardownObserver
     from pilotage.teardown.session.operator_lease import OperatorPresence
-    from pilotage.teardown.snapshot.world import Name
 
 TICK_SECONDS = 0.5
 NO_RECORD_SECONDS = 10.0

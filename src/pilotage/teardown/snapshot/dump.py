@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from pilotage.catalogue.names import DEFINITION
-from pilotage.kube import GroupKind, Object, Resource
+from pilotage.kube import GroupKind, Json, Object, Resource
 from pilotage.kube.wire import encode, parse_time
 from pilotage.teardown.snapshot.dump_text import DumpError, documents_untrusted
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import Json
 
 __all__ = ["DumpError", "DumpedDefinition", "Source", "definitions", "load_dump", "manifests"]
 

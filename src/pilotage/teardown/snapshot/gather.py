@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.catalogue.names import NAMESPACE
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, MADE, ONLY_IF_ASKED
-from pilotage.kube import ApiError, ErrorClass, Expired, Forbidden, GroupKind, Invalid, ObjectKey, Resource
+from pilotage.kube import (
+    ApiError,
+    Client,
+    Discovery,
+    ErrorClass,
+    Expired,
+    Forbidden,
+    GroupKind,
+    Invalid,
+    Object,
+    ObjectKey,
+    Resource,
+    Surface,
+)
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.teardown.snapshot.questions import Answer, MayI
 from pilotage.teardown.snapshot.world import KindReading, World
@@ -24,8 +37,6 @@ from pilotage.teardown.snapshot.world import KindReading, World
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import AsyncIterator, Collection, Iterable
-
-    from pilotage.kube import Client, Discovery, Object, Surface
 
 AT_ONCE = 6
 """Kinds that are read at the same time. More connections cost more than they bring: each is a TLS handshake."""

@@ -11,7 +11,18 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pilotage.catalogue.names import NODE
-from pilotage.kube import ApiError, Conflict, ErrorClass, Foreign, Propagation, Resource, without_finalizer
+from pilotage.kube import (
+    ApiError,
+    Client,
+    Conflict,
+    ErrorClass,
+    Foreign,
+    Json,
+    Object,
+    Propagation,
+    Resource,
+    without_finalizer,
+)
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.snapshot.questions import (
     Answer,
@@ -21,15 +32,12 @@ from pilotage.teardown.snapshot.questions import (
     FullObject,
     MayI,
     MayThey,
+    Question,
 )
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from pilotage.kube import Client, Json, Object
-    from pilotage.teardown.snapshot.questions import Question
-    from pilotage.teardown.snapshot.world import World
 
 AT_ONCE = 8
 ROUNDS_MAX = 6

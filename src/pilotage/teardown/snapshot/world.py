@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.kube import GroupKind, Resource
+from pilotage.kube import GroupKind, Json, Object, ObjectMeta, ObjectRef, Resource
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.snapshot.questions import FullObject
+from pilotage.teardown.snapshot.questions import Answer, FullObject, Question
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import Json, Object, ObjectMeta, ObjectRef
-    from pilotage.teardown.snapshot.questions import Answer, Question
 
 
 class Name(NamedTuple):

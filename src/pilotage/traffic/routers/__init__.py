@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from pilotage.api.endpoint import EndpointSpec
 from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
-
-if TYPE_CHECKING:
-    from pilotage.api.endpoint import EndpointSpec
 
 _MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
 

@@ -9,14 +9,12 @@ catalogue.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from pilotage.api.endpoint import Route
-    from pilotage.kube import Json, Resource
-    from pilotage.traffic.contract import Backend, RouteStatus
+from pilotage.api.endpoint import Route
+from pilotage.kube import Json, Resource
+from pilotage.traffic.contract import Backend, RouteStatus
 
 
 class RouteRequest(NamedTuple):

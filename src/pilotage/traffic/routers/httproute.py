@@ -7,16 +7,11 @@ controller has accepted it, and nothing says that a proxy has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from pilotage.kube import Resource
+from pilotage.kube import Json, Resource
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, RouteRequest, at, entries, is_current, references, whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.kube import Json
 
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 

@@ -6,16 +6,11 @@ Where Contour serves it and its Envoys can be read, these prove it as well; the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from pilotage.kube import Resource
+from pilotage.kube import Json, Resource
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, RouteRequest, at, checked, entries, whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.kube import Json
 
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 

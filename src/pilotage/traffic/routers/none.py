@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
+from pilotage.kube import Json
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.kube import Json
 
 HTTP_PORT = 80
 

@@ -7,11 +7,12 @@ on a count only falls: one that is read late is too high, and never too low.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from pilotage.api.cel_rules import GATEWAY_HOST, GATEWAY_HOST_MESSAGE
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
+from pilotage.kube import Json
 from pilotage.runtime import find_condition
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import (
@@ -24,11 +25,6 @@ from pilotage.traffic.routers.base import (
     whole_number,
     with_api_path,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pilotage.kube import Json
 
 
 class PilotageGatewayRouter(Router):

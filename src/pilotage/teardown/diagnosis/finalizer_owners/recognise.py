@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
-from pilotage.catalogue import find_finalizer
+from pilotage.catalogue import KnownFinalizer, find_finalizer
 from pilotage.catalogue.names import LEASE
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
@@ -16,13 +16,10 @@ from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, jud
 from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import seconds_since, text
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pilotage.catalogue import KnownFinalizer
-    from pilotage.teardown.snapshot.world import World
 
 
 PATIENCE_SECONDS = 300.0

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
-from pilotage.teardown.diagnosis.why.admission import GROUP, WEBHOOK_KINDS, hooks
+from pilotage.teardown.diagnosis.why.admission import GROUP, WEBHOOK_KINDS, Hook, hooks
 from pilotage.teardown.diagnosis.why.reading import condition
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import mapping, text
-from pilotage.teardown.snapshot.questions import DryRunDelete, DryRunUpdate
+from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.admission import Hook
-    from pilotage.teardown.snapshot.questions import Answer
     from pilotage.teardown.snapshot.world import Item
 
 _FAILED = re.compile(r'failed calling webhook "([^"]+)"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue import find_finalizer, workloads
-from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners, Liveness
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pilotage.kube import GroupKind
-    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.snapshot.world import Item, World
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"

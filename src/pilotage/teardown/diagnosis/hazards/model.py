@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage.teardown.snapshot.world import Item, Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import World
 
 
 class HazardCode(enum.StrEnum):

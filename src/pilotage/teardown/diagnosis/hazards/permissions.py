@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
-from pilotage.teardown.planning.ledger import Disposition
+from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.questions import MayI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pilotage.teardown.planning.ledger import Entry
 
 EVERYTHING = MayI("*", "*", "*", "")
 

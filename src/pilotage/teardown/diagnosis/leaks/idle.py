@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.catalogue import Relation, guards, kinds, known
 from pilotage.catalogue.names import DEFINITION
 from pilotage.catalogue.relation import BySelector
-from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
@@ -15,7 +15,6 @@ from pilotage.teardown.snapshot.fields import entries, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.kube import Json
     from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.graph import Edge
     from pilotage.teardown.snapshot.world import Item

@@ -10,13 +10,12 @@ import enum
 from typing import TYPE_CHECKING
 
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
-from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind, OwnerReference
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.kube import OwnerReference
     from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
     from pilotage.teardown.snapshot.world import Item, World
 

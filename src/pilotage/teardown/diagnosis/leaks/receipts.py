@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-from pilotage.teardown.snapshot.world import State
+from pilotage.teardown.snapshot.world import State, World
 
 if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Ledger
-    from pilotage.teardown.snapshot.world import World
 
 
 class LeftOver(NamedTuple):

@@ -9,13 +9,12 @@ from pilotage.catalogue.names import SLICE
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-    from pilotage.teardown.snapshot.world import Item
 
 SERVICE_NAME = "kubernetes.io/service-name"
 _MESH = "networking.istio.io"

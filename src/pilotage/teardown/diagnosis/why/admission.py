@@ -12,13 +12,12 @@ import msgspec
 
 from pilotage.kube.selectors import LabelSelector, SelectorError
 from pilotage.teardown.snapshot.fields import entries, mapping, text, texts
-from pilotage.teardown.snapshot.world import Item, Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import World
 
 GROUP = "admissionregistration.k8s.io"
 WEBHOOK_KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwners
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners
 from pilotage.teardown.diagnosis.remedies import delete_together
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
     from pilotage.teardown.snapshot.graph import Edges
     from pilotage.teardown.snapshot.world import Item, World
 

@@ -14,13 +14,12 @@ from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContex
 from pilotage.teardown.diagnosis.why.families import FAMILIES
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.snapshot.fields import seconds_since, span
-from pilotage.teardown.snapshot.world import State
+from pilotage.teardown.snapshot.world import Item, State, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pilotage.teardown.snapshot.graph import Edges
-    from pilotage.teardown.snapshot.world import Item, World
 
 SERVING_MAX = 200
 

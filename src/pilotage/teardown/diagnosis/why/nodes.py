@@ -12,11 +12,10 @@ from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import text
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import Item, World
 
 
 def lost_node(world: World, name: str) -> StuckCause | None:

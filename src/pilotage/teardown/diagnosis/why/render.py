@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
+from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER, Remedy
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
-from pilotage.teardown.diagnosis.why.model import Confidence, StuckVerdict
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict
+from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.remedies import Remedy
-    from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
-    from pilotage.teardown.snapshot.world import Name
 
 ROOT_MARK = "← root cause"
 WIDTH_MAX = 100

@@ -11,13 +11,12 @@ from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import mapping, text
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
 
 GROUP = "apiregistration.k8s.io"
 

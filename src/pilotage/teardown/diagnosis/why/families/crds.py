@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, look_at
 from pilotage.teardown.diagnosis.why.codes import CauseCode
-from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")

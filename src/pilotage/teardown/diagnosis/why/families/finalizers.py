@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.finalizer_owners import Liveness
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
-from pilotage.teardown.diagnosis.why.complaints import complaints, refusal_in
-from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS
+from pilotage.teardown.diagnosis.why.complaints import Complaint, RefusedRequest, complaints, refusal_in
+from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.controllers import bring_back, do_its_work, grant, last_resort, read_log, restart
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.planning.ledger import HOLD
@@ -18,9 +18,6 @@ from pilotage.teardown.snapshot.questions import MayThey
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
-    from pilotage.teardown.diagnosis.why.complaints import Complaint, RefusedRequest
-    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 UNDER_WAY_SECONDS = 900

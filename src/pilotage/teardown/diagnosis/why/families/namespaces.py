@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
-from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.families import finalizers
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text, texts
@@ -19,7 +19,6 @@ from pilotage.teardown.snapshot.fields import entries, span, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 
 KUBERNETES = "kubernetes"

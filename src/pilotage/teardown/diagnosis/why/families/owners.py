@@ -15,17 +15,15 @@ from pilotage.teardown.diagnosis.remedies import (
     replay_delete,
 )
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
-from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import span
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import OwnerReference
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item, World
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

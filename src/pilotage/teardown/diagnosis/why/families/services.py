@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.teardown.diagnosis.finalizer_owners.model import Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, look_at, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner
     from pilotage.teardown.diagnosis.why.context import WhyContext
     from pilotage.teardown.snapshot.world import Item
 

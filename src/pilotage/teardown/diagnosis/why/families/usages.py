@@ -10,21 +10,19 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.api.names import GROUP
-from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, Remedy, place
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import mapping, text
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.kube import Json
     from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item, World
 
 CROSSPLANE = "protection.crossplane.io"
 CROSSPLANE_LEGACY = "apiextensions.crossplane.io"

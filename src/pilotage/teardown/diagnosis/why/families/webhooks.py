@@ -17,16 +17,14 @@ from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
-from pilotage.teardown.snapshot.questions import DryRunDelete, DryRunUpdate
-from pilotage.teardown.snapshot.world import Name
+from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpdate
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pilotage.teardown.diagnosis.why.admission import Hook
     from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.questions import Answer
-    from pilotage.teardown.snapshot.world import Item, World
 
 # The garbage collector's own: what removes them is not a controller that anybody could bring back.
 _COLLECTOR = ("foregroundDeletion", "orphan")
