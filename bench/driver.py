@@ -12,7 +12,7 @@ from bench.operators import GROUP, KIND, PLURAL, VERSION
 from bench.peers import object_name
 from bench.peers.parallel import in_parallel
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, load_config, merge_patch
-from pilotage.runtime import Change, Informer
+from pilotage.runtime.informer import Change, Informer
 
 WIDGETS = Resource(GROUP, VERSION, PLURAL, KIND)
 CONCURRENCY = 16

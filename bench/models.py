@@ -19,7 +19,7 @@ from pilotage.kube import Resource
 from pilotage.models import Access, FetchRequest, FileModelStore, Kept, ModelCache, SourceCredentials
 from pilotage.models.blocking import inline
 from pilotage.models.fetch import Progress
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.loop import run_virtual
 from pilotage_sim.scenarios.model import definition
 from pilotage_sim.world import World

@@ -18,8 +18,7 @@ import psutil
 from demo import tiny_gguf
 from demo.load import Load
 from demo.machine import Machine, UnexpectedEnd
-from pilotage.api import ENDPOINTS
-from pilotage.api.names import GATEWAY_ROUTES, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, LABEL_MANAGED_BY, MANAGED_BY, MODELS, PROCESSES
 from pilotage.kube import Client, ObjectKey, json_patch, load_config
 from pilotage.serving.resources import SERVICES, SLICES
 

@@ -6,7 +6,7 @@ nothing let go before it is proven gone, a terminal error that is said once, and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.kube import (
     Absent,
@@ -18,7 +18,10 @@ from pilotage.kube import (
     merge_patch,
     without_finalizer,
 )
-from pilotage.runtime import Context, Reconcile, Result, TerminalError
+from pilotage.runtime.types import Reconcile, Result, TerminalError
+
+if TYPE_CHECKING:
+    from pilotage.runtime.controller import Context
 
 BUOYS = Resource("demo.pilotage.dev", "v1", "buoys", "Buoy")
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from controlplane import Cluster, NoControlPlane, assets, build
 from demo.buoys import BUOYS, CONFIGMAPS, CRD, CRDS, FINALIZER, buoys, light_of
 from pilotage.kube import Absent, Client, KindNotServed, Object, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Manager, configure_logging, find_condition
+from pilotage.runtime.conditions import find_condition
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.manager import Manager
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

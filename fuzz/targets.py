@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Resource
 from pilotage.kube.label_requirement import SelectorError
 from pilotage.kube.selectors import FieldSelector, LabelSelector

@@ -15,7 +15,7 @@ from bench.teardown.bundles import GROWN, until
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID
 from pilotage.controllers.caches import MADE_BY_US
 from pilotage.kube import Client, Json, ObjectKey, Propagation, load_config
-from pilotage.runtime import Change, Informer
+from pilotage.runtime.informer import Change, Informer
 
 CONCURRENCY = 16
 POLL_SECONDS = 0.1

@@ -25,16 +25,8 @@ from bench.meter import end_with_parent
 from bench.operators import FETCH_IMAGE
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_MANAGED_BY, MANAGED_BY
-from pilotage.serving import (
-    Capabilities,
-    DesiredObject,
-    EndpointRef,
-    ResolvedModel,
-    backend,
-    desired_objects,
-    labels,
-    revision_name,
-)
+from pilotage.serving import backend, desired_objects
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel, labels, revision_name
 from pilotage.traffic.contract import Backend
 from pilotage.traffic.routers import ROUTERS, RouteRequest
 

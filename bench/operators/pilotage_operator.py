@@ -6,7 +6,11 @@ import sys
 from bench.meter import end_with_parent
 from bench.operators import GROUP, KIND, PLURAL, POLL_SECONDS, VERSION, World
 from pilotage.kube import Client, Object, ObjectKey, Resource, load_config, merge_patch, without_finalizer
-from pilotage.runtime import Context, Manager, Reconcile, Result, configure_logging, on_signals, tune_gc
+from pilotage.runtime.controller import Context
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.process import on_signals, tune_gc
+from pilotage.runtime.types import Reconcile, Result
 
 WIDGETS = Resource(GROUP, VERSION, PLURAL, KIND)
 FINALIZER = "bench.pilotage.dev/hold"

@@ -9,7 +9,7 @@ from bench.peers import FROM_THE_START, WARM_UP, Job, change, let_the_server_lea
 from bench.peers.parallel import in_parallel
 from pilotage.kube import Client, ObjectKey, Resource, load_config, merge_patch
 from pilotage.kube.transport import Request, Response, Transport
-from pilotage.runtime import Change, Informer
+from pilotage.runtime.informer import Change, Informer
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 

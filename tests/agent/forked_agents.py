@@ -27,7 +27,8 @@ from pilotage.agent.run import AgentProcess
 from pilotage.agent.settings import AgentSettings, load_settings
 from pilotage.kube import Client, load_config
 from pilotage.processes import identity
-from pilotage.runtime import configure_logging, on_signals
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.process import on_signals
 from tests.agent.agent_host import SHORT_INTERVALS
 
 INTERVALS = dataclasses.replace(SHORT_INTERVALS, probe=1.0, pressure=0.2, host=5.0)

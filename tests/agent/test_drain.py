@@ -10,7 +10,7 @@ import pytest
 from pilotage.agent.intervals import Intervals
 from pilotage.agent.journal import JournalEntry, LifecycleState
 from pilotage.agent.process_stop import ProcessStop
-from pilotage.runtime import uptime
+from pilotage.runtime.clock import uptime
 from pilotage_sim.loop import virtual
 
 

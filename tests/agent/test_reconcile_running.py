@@ -18,7 +18,7 @@ from pilotage.agent.process_state import ProcessState
 from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_HOST, LABEL_REVISION, PROCESSES
 from pilotage.kube import EVENTS, ObjectKey, merge_patch
 from pilotage.processes import census, terminate
-from pilotage.runtime import monotonic
+from pilotage.runtime.clock import monotonic
 from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.loop import virtual
 from tests.agent.agent_host import NAMESPACE, SHORT_INTERVALS, process_body, python_server

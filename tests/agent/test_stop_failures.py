@@ -9,7 +9,7 @@ import structlog
 from pilotage.agent.launch import process
 from pilotage.agent.registration import RegistrationRefused
 from pilotage.api.names import HOST_LEASES, HOSTS
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import LEASES, Forbidden, ObjectKey, Unavailable, merge_patch
 from pilotage.processes import identity
 from pilotage.processes.identity import ProcessInfo

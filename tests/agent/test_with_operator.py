@@ -11,7 +11,7 @@ from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey
 from pilotage.operator.crds import crds
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from tests.agent.agent_host import NAMESPACE, SHORT_INTERVALS, AgentHost, process_body, refuse
 from tests.api.objects import install
 from tests.support.kinds import NAMESPACES

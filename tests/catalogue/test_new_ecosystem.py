@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pilotage.catalogue import ecosystems as package
-from pilotage.catalogue import find_finalizer, generate, registry
+from pilotage.catalogue import generate, registry
+from pilotage.catalogue.registry import find_finalizer
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards import predict
 from pilotage.teardown.diagnosis.leaks import find_leaks

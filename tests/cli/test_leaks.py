@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import Access, Cluster
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.cli.commands import leaks as command
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.diagnosis.leaks import survey as looking

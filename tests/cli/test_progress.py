@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.cli.output.progress import QUIET_SECONDS, Block, Lines
 from pilotage.cli.output.teardown import ROWS_MAX, TeardownProgress
 from pilotage.kube import Client, Resource, load_config

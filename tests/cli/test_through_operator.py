@@ -12,7 +12,7 @@ import pytest
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.api.teardown import StoredTeardown
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.cli.output.progress import Lines
 from pilotage.cli.output.teardown import TeardownProgress
 from pilotage.kube import (

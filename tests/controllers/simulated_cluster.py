@@ -14,7 +14,7 @@ from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED, MAD
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.traffic.contract import ProxyObserver
 from pilotage_harbor.apimachinery.calls import Answer, Call
 from pilotage_sim import models

@@ -35,8 +35,9 @@ from pilotage.kube import (
     without_finalizer,
 )
 from pilotage.kube.wire import format_micro_time
-from pilotage.runtime import Manager, Result
 from pilotage.runtime.clock import utc_now
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Result
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
 

@@ -14,7 +14,7 @@ from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Access, FetchRequest, FileModelStore, Kept, ModelCache
 from pilotage.models.blocking import inline
 from pilotage.operator.crds import crds
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.scenarios.model import definition
 from pilotage_sim.world import World
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pilotage.controllers.wiring import Options, add_endpoints
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.traffic.contract import WHOLE, ExpectedRoute, Programming, RouteStatus
 from tests.controllers.behind_contour import ROUTES, ContourCluster, Endpoint
 from tests.controllers.operating import DELETES

@@ -20,7 +20,7 @@ from pilotage.api.names import (
 )
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import LEASES, AlreadyExists, Client, Object, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.api.objects import endpoint, install
 from tests.controllers.simulated_cluster import NAMESPACES

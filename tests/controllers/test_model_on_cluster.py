@@ -10,7 +10,8 @@ from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import Client, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.models import Access, ModelCache
-from pilotage.runtime import Manager, find_condition
+from pilotage.runtime.conditions import find_condition
+from pilotage.runtime.manager import Manager
 from tests.api.objects import endpoint, install, model
 from tests.controllers.simulated_models import CountingStore
 from tests.models.web import LOOPBACK, web

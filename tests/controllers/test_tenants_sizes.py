@@ -7,7 +7,8 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_REVISION, PROCESSES
 from pilotage.kube import PODS, Json, ObjectKey, merge_patch
 from pilotage.operator.crds import crds
-from pilotage.serving import Capabilities, EndpointRef, ResolvedModel, desired_objects
+from pilotage.serving import desired_objects
+from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, SimulatedCluster, simulated_cluster

@@ -11,7 +11,7 @@ from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Client, Forbidden, Invalid, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, manifests
-from pilotage.runtime import find_condition
+from pilotage.runtime.conditions import find_condition
 from tests.api.objects import endpoint, install
 from tests.gateway.enclave import ACCOUNT, Enclave, install_account
 from tests.gateway.gateway_host import GatewayHost

@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES
 from pilotage.kube import Invalid, ObjectKey, merge_patch
-from pilotage.runtime import find_condition
+from pilotage.runtime.conditions import find_condition
 from tests.api.objects import endpoint, install
 from tests.gateway.gateway_host import code, running_gateway
 from tests.support.waiting import eventually, until

@@ -8,7 +8,8 @@ import pytest
 from pilotage.api.names import ENDPOINTS
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import AlreadyExists, ObjectKey, merge_patch
-from pilotage.runtime import Manager, find_condition
+from pilotage.runtime.conditions import find_condition
+from pilotage.runtime.manager import Manager
 from tests.api.objects import install
 from tests.controllers.simulated_hosts import Agent
 from tests.gateway.gateway_host import Server

@@ -19,7 +19,7 @@ from pilotage.operator import rbac
 from pilotage.operator.install import NAME, Values, manifests
 from pilotage.operator.run import operating, prepare
 from pilotage.operator.settings import OperatorSettings
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.serving.resources import CLAIMS
 from pilotage_sim import models
 from pilotage_sim.world import NotSettled, World

@@ -9,7 +9,7 @@ from pilotage.api.names import ENDPOINTS, HOSTS, LABEL_ENDPOINT_UID, LABEL_MANAG
 from pilotage.controllers.caches import MADE_BY_US, MADE_BY_US_WHERE_SERVED
 from pilotage.kube import Client, Json, ObjectKey, Propagation, merge_patch
 from pilotage.operator import rbac
-from pilotage.runtime import LeaseLost
+from pilotage.runtime.leader import LeaseLost
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import run_virtual
 from pilotage_sim.world import NotSettled, World

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotage.cli.commands.operator import operator
 from pilotage.operator.settings import OperatorSettings, load_settings, variable_name
-from pilotage.runtime import Address
+from pilotage.runtime.manager import Address
 from pilotage.runtime.settings import SettingsError, camel_case
 from tests.cli.running import run
 

@@ -1,7 +1,7 @@
 """Objects and changes for tests of the runtime, made in one line."""
 
 from pilotage.kube import Object, ObjectKey, Resource
-from pilotage.runtime import Change
+from pilotage.runtime.informer import Change
 
 THINGS = Resource("test.pilotage.dev", "v1", "things", "Thing")
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")

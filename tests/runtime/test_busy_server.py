@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotage.kube import EVENTS
-from pilotage.runtime import Manager, Recorder
+from pilotage.runtime.events import Recorder
+from pilotage.runtime.manager import Manager
 from pilotage_harbor.apimachinery.calls import Answer
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World

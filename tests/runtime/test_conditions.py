@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-from pilotage.runtime import find_condition, set_condition
+from pilotage.runtime.conditions import find_condition, set_condition
 
 EARLY = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
 LATE = dt.datetime(2030, 1, 2, tzinfo=dt.UTC)

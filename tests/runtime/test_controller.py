@@ -8,7 +8,10 @@ import pytest
 
 from pilotage.kube import Client, Conflict, ObjectKey, Propagation, load_config, merge_patch
 from pilotage.kube.http import HttpTransport
-from pilotage.runtime import Manager, Result, TerminalError, find_condition, owner_keys
+from pilotage.runtime.conditions import find_condition
+from pilotage.runtime.controller import owner_keys
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Result, TerminalError
 from tests.runtime.objects import CONFIGMAPS, THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from pilotage.kube import EVENTS, Client, load_config
-from pilotage.runtime import Recorder
+from pilotage.runtime.events import Recorder
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 

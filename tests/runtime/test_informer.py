@@ -7,7 +7,8 @@ import random
 import pytest
 
 from pilotage.kube import Client, ObjectKey, Propagation, load_config, merge_patch
-from pilotage.runtime import Informer, informer
+from pilotage.runtime import informer
+from pilotage.runtime.informer import Informer
 from tests.runtime.objects import CONFIGMAPS
 from tests.runtime.waiting import eventually
 from tests.support.tcp_proxy import TcpProxy

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pilotage.kube import LEASES, Client, ObjectKey, load_config, merge_patch
-from pilotage.runtime import Election, Leader, LeaseLost
+from pilotage.runtime.leader import Election, Leader, LeaseLost
 from pilotage.runtime.manager import _Gate
 from pilotage_sim.loop import virtual
 from tests.runtime.objects import THINGS

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from pilotage.runtime import configure_logging
+from pilotage.runtime.logs import configure_logging
 from pilotage.terminal import Guarded
 
 PROGRAM = (

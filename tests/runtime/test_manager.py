@@ -12,7 +12,9 @@ import pytest
 import structlog
 
 from pilotage.kube import Client, load_config
-from pilotage.runtime import Address, Manager, configure_logging, tune_gc
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.manager import Address, Manager
+from pilotage.runtime.process import tune_gc
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing
 from tests.runtime.waiting import eventually

@@ -3,7 +3,7 @@
 import asyncio
 
 from pilotage.kube import Resource
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World
 from tests.support.kinds import CRDS, definition, delete

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.kube import ObjectKey
-from pilotage.runtime import Store, by_namespace, by_owner
+from pilotage.runtime.store import Store, by_namespace, by_owner
 from tests.runtime.objects import thing
 
 

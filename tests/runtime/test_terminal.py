@@ -6,7 +6,9 @@ import pytest
 
 from pilotage.kube import Client, load_config, merge_patch
 from pilotage.kube.transport import Request, Transport
-from pilotage.runtime import Manager, TerminalError, find_condition
+from pilotage.runtime.conditions import find_condition
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import TerminalError
 from tests import virtual_time
 from tests.runtime.objects import THINGS
 from tests.runtime.things import install_things, make_thing

@@ -3,7 +3,8 @@
 import pytest
 
 from pilotage.kube import ObjectKey
-from pilotage.runtime import Change, LeaseLost
+from pilotage.runtime.informer import Change
+from pilotage.runtime.leader import LeaseLost
 from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
 from tests.runtime.objects import CONFIGMAPS, KEY, THINGS, changed, thing
 

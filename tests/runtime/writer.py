@@ -9,7 +9,12 @@ import sys
 from collections.abc import Callable
 
 from pilotage.kube import Client, ObjectKey, load_config, merge_patch
-from pilotage.runtime import Context, Election, LeaseLost, Manager, Reconcile, Result, configure_logging, on_signals
+from pilotage.runtime.controller import Context
+from pilotage.runtime.leader import Election, LeaseLost
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.process import on_signals
+from pilotage.runtime.types import Reconcile, Result
 from tests.runtime.objects import THINGS
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 3.0, 2.0, 0.25

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.serving import Capabilities, EndpointRef, ResolvedModel
+from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 
 GGUF = ResolvedModel("qwen", "hf://Qwen/Qwen3-0.6B-GGUF/qwen3-0.6b-q4_k_m.gguf", sha256="ab" * 32)
 REPOSITORY = ResolvedModel("qwen", "hf://Qwen/Qwen3-0.6B@v1.0", secret="hf-token")

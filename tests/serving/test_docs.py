@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from pilotage.serving import ResolvedModel, desired_objects
+from pilotage.serving import desired_objects
+from pilotage.serving.parts import ResolvedModel
 from tests.serving.cases import ALL, GGUF, RUNTIMES, subject
 
 PAGE = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()

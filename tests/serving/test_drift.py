@@ -8,9 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pilotage.kube import Object, Resource
-from pilotage.serving import EndpointRef, apply_body, desired_objects, same, unchangeable
+from pilotage.serving import desired_objects
+from pilotage.serving.drift import apply_body, same, unchangeable
 from pilotage.serving.manifests import SCALED_BY, TEMPLATE
-from pilotage.serving.parts import DesiredObject
+from pilotage.serving.parts import DesiredObject, EndpointRef
 from tests.serving.cases import ALL, GGUF, cases, subject
 
 CASES = cases()

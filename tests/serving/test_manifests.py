@@ -4,7 +4,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pilotage.serving import backend, desired_objects, labels, problems
+from pilotage.serving import backend, desired_objects
+from pilotage.serving.parts import labels
+from pilotage.serving.problems import problems
 from pilotage.serving.runtimes.stop import WITHDRAW_SECONDS
 from tests.serving.cases import ALL, GGUF, UID, Case, cases, subject
 

@@ -10,9 +10,10 @@ import pytest
 from controlplane import Access
 from controlplane.access import ApiError
 from pilotage.kube import Client, Foreign, Object, ObjectKey, load_config, merge_patch
-from pilotage.serving import EndpointRef, apply_body, desired_objects, same
+from pilotage.serving import desired_objects
+from pilotage.serving.drift import apply_body, same
 from pilotage.serving.manifests import digest
-from pilotage.serving.parts import DesiredObject
+from pilotage.serving.parts import DesiredObject, EndpointRef
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import World

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.serving import Capabilities, ResolvedModel, problems
+from pilotage.serving.parts import Capabilities, ResolvedModel
+from pilotage.serving.problems import problems
 from tests.serving.cases import ALL, GGUF, REPOSITORY, subject
 
 CPU = {"requests": {"cpu": 1}}

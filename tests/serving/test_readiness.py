@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from pilotage.kube import Object, Resource
-from pilotage.serving import Readiness, backend, explained, observed, readiness
+from pilotage.serving import backend, placement_of, readiness
+from pilotage.serving.parts import Readiness
+from pilotage.serving.pod_problems import explained
 from tests.serving.cases import UID, subject
 
 Json = dict[str, Any]
@@ -29,7 +31,7 @@ def inference_service(**status: Any) -> Json:
 
 def look(spec: Json, *objects: Json, namespace: str = "chat") -> Readiness:
     def find(resource: Resource, name: str) -> Object | None:
-        assert resource in observed(endpoint)
+        assert resource in placement_of(endpoint).observed
         found = [each for each in objects if each["kind"] == resource.kind and each["metadata"]["name"] == name]
         return Object.from_dict(found[0]) if found else None
 

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
-from pilotage.serving import ResolvedModel, desired_objects, fingerprint
+from pilotage.serving import desired_objects
 from pilotage.serving.manifests import TEMPLATE
+from pilotage.serving.parts import ResolvedModel
+from pilotage.serving.revision import fingerprint
 from tests.serving.cases import ALL, GGUF, subject
 
 Json = dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.serving import ResolvedModel, desired_objects
+from pilotage.serving import desired_objects
+from pilotage.serving.parts import ResolvedModel
 from tests.serving.cases import ALL, GGUF, REPOSITORY, subject
 
 Json = dict[str, Any]

@@ -5,7 +5,9 @@ import random
 from collections.abc import Mapping
 
 from pilotage.kube import ApiError, Object, ObjectKey, Propagation, merge_patch, without_finalizer
-from pilotage.runtime import Informer, LeaseLost, Manager
+from pilotage.runtime.informer import Informer
+from pilotage.runtime.leader import LeaseLost
+from pilotage.runtime.manager import Manager
 from pilotage_sim.process import Main
 from pilotage_sim.scenarios import ControllerScenario, InformerScenario, LeaderScenario, informer
 from pilotage_sim.scenarios.controller import CONFIG_MAPS, FINALIZER, Copier, copy_key

@@ -6,7 +6,8 @@ import datetime as dt
 from typing import Any
 
 from pilotage.api.names import GATEWAY_ROUTES, MODELS
-from pilotage.catalogue import Phase, phase_of
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Observation

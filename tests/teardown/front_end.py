@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 from pilotage.kube import Client, Discovery, load_config
-from pilotage.teardown import session as teardown
 from pilotage.teardown.engine.decision import Decision
 from pilotage.teardown.engine.progress import Step
+from pilotage.teardown.session import Session
+from pilotage.teardown.session.execution import Execution
+from pilotage.teardown.session.preparation import plan
+from pilotage.teardown.session.request import TeardownRequest
+from pilotage.teardown.session.resumption import resume
 
 TIMEOUT = 3.0
 
@@ -34,14 +38,14 @@ class Heard:
 async def run(kubeconfig: str, receipt: Path, words: tuple[str, ...]) -> dict[str, object]:
     config = load_config(kubeconfig=kubeconfig)
     async with Client.connect(config) as client:
-        session = teardown.Session(client, Discovery(client), config.server)
+        session = Session(client, Discovery(client), config.server)
         if words:
-            request = teardown.TeardownRequest(words, namespace="default", timeout=TIMEOUT)
-            prepared = await teardown.plan(session, request)
+            request = TeardownRequest(words, namespace="default", timeout=TIMEOUT)
+            prepared = await plan(session, request)
         else:
-            prepared = (await teardown.resume(session, receipt, TIMEOUT)).prepared
+            prepared = (await resume(session, receipt, TIMEOUT)).prepared
         heard = Heard()
-        result = await teardown.Execution(session, prepared, receipt=receipt).run(heard)
+        result = await Execution(session, prepared, receipt=receipt).run(heard)
     return {
         "planned": [str(entry) for entry in prepared.ledger.going],
         "result": result.receipt.result,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Client, Object, Propagation, Resource
 from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage_harbor.apimachinery.calls import Answer, Call

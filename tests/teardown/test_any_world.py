@@ -9,7 +9,9 @@ from typing import NamedTuple
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from pilotage.catalogue import Keep, Phase, Relation
+from pilotage.catalogue.kind import Keep
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import Object
 from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Decision, Observation

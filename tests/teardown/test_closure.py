@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.catalogue import Keep, Relation
+from pilotage.catalogue.kind import Keep
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.graph import Edge, Graph

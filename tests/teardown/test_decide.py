@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decide import FOREGROUND, ORPHAN, decide

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import msgspec
 import pytest
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import PODS, Client, Object, Unavailable
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane import Access, ApiError
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Discovery, GroupKind, Resource, merge_patch
 from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.newcomers import owner_of, searched

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pilotage.catalogue import Phase, Relation, phase_of
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import phase_of
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.planning.order import break_cycles, needed_by, order, strongly_connected
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from tests.teardown.building import item

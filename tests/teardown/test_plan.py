@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from pilotage.catalogue import Keep, Phase, Relation
+from pilotage.catalogue.kind import Keep
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry
 from pilotage.teardown.planning.plan import make_ledger, plan_again
 from pilotage.teardown.planning.policy import Policy

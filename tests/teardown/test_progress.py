@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.teardown.engine import progress as telling
 from pilotage.teardown.engine.decision import Decision
 from pilotage.teardown.engine.progress import DecisionReporter

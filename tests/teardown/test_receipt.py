@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.teardown.engine.decision import Cause, Decision, Wait
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.prove import Proof, Read

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import Json, Object, Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.tree import Node, Tree, render, to_json, tree

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from controlplane import Access, Cluster
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Client, Object, Resource, load_config
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
 from pilotage.teardown.engine.verify import ReceiptVerdict, verify

@@ -44,7 +44,9 @@ from pilotage.api.names import LABEL_HOST, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, ApiError, Object, ObjectKey, merge_patch
 from pilotage.models.blocking import Blocking
 from pilotage.models.store import ModelStore
-from pilotage.runtime import Context, Manager, Reconcile, Result
+from pilotage.runtime.controller import Context
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Reconcile, Result
 from pilotage.serving.resources import SLICES
 
 _log = structlog.get_logger(__name__)

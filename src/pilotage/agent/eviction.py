@@ -14,7 +14,9 @@ from pilotage.agent.pressure import EvictionCandidate, MemoryPressure
 from pilotage.agent.process_state import ProcessState
 from pilotage.agent.settings import AgentSettings
 from pilotage.kube import ObjectKey
-from pilotage.runtime import Recorder, Store, monotonic
+from pilotage.runtime.clock import monotonic
+from pilotage.runtime.events import Recorder
+from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -34,8 +34,13 @@ from pilotage.kube import (
     Resource,
     merge_patch,
 )
-from pilotage.runtime import Context, Election, Informer, LeaseLost, Manager, Reconcile, Result, set_condition, utc_now
-from pilotage.runtime.leader import Leader
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.conditions import set_condition
+from pilotage.runtime.controller import Context
+from pilotage.runtime.informer import Informer
+from pilotage.runtime.leader import Election, Leader, LeaseLost
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Reconcile, Result
 
 _log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from pilotage.agent.intervals import Intervals
 from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.agent.launch.process import ExitWatcher
 from pilotage.agent.process_status import DesiredStatus, failed
-from pilotage.runtime import monotonic
 from pilotage.runtime.backoff import exponential
+from pilotage.runtime.clock import monotonic
 
 START_FAILURES_MAX = 5
 """Failed starts in a row after which the phase is Failed. It is still retried."""

@@ -12,7 +12,7 @@ from pilotage.agent.journal import JournalEntry
 from pilotage.agent.launch.failures import LaunchFailure
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time
-from pilotage.runtime import set_condition
+from pilotage.runtime.conditions import set_condition
 
 READY = "Ready"
 PENDING, FETCHING, STARTING, RUNNING = "Pending", "Fetching", "Starting", "Running"

@@ -23,12 +23,12 @@ from pilotage.agent.metrics import AgentMetrics
 from pilotage.agent.process_state import ProcessState
 from pilotage.agent.process_status import STOPPING, DesiredStatus, sentence
 from pilotage.agent.registration import Registrar, RegistrationRefused
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import ApiError
 from pilotage.processes.identity import is_running
 from pilotage.processes.terminate import StillRunning
-from pilotage.runtime import monotonic, uptime
 from pilotage.runtime.backoff import ExponentialBackoff
+from pilotage.runtime.clock import monotonic, uptime
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.drain import DrainLimits, undrained
 

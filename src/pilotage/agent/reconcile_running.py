@@ -27,7 +27,8 @@ from pilotage.api.host import ProcessSpec
 from pilotage.kube import ApiError, Object
 from pilotage.processes import census
 from pilotage.processes.identity import ProcessId
-from pilotage.runtime import LeaseLost, monotonic, uptime
+from pilotage.runtime.clock import monotonic, uptime
+from pilotage.runtime.leader import LeaseLost
 
 _log = structlog.get_logger(__name__)
 

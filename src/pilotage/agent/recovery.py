@@ -17,7 +17,7 @@ from pilotage.agent.journal import AgentJournal, JournalEntry, LifecycleState
 from pilotage.agent.launch import process
 from pilotage.processes.identity import ProcessId, ProcessInfo
 from pilotage.processes.terminate import StillRunning
-from pilotage.runtime import monotonic
+from pilotage.runtime.clock import monotonic
 
 _log = structlog.get_logger(__name__)
 

@@ -36,7 +36,7 @@ from pilotage.kube import (
     Terminating,
     merge_patch,
 )
-from pilotage.runtime import Store
+from pilotage.runtime.store import Store
 from pilotage.serving.resources import SERVICES, SLICES
 
 _log = structlog.get_logger(__name__)

@@ -21,10 +21,11 @@ from pilotage.agent.process_stop import ProcessStop, StopProgress, StopReason, n
 from pilotage.agent.starter import Starter
 from pilotage.agent.status_writer import StatusWriter
 from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Absent, ApiError, Client, Object, without_finalizer
 from pilotage.models.store import ModelStore
-from pilotage.runtime import Store, monotonic
+from pilotage.runtime.clock import monotonic
+from pilotage.runtime.store import Store
 
 SHUTDOWN_POLL_SECONDS = 0.5
 

@@ -23,7 +23,7 @@ from pilotage.kube import Client
 from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import Limits
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.runtime.process import on_signals
 
 _log = structlog.get_logger(__name__)

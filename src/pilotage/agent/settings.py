@@ -14,7 +14,7 @@ from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
 from pilotage.processes.run_as import SERVER_USER, RunAsUser, find_user
-from pilotage.runtime import Address
+from pilotage.runtime.manager import Address
 from pilotage.runtime.settings import (
     LogLevel,
     Network,

@@ -32,7 +32,7 @@ from pilotage.models.credentials import read_credentials
 from pilotage.models.fetch import Progress
 from pilotage.models.source import is_read_by_pods
 from pilotage.models.store import ModelStore
-from pilotage.runtime import monotonic, uptime, utc_now
+from pilotage.runtime.clock import monotonic, uptime, utc_now
 from pilotage.serving.runtimes import RUNTIMES, HostLaunch
 
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128")

@@ -8,7 +8,8 @@ from pilotage.agent.metrics import AgentMetrics
 from pilotage.agent.process_status import DesiredStatus, changes, is_news
 from pilotage.api.names import PROCESSES
 from pilotage.kube import Absent, Client, Object, merge_patch
-from pilotage.runtime import Recorder, monotonic, utc_now
+from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.runtime.events import Recorder
 
 _log = structlog.get_logger(__name__)
 

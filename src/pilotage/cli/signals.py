@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pilotage.teardown.session import Execution
+    from pilotage.teardown.session.execution import Execution
 
 INTERRUPTED = 130
 """The exit code of a command that was ended by Ctrl-C."""

@@ -22,7 +22,8 @@ from pilotage.api.names import (
 from pilotage.controllers.seals import Identity, Seals
 from pilotage.kube import PODS, Object, ObjectKey, Resource
 from pilotage.kube.wire import OwnerReference
-from pilotage.runtime import Informer, Manager
+from pilotage.runtime.informer import Informer
+from pilotage.runtime.manager import Manager
 from pilotage.serving.resources import (
     AUTOSCALERS,
     CLAIMS,

@@ -17,7 +17,7 @@ from pilotage.controllers.host.liveness import HostLiveness
 from pilotage.controllers.seals import Seals
 from pilotage.controllers.teardown import controller as teardown
 from pilotage.kube import LEASES, Object, ObjectKey
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.serving.parts import Capabilities
 from pilotage.serving.resources import INFERENCE_SERVICES, SCALED_OBJECTS
 from pilotage.traffic.contract import ExpectedRoute, ProxyObserver, RouteStatus

@@ -36,7 +36,10 @@ from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.gateway.snapshot import ListenerConfig
 from pilotage.gateway.status import RouteStatusController
 from pilotage.kube import Client, Object, load_config
-from pilotage.runtime import Change, Manager, configure_logging, on_signals
+from pilotage.runtime.informer import Change
+from pilotage.runtime.logs import configure_logging
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.process import on_signals
 
 _log = structlog.get_logger(__name__)
 

@@ -20,8 +20,10 @@ from pilotage.gateway.inputs import ProxiedRoute, cluster_name, read_route
 from pilotage.gateway.program import Program
 from pilotage.gateway.records import read_records, written_records
 from pilotage.kube import Absent, Client, Json, Object, ObjectKey, merge_patch
-from pilotage.runtime import Context, Result, find_condition, set_condition, utc_now
-from pilotage.runtime.clock import monotonic
+from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.runtime.conditions import find_condition, set_condition
+from pilotage.runtime.controller import Context
+from pilotage.runtime.types import Result
 
 PENDING_SECONDS = 1.0
 """A change that takes longer is reported as pending."""

@@ -7,7 +7,7 @@ names below are the public face; the modules behind them can move.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pilotage.kube.client import Client, WriteGuard
+from pilotage.kube.client import Client
 from pilotage.kube.errors import (
     Absent,
     AlreadyExists,
@@ -28,7 +28,7 @@ from pilotage.kube.errors import (
     Uncertain,
 )
 from pilotage.kube.names import EVENTS, LEASES, PODS, GroupKind, ObjectKey, ObjectRef, Resource
-from pilotage.kube.options import ANY, MOST_RECENT, Propagation, ReadVersion, exactly, not_older_than
+from pilotage.kube.options import ANY, Propagation, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
 from pilotage.kube.watch import Watch, WatchEvent
 from pilotage.kube.wire import Json, Object, ObjectList, ObjectMeta, OwnerReference
@@ -37,36 +37,29 @@ if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig, in_cluster_config, load_config
     from pilotage.kube.discovery import ApiResource, Discovery, Surface, UnknownKind
     from pilotage.kube.ratelimit import TokenBucket
-    from pilotage.kube.selectors import FieldSelector, LabelSelector, SelectorError
+    from pilotage.kube.selectors import LabelSelector, SelectorError
 
 # Not every program reads a kubeconfig, asks what kinds there are, matches selectors or limits its rate: imported when
 # first used. asyncio, which takes longer than all of this package, is imported by the modules that run on a loop.
 _LATER = {
-    "ApiResource": "pilotage.kube.discovery",
-    "ClusterConfig": "pilotage.kube.config",
-    "Discovery": "pilotage.kube.discovery",
-    "FieldSelector": "pilotage.kube.selectors",
-    "LabelSelector": "pilotage.kube.selectors",
-    "SelectorError": "pilotage.kube.selectors",
-    "Surface": "pilotage.kube.discovery",
-    "TokenBucket": "pilotage.kube.ratelimit",
-    "UnknownKind": "pilotage.kube.discovery",
-    "in_cluster_config": "pilotage.kube.config",
-    "load_config": "pilotage.kube.config",
+    "config": ("ClusterConfig", "in_cluster_config", "load_config"),
+    "discovery": ("ApiResource", "Discovery", "Surface", "UnknownKind"),
+    "ratelimit": ("TokenBucket",),
+    "selectors": ("LabelSelector", "SelectorError"),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
     "ANY",
     "EVENTS",
     "LEASES",
-    "MOST_RECENT",
     "PODS",
     "Absent",
     "AlreadyExists",
@@ -79,7 +72,6 @@ __all__ = [
     "Discovery",
     "ErrorClass",
     "Expired",
-    "FieldSelector",
     "Forbidden",
     "Foreign",
     "GroupKind",
@@ -95,7 +87,6 @@ __all__ = [
     "OwnerReference",
     "Patch",
     "Propagation",
-    "ReadVersion",
     "Resource",
     "SelectorError",
     "StatusCause",
@@ -109,7 +100,6 @@ __all__ = [
     "UnknownKind",
     "Watch",
     "WatchEvent",
-    "WriteGuard",
     "apply_patch",
     "exactly",
     "in_cluster_config",

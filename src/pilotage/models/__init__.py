@@ -8,7 +8,7 @@ The names below are the public face; the modules behind them can move.
 
 from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.cache import ModelCache, Removed
-from pilotage.models.fetch import Fetched, fetch
+from pilotage.models.fetch import fetch
 from pilotage.models.format import WeightsFormat
 from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.source import (
@@ -18,7 +18,6 @@ from pilotage.models.source import (
     HttpSource,
     HubSource,
     ImageSource,
-    Source,
     parse_source,
 )
 from pilotage.models.store import FetchRequest, FileModelStore, Kept
@@ -28,7 +27,6 @@ __all__ = [
     "BucketSource",
     "ClaimSource",
     "FetchRequest",
-    "Fetched",
     "FileModelStore",
     "FileSource",
     "HttpSource",
@@ -40,7 +38,6 @@ __all__ = [
     "Problem",
     "Reason",
     "Removed",
-    "Source",
     "SourceCredentials",
     "TransientError",
     "WeightsFormat",

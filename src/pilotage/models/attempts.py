@@ -15,8 +15,8 @@ import structlog
 
 from pilotage.models import Kept, Problem, Reason, TransientError
 from pilotage.models.fetch import Progress
-from pilotage.runtime import monotonic
 from pilotage.runtime.backoff import exponential
+from pilotage.runtime.clock import monotonic
 
 _log = structlog.get_logger(__name__)
 

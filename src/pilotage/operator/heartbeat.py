@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from pilotage.runtime import Election, Manager
-from pilotage.runtime.leader import Leader, LeaseLost
+from pilotage.runtime.leader import Election, Leader, LeaseLost
+from pilotage.runtime.manager import Manager
 
 
 @contextlib.asynccontextmanager

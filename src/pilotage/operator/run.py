@@ -20,7 +20,8 @@ from pilotage.models.limits import BYTES_MAX, Limits
 from pilotage.operator.heartbeat import heartbeat
 from pilotage.operator.metrics import OperatorMetrics
 from pilotage.operator.settings import OperatorSettings
-from pilotage.runtime import Election, Manager
+from pilotage.runtime.leader import Election
+from pilotage.runtime.manager import Manager
 from pilotage.runtime.process import on_signals
 from pilotage.traffic.contract import ExpectedRoute, RouteStatus
 from pilotage.traffic.proxies import Proxies, envoy_source, observe

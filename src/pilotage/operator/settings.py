@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from msgspec import field
 
 from pilotage.models.limits import BYTES_MAX
-from pilotage.runtime import Address
+from pilotage.runtime.manager import Address
 from pilotage.runtime.settings import (
     LogLevel,
     Network,

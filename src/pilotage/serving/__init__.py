@@ -10,22 +10,8 @@ has to be written, `problems` what cannot work, `pods` why a start fails.
 
 from __future__ import annotations
 
-from pilotage.kube import Resource
-from pilotage.serving.drift import apply_body, same, unchangeable
-from pilotage.serving.parts import (
-    Capabilities,
-    DesiredObject,
-    EndpointRef,
-    Readiness,
-    ResolvedModel,
-    labels,
-    revision_name,
-)
+from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
 from pilotage.serving.placements import PLACEMENTS, Find, PlacementStrategy, ServiceBackend
-from pilotage.serving.pod_problems import explained
-from pilotage.serving.problems import problems
-from pilotage.serving.revision import fingerprint, replicas_of
-from pilotage.serving.weights import cache_name
 
 
 def placement_of(endpoint: EndpointRef) -> PlacementStrategy:
@@ -48,36 +34,3 @@ def readiness(endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
 def backend(endpoint: EndpointRef, revision: int) -> ServiceBackend:
     """The Service of a revision, and its port."""
     return placement_of(endpoint).backend(endpoint, revision)
-
-
-def observed(endpoint: EndpointRef) -> tuple[Resource, ...]:
-    """The kinds that `readiness` looks at."""
-    return placement_of(endpoint).observed
-
-
-__all__ = [
-    "PLACEMENTS",
-    "Capabilities",
-    "DesiredObject",
-    "EndpointRef",
-    "Find",
-    "PlacementStrategy",
-    "Readiness",
-    "ResolvedModel",
-    "ServiceBackend",
-    "apply_body",
-    "backend",
-    "cache_name",
-    "desired_objects",
-    "explained",
-    "fingerprint",
-    "labels",
-    "observed",
-    "placement_of",
-    "problems",
-    "readiness",
-    "replicas_of",
-    "revision_name",
-    "same",
-    "unchangeable",
-]

@@ -9,10 +9,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pilotage.catalogue import Relation
 from pilotage.catalogue.kind import Ecosystem, KnownKind
 from pilotage.catalogue.registry import ecosystems, relation_rows
-from pilotage.catalogue.relation import ANY_NAMESPACE, OWN_GROUP, ByName, ByReference, NameForm, RelationRow, TargetKind
+from pilotage.catalogue.relation import (
+    ANY_NAMESPACE,
+    OWN_GROUP,
+    ByName,
+    ByReference,
+    NameForm,
+    Relation,
+    RelationRow,
+    TargetKind,
+)
 from pilotage.catalogue.shared import pod_fields
 from pilotage.teardown.relations import user_rows
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pilotage.catalogue import Relation
 from pilotage.catalogue.reading import in_full
-from pilotage.catalogue.relation import ByName, RelationRow, TargetKind
+from pilotage.catalogue.relation import ByName, Relation, RelationRow, TargetKind
 from pilotage.kube import ApiResource, GroupKind, Json, Object, Resource
 from pilotage.teardown.relations import BUILT_IN, defined_by, full_kinds, relate
 from pilotage.teardown.relations.compiled import steps

@@ -96,7 +96,7 @@ def agent(kubeconfig: str | None, context: str | None, config: Path | None, **gi
     from pilotage.agent.host import AnotherAgent
     from pilotage.agent.journal import JournalError
     from pilotage.agent.settings import load_settings
-    from pilotage.runtime import configure_logging
+    from pilotage.runtime.logs import configure_logging
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     settings = load_settings(flags, file=config)

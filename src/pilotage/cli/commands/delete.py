@@ -26,7 +26,10 @@ from pilotage.cli.preload import TEARDOWN, import_meanwhile
 from pilotage.teardown.session.request import TeardownRequest
 
 if TYPE_CHECKING:
-    from pilotage.teardown.session import OperatorTeardown, Prepared, Resumed, Session
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.operator_teardown import OperatorTeardown
+    from pilotage.teardown.session.preparation import Prepared
+    from pilotage.teardown.session.resumption import Resumed
 
 
 @click.command()
@@ -115,24 +118,26 @@ class _Options(NamedTuple):
 
 
 async def _delete(request: TeardownRequest, options: _Options, kubeconfig: str | None, context: str | None) -> int:
-    from pilotage.teardown import session as teardown
+    from pilotage.teardown.session.endpoints import plan_endpoints
+    from pilotage.teardown.session.preparation import plan
+    from pilotage.teardown.session.resumption import resume
 
     endpoints = request.names_endpoints
     remembering = options.resume is None and not endpoints and request.repeatable
     async with connected(kubeconfig, context, remembering=remembering) as session:
         resumed = None
         if options.resume is not None:
-            resumed = await teardown.resume(session, options.resume, request.timeout)
+            resumed = await resume(session, options.resume, request.timeout)
             prepared = resumed.prepared
         else:
             if endpoints:
-                way = await teardown.plan_endpoints(session, request, note)
+                way = await plan_endpoints(session, request, note)
                 if not isinstance(way, TeardownRequest):
                     code = _show(way.prepared, None, options)
                     return await _follow(way, options) if code is None else code
                 request = way
             import_meanwhile(TEARDOWN)
-            prepared = await teardown.plan(session, request)
+            prepared = await plan(session, request)
         if not prepared.ledger.going and prepared.ledger.unread:
             raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
         code = _show(prepared, resumed, options)
@@ -149,7 +154,7 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     from pilotage.cli.output.teardown import TeardownProgress, print_result
     from pilotage.cli.signals import INTERRUPTED, stopping
     from pilotage.runtime.lazy_logger import silenced
-    from pilotage.teardown.session import Execution
+    from pilotage.teardown.session.execution import Execution
 
     gc.freeze()  # from here on it may take a while; what there is by now stays to the end
     gc.set_threshold(50_000, 20, 50)

@@ -178,7 +178,7 @@ def gateway(
     from pilotage.gateway.settings import Folder, GatewaySettings, default_folder
     from pilotage.gateway.supervisor import InUse, run
     from pilotage.kube import load_config
-    from pilotage.runtime import configure_logging
+    from pilotage.runtime.logs import configure_logging
 
     if listen is None:
         raise click.UsageError("--listen cannot be empty: no client could connect.")

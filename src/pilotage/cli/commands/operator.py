@@ -70,7 +70,8 @@ def operator(kubeconfig: str | None, context: str | None, config: Path | None, *
     import asyncio
 
     from pilotage.operator.settings import load_settings
-    from pilotage.runtime import LeaseLost, configure_logging
+    from pilotage.runtime.leader import LeaseLost
+    from pilotage.runtime.logs import configure_logging
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     settings = load_settings(flags, file=config)

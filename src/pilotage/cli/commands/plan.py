@@ -18,7 +18,7 @@ from pilotage.teardown.session.request import TeardownRequest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.teardown.session import Prepared
+    from pilotage.teardown.session.preparation import Prepared
 
 
 @click.command()
@@ -66,8 +66,8 @@ def plan(
 
 
 async def _plan(request: TeardownRequest, kubeconfig: str | None, context: str | None) -> Prepared:
-    from pilotage.teardown import session as teardown
+    from pilotage.teardown.session.preparation import plan as prepare
 
     async with connected(kubeconfig, context, remembering=request.repeatable) as session:
         import_meanwhile(TEARDOWN)
-        return await teardown.plan(session, request)
+        return await prepare(session, request)

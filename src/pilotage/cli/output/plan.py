@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.session import Prepared, Resumed
+    from pilotage.teardown.session.preparation import Prepared
+    from pilotage.teardown.session.resumption import Resumed
 
 ROWS_MAX = 20
 
@@ -29,7 +30,7 @@ def unread_sentence(ledger: Ledger) -> str:
 
 def plan_lines(prepared: Prepared) -> list[str]:
     """The plan, as a person reads it."""
-    from pilotage.catalogue import Phase
+    from pilotage.catalogue.phase import Phase
 
     ledger = prepared.ledger
     lines = [f"{name} is not there: nothing to do" for name in prepared.absent]

@@ -6,7 +6,7 @@ import sys
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.cli.output.progress import Renderer, Row, RowState, print_event
 from pilotage.cli.output.text import say
 from pilotage.kube.wire import format_time

@@ -20,8 +20,10 @@ from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.routing import Routing
 from pilotage.controllers.teardown_targets import target_of
 from pilotage.kube import Json, Object, ObjectKey
-from pilotage.runtime import Context, Reconcile, Result, TerminalError, clipped
+from pilotage.runtime.conditions import clipped
+from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
+from pilotage.runtime.types import Reconcile, Result, TerminalError
 from pilotage.serving.parts import Capabilities
 from pilotage.traffic.contract import ProxyObserver
 

@@ -42,10 +42,10 @@ from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.proof import uids_of
 from pilotage.controllers.routing import Routed, Routing
 from pilotage.kube import PODS, Client, Json, Object, Resource, merge_patch
-from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.events import Recorder
 from pilotage.runtime.store import Store
+from pilotage.runtime.types import Result
 from pilotage.serving import readiness
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 from pilotage.serving.pod_problems import explained

@@ -18,8 +18,11 @@ from pilotage.api.endpoint_status import PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time
-from pilotage.serving import ServiceBackend, backend, desired_objects, fingerprint, problems
+from pilotage.serving import backend, desired_objects
 from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
+from pilotage.serving.placements import ServiceBackend
+from pilotage.serving.problems import problems
+from pilotage.serving.revision import fingerprint
 from pilotage.traffic.routers import route_problems
 
 KEPT = 10

@@ -13,7 +13,7 @@ from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import Revision
 from pilotage.controllers.routing import Routed
 from pilotage.kube import Json, Object
-from pilotage.runtime import clipped, set_condition
+from pilotage.runtime.conditions import clipped, set_condition
 from pilotage.serving import backend
 from pilotage.serving.parts import Readiness
 from pilotage.traffic.routers import ROUTERS, UrlRequest

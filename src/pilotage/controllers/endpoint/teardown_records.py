@@ -43,10 +43,10 @@ from pilotage.kube import (
     merge_patch,
     without_finalizer,
 )
-from pilotage.runtime import Result
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.events import Recorder
 from pilotage.runtime.store import Store
+from pilotage.runtime.types import Result
 
 _log = structlog.get_logger(__name__)
 

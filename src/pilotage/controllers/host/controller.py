@@ -20,8 +20,10 @@ from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESSES
 from pilotage.controllers.host import objects
 from pilotage.controllers.host.liveness import AgentState, HostLiveness, LeaseState
 from pilotage.kube import LEASES, Absent, ApiError, Json, Object, ObjectKey, merge_patch, without_finalizer
-from pilotage.runtime import Context, Reconcile, Result, set_condition
 from pilotage.runtime.clock import utc_now
+from pilotage.runtime.conditions import set_condition
+from pilotage.runtime.controller import Context
+from pilotage.runtime.types import Reconcile, Result
 from pilotage.serving.resources import SLICES
 
 _log = structlog.get_logger(__name__)

@@ -17,8 +17,9 @@ from pilotage.controllers.host.grants import Grants, needed, service_of
 from pilotage.controllers.host.liveness import AgentState, HostLiveness
 from pilotage.controllers.host.scheduling import CandidateHost, Requirements, Unschedulable, schedule
 from pilotage.kube import Absent, Json, Object, ObjectKey, merge_patch
-from pilotage.runtime import Context, Reconcile, Result
+from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
+from pilotage.runtime.types import Reconcile, Result
 from pilotage.serving.resources import SLICES
 
 _log = structlog.get_logger(__name__)

@@ -41,8 +41,12 @@ from pilotage.models.attempts import RECHECK_SECONDS, Attempt, Attempts, Fetchin
 from pilotage.models.credentials import read_credentials
 from pilotage.models.fetch import Progress
 from pilotage.models.store import ModelStore
-from pilotage.runtime import Context, Informer, Manager, Reconcile, Result, monotonic, utc_now
+from pilotage.runtime.clock import monotonic, utc_now
+from pilotage.runtime.controller import Context
+from pilotage.runtime.informer import Informer
 from pilotage.runtime.instruments import Counters, Levels
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Reconcile, Result
 
 _log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from pilotage.kube import Json
 from pilotage.models import Kept, Problem, Removed, TransientError
 from pilotage.models.attempts import RECHECK_SECONDS, Fetching
-from pilotage.runtime import set_condition
+from pilotage.runtime.conditions import set_condition
 
 _RECHECK_MINUTES = f"{RECHECK_SECONDS / 60:g} minutes"
 _RECHECK_WORDS = f"it is checked again every {_RECHECK_MINUTES}, and at once when the spec changes"

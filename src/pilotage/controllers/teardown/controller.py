@@ -26,9 +26,11 @@ from pilotage.controllers.teardown.ledger import find_parts, first_ledger, grown
 from pilotage.controllers.teardown.observer import CacheObserver, pods_of
 from pilotage.kube import Absent, ApiError, Foreign, Json, Object, ObjectKey, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
-from pilotage.runtime import Context, Reconcile, Result, TerminalError, clipped, set_condition
 from pilotage.runtime.clock import Ages, monotonic, utc_now
+from pilotage.runtime.conditions import clipped, set_condition
+from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
+from pilotage.runtime.types import Reconcile, Result, TerminalError
 from pilotage.teardown.engine.decision import Decision, Wait
 from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import Reader

@@ -15,7 +15,7 @@ import msgspec
 
 from pilotage.api.endpoint import Deletion
 from pilotage.api.teardown import TeardownPart, TeardownSpec
-from pilotage.catalogue import Keep
+from pilotage.catalogue.kind import Keep
 from pilotage.controllers.caches import Caches, Seen
 from pilotage.controllers.proof import is_proven
 from pilotage.controllers.seals import Identity

@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from pilotage.api.names import GATEWAY_ROUTES, LABEL_ENDPOINT_UID, LABEL_REVISION
 from pilotage.api.teardown import TeardownSpec
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.controllers.caches import Caches, Seen
 from pilotage.controllers.proof import is_proven
 from pilotage.controllers.seals import Identity

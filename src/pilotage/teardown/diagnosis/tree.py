@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.tree_state import display_state
 from pilotage.teardown.relations import defined_by

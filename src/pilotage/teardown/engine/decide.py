@@ -20,7 +20,7 @@ import datetime as dt
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld

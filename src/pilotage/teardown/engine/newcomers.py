@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Phase, is_built_in, known, phase_of
+from pilotage.catalogue.groups import is_built_in
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import known, phase_of
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import Absent, ApiError, Client, Discovery, GroupKind, Resource
 from pilotage.teardown.engine.decision import Cause, Decision
 from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore

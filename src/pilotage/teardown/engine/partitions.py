@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.teardown.engine.decide import decide, is_over, runs
 from pilotage.teardown.engine.decision import Decision, Observation, Refusal, Withheld
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, LedgerIndex

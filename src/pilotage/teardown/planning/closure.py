@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Keep, Relation, known
+from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
+from pilotage.catalogue.registry import known
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.snapshot.fields import text
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.api.names import TEARDOWN_FINALIZER
-from pilotage.catalogue import Phase
+from pilotage.catalogue.phase import Phase
 from pilotage.kube import GroupKind, ObjectKey, ObjectRef, Resource
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.planning.order import break_cycles, needed_by

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from pilotage.catalogue import Phase, Relation, known
 from pilotage.catalogue.names import SERVICE, SERVICE_ACCOUNT
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import known
+from pilotage.catalogue.relation import Relation
 
 if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Edge, Graph

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.catalogue import KnownKind, Phase, Relation, is_built_in, known, phase_of, workloads
+from pilotage.catalogue.groups import is_built_in
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import known, phase_of, workloads
+from pilotage.catalogue.relation import Relation
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
@@ -21,6 +24,7 @@ from pilotage.teardown.snapshot.fields import dig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pilotage.catalogue.kind import KnownKind
     from pilotage.kube import Json
     from pilotage.teardown.planning.policy import Policy
     from pilotage.teardown.snapshot.graph import Graph

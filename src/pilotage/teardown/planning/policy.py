@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.api.names import CACHE_SUFFIX, MODELS
-from pilotage.catalogue import Keep, known
+from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import VOLUME_CLAIM
+from pilotage.catalogue.registry import known
 
 if TYPE_CHECKING:
     from pilotage.kube import GroupKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import known
+from pilotage.catalogue.registry import known
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
 from pilotage.catalogue.registry import pod_labels
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind
 from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, Found, below, compiled, spell
 from pilotage.teardown.relations.finder import Finder

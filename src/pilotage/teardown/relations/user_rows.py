@@ -35,13 +35,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pilotage.catalogue import Relation
 from pilotage.catalogue.relation import (
     ANY_NAMESPACE,
     ByName,
     ByReference,
     BySelector,
     NameForm,
+    Relation,
     RelationRow,
     Target,
     TargetKind,

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pilotage.teardown.planning.ledger import Entry
-    from pilotage.teardown.session import Session, TeardownRequest
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.request import TeardownRequest
 
 
 async def plan_endpoints(

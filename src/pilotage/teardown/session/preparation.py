@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from pilotage.teardown.diagnosis.hazards import Hazard
     from pilotage.teardown.planning.ledger import Ledger
-    from pilotage.teardown.session import Session, TeardownRequest
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.request import TeardownRequest
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import Name, World
 
@@ -114,7 +115,7 @@ def unread_kinds(world: World) -> tuple[str, ...]:
 
 def _may_run_controllers(request: TeardownRequest, names: Iterable[Name]) -> bool:
     """Whether the controller of something may be among what goes: in it, or owned by it."""
-    from pilotage.catalogue import is_built_in
+    from pilotage.catalogue.groups import is_built_in
 
     return (
         request.everything

@@ -110,7 +110,7 @@ def _kinds_to_read(
     All that have a namespace, and of the others those that point somewhere: an object with a namespace cannot own one
     without. Where `controllers` may go, all custom kinds, and their definitions, which tell whose they are.
     """
-    from pilotage.catalogue import is_built_in
+    from pilotage.catalogue.groups import is_built_in
     from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.gather import readable
 
@@ -125,8 +125,8 @@ def _kinds_to_read(
 
 async def add_finalizer_owners(session: Session, world: World) -> None:
     """Read the workloads of other namespaces too, if finalizers of this world are removed by a controller there."""
-    from pilotage.catalogue import workloads
     from pilotage.catalogue.reading import FOR_FINALIZERS
+    from pilotage.catalogue.registry import workloads
     from pilotage.kube import GroupKind
     from pilotage.teardown.diagnosis.hazards.finalizers import others_matter
     from pilotage.teardown.snapshot.gather import gather

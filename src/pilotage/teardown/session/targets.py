@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
     from pilotage.kube import GroupKind, Resource
     from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.session import Session, TeardownRequest
+    from pilotage.teardown.session import Session
+    from pilotage.teardown.session.request import TeardownRequest
     from pilotage.teardown.snapshot.world import Item, Name, World
 
 
@@ -135,7 +136,7 @@ async def _kinds_named(session: Session, words: Iterable[str]) -> set[GroupKind]
 
 async def policy_of(session: Session, world: World, request: TeardownRequest) -> Policy:
     """The policy of a request: what is kept, and how long is waited."""
-    from pilotage.catalogue import Keep
+    from pilotage.catalogue.kind import Keep
     from pilotage.teardown.planning.arguments import TargetError
     from pilotage.teardown.planning.policy import Policy
     from pilotage.teardown.session.request import RequestError

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotage.api.names import CACHE_SUFFIX, ENDPOINTS, TEARDOWN_DONE
-from pilotage.catalogue import Phase, phase_of
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from pilotage.catalogue import Relation
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.snapshot.world import Item, Name
 
 if TYPE_CHECKING:

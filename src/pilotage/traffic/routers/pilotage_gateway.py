@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pilotage.api.cel_rules import GATEWAY_HOST, GATEWAY_HOST_MESSAGE
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.kube import Json
-from pilotage.runtime import find_condition
+from pilotage.runtime.conditions import find_condition
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
 from pilotage.traffic.routers.base import (
     Router,

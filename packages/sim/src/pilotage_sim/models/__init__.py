@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.models import deployment, endpointslice, hpa, job, kubelet, namespaces, replicaset
 
 if TYPE_CHECKING:

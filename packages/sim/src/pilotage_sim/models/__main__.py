@@ -8,7 +8,7 @@ import contextlib
 import click
 
 from pilotage.kube import Client, load_config
-from pilotage.runtime import on_signals
+from pilotage.runtime.process import on_signals
 from pilotage_sim.models import MODELS, run_all
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.kube import Absent, Resource, merge_patch
 from pilotage.kube.wire import format_time, parse_time
-from pilotage.runtime import utc_now
+from pilotage.runtime.clock import utc_now
 
 if TYPE_CHECKING:
     import datetime as dt

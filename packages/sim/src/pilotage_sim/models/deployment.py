@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotage.kube import Absent, Propagation, Terminating, merge_patch
-from pilotage.runtime import owner_keys
+from pilotage.runtime.controller import owner_keys
 from pilotage_sim.models.common import DEPLOYMENTS, PODS, REPLICA_SETS, is_mine, owner_reference
 from pilotage_sim.models.deployment_status import report
 from pilotage_sim.models.rollout import Replicas, Wanted, next_step
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey
-    from pilotage.runtime import Context, Manager, Reconcile, Result, Store
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.store import Store
+    from pilotage.runtime.types import Reconcile, Result
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

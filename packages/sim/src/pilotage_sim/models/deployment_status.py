@@ -6,7 +6,8 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from pilotage.kube.wire import parse_time
-from pilotage.runtime import Result, utc_now
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.types import Result
 from pilotage_sim.models.common import DEPLOYMENTS, now_text, status_text, with_condition, write_status
 from pilotage_sim.models.rollout import Wanted
 

@@ -15,7 +15,10 @@ from pilotage_sim.models.common import FINISHED, PODS, SERVICES, SLICES, is_mine
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey
-    from pilotage.runtime import Context, Manager, Reconcile, Store
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.store import Store
+    from pilotage.runtime.types import Reconcile
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, ObjectKey
-from pilotage.runtime import Result
+from pilotage.runtime.types import Result
 from pilotage_sim.models.common import AUTOSCALERS, CONTROLLERS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Resource
-    from pilotage.runtime import Context, Manager, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.types import Reconcile
 
 SYNC_SECONDS = 15.0
 _TARGETS: dict[tuple[str, str], Resource] = {

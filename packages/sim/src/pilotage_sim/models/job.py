@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, Terminating, without_finalizer
-from pilotage.runtime import owner_keys
+from pilotage.runtime.controller import owner_keys
 from pilotage_sim.models.common import (
     FINISHED,
     JOBS,
@@ -24,7 +24,10 @@ from pilotage_sim.models.common import (
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey
-    from pilotage.runtime import Context, Manager, Reconcile, Store
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.store import Store
+    from pilotage.runtime.types import Reconcile
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 _REASON = "CompletionsReached"

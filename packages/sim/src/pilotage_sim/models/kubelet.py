@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.kube import Absent, AlreadyExists, Conflict, Foreign, Propagation, Resource, merge_patch
 from pilotage.kube.wire import parse_time
-from pilotage.runtime import Result, utc_now
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.types import Result
 from pilotage_sim.models.common import FINISHED, NODES, PODS, condition, is_ready, now_text, with_condition
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object, ObjectKey
-    from pilotage.runtime import Context, Manager, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.types import Reconcile
 
 NODE = "sim-node"
 START = "sim.pilotage.dev/start-seconds"

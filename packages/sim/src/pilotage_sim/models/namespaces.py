@@ -12,7 +12,9 @@ from pilotage_sim.models.common import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, Resource
-    from pilotage.runtime import Context, Manager, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.types import Reconcile
 
 ACCOUNT = "default"
 ROOT_CA = "kube-root-ca.crt"

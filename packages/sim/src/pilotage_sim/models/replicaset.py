@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotage.kube import Absent, Propagation, Terminating, merge_patch
 from pilotage.kube.selectors import LabelSelector
-from pilotage.runtime import Result, owner_keys, utc_now
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.controller import owner_keys
+from pilotage.runtime.types import Result
 from pilotage_sim.models.common import (
     CONTROLLERS,
     FINISHED,
@@ -26,7 +28,10 @@ from pilotage_sim.models.common import (
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey, Resource
-    from pilotage.runtime import Context, Manager, Reconcile, Store
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.manager import Manager
+    from pilotage.runtime.store import Store
+    from pilotage.runtime.types import Reconcile
 
 
 def add(manager: Manager) -> None:

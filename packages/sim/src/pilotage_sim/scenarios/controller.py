@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Absent, AlreadyExists, ObjectKey, Propagation, Resource, merge_patch, without_finalizer
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.oracles import foreign_writes
 from pilotage_sim.scenario import Scenario
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage.kube import Client, Object
-    from pilotage.runtime import Context, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.types import Reconcile
     from pilotage_sim.process import Main
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -16,7 +16,7 @@ from pilotage.controllers.caches import MADE_BY_US, MADE_FROM_OURS
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage.serving.resources import DEPLOYMENTS, SERVICES
 from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_sim import models

@@ -10,7 +10,7 @@ import random
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Object, ObjectKey, Propagation, Resource, merge_patch
-from pilotage.runtime import Change, Informer
+from pilotage.runtime.informer import Change, Informer
 from pilotage_sim.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube import LEASES, ObjectKey, Resource, merge_patch
 from pilotage.kube.wire import parse_time
-from pilotage.runtime import Election, LeaseLost, Manager, Result, utc_now
+from pilotage.runtime.clock import utc_now
+from pilotage.runtime.leader import Election, LeaseLost
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Result
 from pilotage_sim.scenario import Scenario
 from pilotage_sim.world import NotSettled
 
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pilotage.kube import Client
-    from pilotage.runtime import Context, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.types import Reconcile
     from pilotage_harbor.storage.store import Event
     from pilotage_sim.process import Main
 

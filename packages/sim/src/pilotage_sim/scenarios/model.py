@@ -14,7 +14,7 @@ from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.controllers.model.controller import Models
 from pilotage.kube import ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models import Kept, PermanentError, Reason, Removed, TransientError, WeightsFormat
-from pilotage.runtime import Manager
+from pilotage.runtime.manager import Manager
 from pilotage_sim.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Keep
+from pilotage.catalogue.kind import Keep
 from pilotage.kube import ObjectKey, without_finalizer
 from pilotage.teardown.planning.policy import Policy
 from pilotage_sim import adversaries

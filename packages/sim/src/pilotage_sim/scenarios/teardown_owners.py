@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Keep, Relation
-from pilotage.catalogue.relation import ByName, RelationRow, TargetKind
+from pilotage.catalogue.kind import Keep
+from pilotage.catalogue.relation import ByName, Relation, RelationRow, TargetKind
 from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
-from pilotage.runtime import Manager, Result
+from pilotage.runtime.manager import Manager
+from pilotage.runtime.types import Result
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import BUILT_IN
 from pilotage_sim import models
@@ -18,7 +19,8 @@ from pilotage_sim.scenarios.teardown_parts import APPS
 
 if TYPE_CHECKING:
     from pilotage.kube import Object
-    from pilotage.runtime import Context, Reconcile
+    from pilotage.runtime.controller import Context
+    from pilotage.runtime.types import Reconcile
     from pilotage.teardown.snapshot.world import Item, World
 
 FINALIZER = "sim.pilotage.dev/app"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
-from pilotage.catalogue import KnownFinalizer, find_finalizer
 from pilotage.catalogue.names import LEASE
+from pilotage.catalogue.registry import find_finalizer
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
 from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, judge_lease, together
@@ -20,6 +20,8 @@ from pilotage.teardown.snapshot.world import Item, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pilotage.catalogue.kind import KnownFinalizer
 
 
 PATIENCE_SECONDS = 300.0

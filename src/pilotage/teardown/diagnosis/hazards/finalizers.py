@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import find_finalizer, workloads
+from pilotage.catalogue.registry import find_finalizer, workloads
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners, Liveness
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.remedies import place

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.api.names import GROUP
-from pilotage.catalogue import Relation, known
 from pilotage.catalogue.names import POD, VOLUME_CLAIM
+from pilotage.catalogue.registry import known
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 

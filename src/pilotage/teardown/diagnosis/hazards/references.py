@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation
 from pilotage.catalogue.names import VOLUME_CLAIM
 from pilotage.catalogue.reading import reaching
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place

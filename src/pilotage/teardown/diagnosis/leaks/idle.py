@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation, guards, kinds, known
 from pilotage.catalogue.names import DEFINITION
-from pilotage.catalogue.relation import BySelector
+from pilotage.catalogue.registry import guards, kinds, known
+from pilotage.catalogue.relation import BySelector, Relation
 from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place

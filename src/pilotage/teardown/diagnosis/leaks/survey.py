@@ -9,7 +9,7 @@ from pilotage.teardown.snapshot.fields import seconds_since
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage.catalogue import Relation
+    from pilotage.catalogue.relation import Relation
     from pilotage.kube import GroupKind
     from pilotage.teardown.snapshot.graph import Edge, Graph
     from pilotage.teardown.snapshot.world import Item, Name, World

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import known
+from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext, roots_of
 from pilotage.teardown.diagnosis.why.families import FAMILIES

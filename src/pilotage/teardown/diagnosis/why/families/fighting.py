@@ -9,7 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotage.catalogue import known
+from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage.catalogue import Relation, guards
+from pilotage.catalogue.registry import guards
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
