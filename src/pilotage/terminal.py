@@ -34,7 +34,7 @@ def one_line(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How wide a line is on a terminal, our own sequences aside."""
+    """Width of a line on a terminal, our own sequences aside."""
     return len(_OWN.sub("", text))
 
 

@@ -41,8 +41,8 @@ COMPUTED = _parse(reading_table.COMPUTED)
 COMPUTED_GROUPS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
 """Objects that a server makes up when it is asked: there is nothing behind them."""
 MADE = _parse(reading_table.MADE)
-"""What the controllers of Kubernetes make. The proof of a teardown lists these kinds once more, and kube-apiserver lets
-such a list wait until 100 ms have passed since the one before: so they are the first to be read."""
+"""Kinds that the controllers of Kubernetes create. They are read first: the proof of a teardown lists them once more,
+and kube-apiserver delays such a list until 100 ms have passed since the one before."""
 
 _IN_FULL = _parse(reading_table.IN_FULL)
 _CATEGORIES = frozenset(reading_table.CATEGORIES.split())

@@ -46,7 +46,7 @@ ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
 
 
 class Flags(NamedTuple):
-    """What was said; None and empty for what was not."""
+    """Options as they were given; None and empty for those that were not."""
 
     model: str | None = None
     runtime: str | None = None

@@ -165,7 +165,7 @@ class Routing:
         return said if router.proves else combined(said, await self._observer.observe(expected))
 
     def _proven_seconds(self, found: Object, status: RouteStatus) -> float:
-        """For how long this very state has been proven, or accepted."""
+        """Seconds since this state was first proven, or accepted."""
         proven = status.programming in (Programming.PROGRAMMED, Programming.ACCEPTED)
         key = found.meta.uid
         if not proven:

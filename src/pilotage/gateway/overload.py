@@ -1,4 +1,4 @@
-"""How much memory Envoy may take, and what it does when that runs out: refuse what is new, keep what is under way.
+"""Envoy's limit of memory and what happens at it: new requests are refused, those under way are kept.
 
 What a request costs is mostly its body, of which up to 4 MiB are held until its model is found. So the sum is bounded,
 and the number only where it comes near to that: anybody can open connections. As its memory fills up, Envoy
@@ -43,7 +43,7 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def machine_share() -> int:
-    """How much memory Envoy gets on this machine, or in this container."""
+    """Bytes of memory that Envoy gets on this machine, or in this container."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # there is no limit
         total = min(total, int(_CGROUP.read_text()))

@@ -1,4 +1,4 @@
-"""Where weights come from: sources, fetching, the cache, and what a file says about itself.
+"""Weights: sources, fetching, the cache, and what a file says about itself.
 
 Nothing here knows a controller: the operator, the agent, an init container and `pilotage fetch` run the same code, and
 `credentials` alone speaks the Kubernetes API. `attempts` retries fetches in the background. A kind of source is one

@@ -21,7 +21,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _METADATA = frozenset(map(ipaddress.ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
-"""Where clouds answer their own machines. The usual one, 169.254.169.254, is link-local."""
+"""Metadata services of clouds. The usual one, 169.254.169.254, is link-local."""
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -40,11 +40,11 @@ class Access:
     """Whether a bucket may be read with the credentials that this process happens to have (its environment, its cloud
     identity). Right for a pod that runs for one user; with it, an operator would read whatever it can for anybody."""
     hub: str = field(default_factory=lambda: os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
-    """Where hf:// sources are."""
+    """Base URL of hf:// sources."""
     host: str = field(default_factory=platform.node)
     """The name of this machine, for messages."""
     limits: Limits = Limits()  # noqa: RUF009 - cannot be changed
-    """How much of the disk and of the time one source may take."""
+    """Limits of disk space and time for one source."""
 
     def allows(self, address: str) -> bool:
         """Whether this address, as it is given to ``connect``, may be connected to."""

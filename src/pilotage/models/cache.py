@@ -1,4 +1,4 @@
-"""Where fetched files lie, and who uses which.
+"""Files that were fetched, and the Models that use them.
 
 One folder for each thing that was asked for: the source, the checksum, and whose credentials it was read with (what one
 namespace may read with its Secret is not given to another). Two Models that ask for the same share it. A user is a

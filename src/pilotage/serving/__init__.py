@@ -15,7 +15,7 @@ from pilotage.serving.placements import PLACEMENTS, Find, PlacementStrategy, Ser
 
 
 def placement_of(endpoint: EndpointRef) -> PlacementStrategy:
-    """Where an endpoint runs."""
+    """Strategy for the placement of an endpoint."""
     return PLACEMENTS[endpoint.spec.placement.kind]
 
 
@@ -27,7 +27,7 @@ def desired_objects(
 
 
 def readiness(endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
-    """What the observed parts of a revision say."""
+    """Readiness of a revision, from its observed parts."""
     return placement_of(endpoint).readiness(endpoint, revision, find)
 
 

@@ -12,7 +12,7 @@ _CHARS_MAX = 100
 
 
 def amount(text: str | float) -> Fraction | None:
-    """What a quantity amounts to; None if it is none."""
+    """Numeric value of a quantity; None if the text is not one."""
     match = _SYNTAX.fullmatch(str(text)) if len(str(text)) <= _CHARS_MAX else None
     if match is None:
         return None

@@ -102,7 +102,7 @@ class Layout(NamedTuple):
         return self.folder / _ACCESS / f"{component}.token"
 
     def shorten(self) -> None:
-        """Where the path of the gateway's folder is too long for sockets, make a short one by a link. Raises OSError.
+        """Make a short link to the gateway's folder if its path is too long for sockets. Raises OSError.
 
         It is recorded before it is made: `pilotage down` may run with another folder for temporary files.
         """

@@ -91,11 +91,11 @@ class DenyingWebhook:
         self._why = why
 
     async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Pass it on."""
         return await self._inner.mutate(attributes)
 
     async def validate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Deny the operations and resources that were given, and pass on the rest."""
         if attributes.operation in self._operations and attributes.scope.kind.plural in self._plurals:
             self.denied += 1
             words = f'admission webhook "deny.sim.pilotage.dev" denied the request: {self._why}'

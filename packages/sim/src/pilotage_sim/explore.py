@@ -33,7 +33,7 @@ COLLECT_EVERY = 8
 
 
 class Outcome(NamedTuple):
-    """How one run ended."""
+    """Result of one run."""
 
     scenario: type[Scenario]
     seed: int
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     trace: str
 
     def __str__(self) -> str:
-        """What to do with it: the seed, the plan, and how to see it again, also as a test."""
+        """The problems with the seed, the plan, and the commands to replay it, also as a test."""
         name = f"{self.scenario.__module__}:{self.scenario.__qualname__}"
         plan = format_plan(self.plan)
         replay = f"python -m pilotage_sim replay {name} --seed {self.seed} --plan '{plan}'"
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What an exploration found. Of `possible` plans, `played` were played; `seconds` is CPU time."""
+    """Result of an exploration. Of `possible` plans, `played` were played; `seconds` is CPU time."""
 
     baseline: Outcome
     possible: int
@@ -179,7 +179,7 @@ def _bad_ends(process: Process, allowed: tuple[type[BaseException], ...]) -> Ite
 
 @contextlib.contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """What the programs in it have to say about faults is of no use, thousands of times."""
+    """Silence the logs of the programs under faults: a plan is played thousands of times."""
     before = structlog.get_config()
     disabled = logging.root.manager.disable
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

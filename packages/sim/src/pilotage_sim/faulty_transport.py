@@ -49,11 +49,11 @@ class FaultyTransport:
         self._injection.watches.clear()
 
     async def close(self) -> None:
-        """See `Transport`."""
+        """Close the real transport."""
         await self._inner.close()
 
     async def send(self, request: Request) -> Response:
-        """See `Transport`."""
+        """Send the request, unless a fault of the plan is due at this call."""
         if not self._alive:
             raise TransportError("this process is dead", sent=False)
         path, _, query = request.target.partition("?")

@@ -46,20 +46,20 @@ class FaultyWatch:
 
     @property
     def status(self) -> int:
-        """See `Response`."""
+        """The status code."""
         return self._inner.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """See `Response`."""
+        """The headers, by their names in lower case."""
         return self._inner.headers
 
     async def read(self) -> bytes:
-        """See `Response`."""
+        """The whole body."""
         return await self._inner.read()
 
     def close(self) -> None:
-        """See `Response`."""
+        """Close the watch; no fault breaks it any more."""
         self._injection.watches.discard(self)
         self._inner.close()
 
@@ -70,7 +70,7 @@ class FaultyWatch:
             self._broken.set_result(None)
 
     async def chunks(self) -> list[bytes]:
-        """See `Response`: one event at a time."""
+        """The next event, one at a time, with the faults that are due at it."""
         if self._is_last:
             self.break_off()
         if not self._lines and not self._broken.done():

@@ -24,17 +24,17 @@ class InitialState:
     """A journal (see `pilotage_harbor.storage.store.Journal`) that has the beginning, and keeps nothing."""
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
-        """See `Journal`."""
+        """Keep nothing."""
 
     def problem(self) -> str:
-        """See `Journal`."""
+        """Empty: everything can be stored."""
         return ""
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
-        """See `Journal`."""
+        """Forget nothing, since nothing was kept."""
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
-        """See `Journal`."""
+        """The rows of a harbor that has just been started."""
         return 0, _rows()
 
 

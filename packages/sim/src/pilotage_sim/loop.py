@@ -27,7 +27,7 @@ VIRTUAL_EPOCH = 1_750_000_000.0
 """The result of `wall_time()` on a virtual loop whose `time()` is 0."""
 
 TURNS_MAX = 200_000
-"""So many turns of the loop without any time passing are taken for a program that will never wait."""
+"""Number of turns of the loop without time passing that is taken for a program that never waits."""
 
 
 class DeadlockError(RuntimeError):
@@ -66,7 +66,7 @@ class NumberedTask(asyncio.Task[R]):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """See the module."""
+    """Event loop in virtual time: its clock jumps to the next timer when nothing can run."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -123,12 +123,12 @@ class HookedSelector(selectors.DefaultSelector):
         self._wait = wait
 
     def select(self, timeout: float | None = None) -> Events:
-        """See `selectors`."""
+        """Ready file objects; waiting advances the virtual clock."""
         return self._wait(super().select, timeout)
 
 
 def next_timer(loop: asyncio.BaseEventLoop, default: float) -> float:
-    """When the next timer of a loop is due."""
+    """Time of the next timer of a loop."""
     # A heap. asyncio removes cancelled timers from its top before it waits.
     timers: list[asyncio.TimerHandle] = loop._scheduled  # type: ignore[attr-defined]
     return timers[0].when() if timers else default

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _UID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ANY_UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHANCE = frozenset({"uid", "resourceVersion", "managedFields", "generation", "observedGeneration"})
-"""What differs between two runs that end alike: what is drawn by lot, and what counts writes."""
+"""Fields that may differ between two runs that end alike: random ones, and those that count writes."""
 
 
 def normal(value: Any, names: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - any JSON
@@ -58,7 +58,7 @@ def _names(state: Mapping[str, Json]) -> dict[str, str]:
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:  # noqa: ANN401 - any JSON
-    """Where two values differ, as paths with both values."""
+    """Differences between two values, as paths with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         found = []
         for name in sorted({*one, *other}):

@@ -20,7 +20,7 @@ SUBJECT = "subject"
 
 
 class FaultKind(enum.StrEnum):
-    """What goes wrong."""
+    """Kinds of faults."""
 
     CRASH_BEFORE_WRITE = "crash-before-write"
     CRASH_AFTER_WRITE = "crash-after-write"
@@ -35,7 +35,7 @@ class FaultKind(enum.StrEnum):
 
 
 class Failure(enum.StrEnum):
-    """How a call fails: the nine classes of the taxonomy, with both kinds of uncertainty, and an answer that hangs."""
+    """Failures of a call: the nine classes of the taxonomy, both kinds of uncertainty, and an answer that hangs."""
 
     ABSENT = "absent"
     CONFLICT = "conflict"
@@ -68,7 +68,7 @@ _FAILURES: dict[str, tuple[Failure, ...]] = {
     "patch": (Failure.ABSENT, Failure.CONFLICT, Failure.FOREIGN, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
     "delete": (Failure.ABSENT, Failure.CONFLICT, Failure.FOREIGN, *_EVERY_CALL, Failure.LOST, Failure.APPLIED),
 }
-"""Which failures a call of each verb can meet. A list that is `absent` is a kind that is not served; one with a
+"""Failures that a call of each verb can meet. A list that is `absent` is a kind that is not served; one with a
 `conflict` has an expired version."""
 
 
@@ -114,7 +114,7 @@ def format_plan(plan: Plan) -> str:
 
 
 class Counts:
-    """What a process did in one run: how many reads, writes and events, and the verb of each call."""
+    """Calls of a process in one run: numbers of reads, writes and events, and the verb of each call."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -134,7 +134,7 @@ class Counts:
         self.writes += verb not in ("get", "list", "watch")
 
     def freeze(self) -> None:
-        """What comes from now on is no place for faults."""
+        """End the part of the run in which faults are played."""
         if self._frozen is None:
             self._frozen = Counts()
             self._frozen.calls, self._frozen.cached = [*self.calls], {*self.cached}
@@ -142,7 +142,7 @@ class Counts:
 
     @property
     def of_story(self) -> Counts:
-        """What was done up to `freeze`."""
+        """Counts up to `freeze`."""
         return self._frozen or self
 
     def __str__(self) -> str:

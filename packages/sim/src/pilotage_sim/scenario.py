@@ -41,14 +41,14 @@ class Scenario(ABC):
         """Those to whom the faults are done."""
 
     async def prepare(self) -> None:  # noqa: B027 - a story may begin with nothing
-        """What is there before the processes start."""
+        """Create the objects that exist before the processes start."""
 
     @abstractmethod
     async def play(self) -> None:
-        """What happens while they run."""
+        """Act while the processes run."""
 
     def problems(self) -> list[str]:
-        """What is wrong at the end, in sentences."""
+        """Problems of the end state, in sentences."""
         return []
 
     async def after_faults(self, seconds: float) -> None:

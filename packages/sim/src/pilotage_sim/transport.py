@@ -30,16 +30,16 @@ class Whole:
         self._body = body
 
     async def read(self) -> bytes:
-        """See `Response`."""
+        """The whole body."""
         return self._body
 
     async def chunks(self) -> list[bytes]:
-        """See `Response`."""
+        """The body in one chunk; empty from then on."""
         body, self._body = self._body, b""
         return [body] if body else []
 
     def close(self) -> None:
-        """See `Response`."""
+        """Do nothing: there is no connection."""
 
 
 class _Streamed:
@@ -54,21 +54,21 @@ class _Streamed:
         self._latency = latency
 
     async def read(self) -> bytes:
-        """See `Response`."""
+        """The whole body."""
         read: list[bytes] = []
         while chunks := await self.chunks():
             read += chunks
         return b"".join(read)
 
     async def chunks(self) -> list[bytes]:
-        """See `Response`."""
+        """The next chunks of the stream, after the latency; empty at its end."""
         chunks = await self._stream.chunks()
         if self._latency is not None:
             await asyncio.sleep(self._latency())
         return chunks
 
     def close(self) -> None:
-        """See `Response`."""
+        """Close the stream."""
         self._stream.close()
 
 
@@ -85,7 +85,7 @@ class DirectTransport:
         self._latency = latency
 
     async def send(self, request: Request) -> Response:
-        """See `Transport`."""
+        """Hand the request to harbor, within its time-out, as `Transport.send` says."""
         if request.allowed is not None:
             request.allowed()
         if request.timeout is None:
@@ -97,7 +97,7 @@ class DirectTransport:
             raise TransportError(f"no answer within {request.timeout:g} s", sent=True) from None
 
     async def close(self) -> None:
-        """See `Transport`."""
+        """Do nothing: there is no connection."""
 
     async def _send(self, request: Request) -> Response:
         if self._latency is not None:

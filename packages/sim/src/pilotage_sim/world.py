@@ -51,7 +51,7 @@ class _Observed(Harbor):
         super().__init__(core)
 
     async def handle(self, call: Call) -> Answer | Stream:
-        """See `Harbor`."""
+        """Answer a call, unless an interceptor answers it first."""
         answered = (each(call) for each in self.interceptors)
         answer = next((each for each in answered if each is not None), None) or await whole(await super().handle(call))
         if isinstance(answer, Answer):
@@ -147,7 +147,7 @@ class World:
     # Waiting
 
     def last_change(self) -> float:
-        """When something was last written, heartbeats aside."""
+        """Time of the last write, heartbeats aside."""
         for write in reversed(self.trace.writes):
             if write.applied and write.resource.partition("/")[0] not in HEARTBEATS:
                 return write.at

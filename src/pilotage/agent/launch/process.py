@@ -24,7 +24,7 @@ _DESCRIPTOR = 3
 OPENED = f"/dev/fd/{_DESCRIPTOR}"
 """Whoever may read a file can open it by this name, also where its path leads through folders that are closed."""
 FOLDER = "/"
-"""Where a server of another user runs."""
+"""Working folder of a server that runs as another user."""
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 

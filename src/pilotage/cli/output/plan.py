@@ -120,7 +120,7 @@ def _row(entry: Entry) -> str:
 
 
 def resumed_lines(resumed: Resumed) -> list[str]:
-    """Where it goes on, what is gone, what was added, and what only has the name of something that is gone."""
+    """Lines on a resumed teardown: its phase, what is gone, what was added, and new objects under old names."""
     total = len(resumed.prepared.ledger.going) - len(resumed.added)
     number = len(resumed.added)
     count = "nothing was" if not number else f"{number} {'was' if number == 1 else 'were'}"

@@ -85,7 +85,7 @@ def open_allowed(path: Path, access: Access) -> int:
 
 
 def opened_path(descriptor: int, believed: Path) -> Path:
-    """Where what was opened really lies, from the kernel where it tells."""
+    """Real path of an open file, from the kernel if it tells."""
     try:
         get_path = getattr(fcntl, "F_GETPATH", None)  # of macOS
         if get_path is None:

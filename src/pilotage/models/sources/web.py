@@ -74,7 +74,7 @@ def _identity(source: HttpSource, wanted: Wanted) -> str:
 
 
 def _host(url: str) -> str:
-    """Where a URL leads to, as a Secret names it: with the port where it is not that of the scheme."""
+    """Host of a URL as a Secret names it: with the port unless it is the scheme's default."""
     scheme, host, port = _origin(url)
     shown = f"[{host}]" if host and ":" in host else host or ""
     return shown if port == _PORTS.get(scheme) else f"{shown}:{port}"

@@ -171,7 +171,7 @@ class EndpointTeardown:
                 await places[0].changed(min(TICK_SECONDS, (self._deadline - now).total_seconds()))
 
     async def _places(self, stack: contextlib.AsyncExitStack) -> list[LiveObjects]:
-        """Where the record may be: beside the endpoint, or with the operator where that namespace itself goes."""
+        """Namespaces that may hold the record: the endpoint's, or the operator's if that namespace is being deleted."""
         labels = f"{LABEL_ENDPOINT_UID}={self.endpoint.meta.uid}"
         here, there = self.endpoint.meta.namespace, self._operator.namespace
         places = [await stack.enter_async_context(LiveObjects(self._client, TEARDOWNS, here, labels=labels))]

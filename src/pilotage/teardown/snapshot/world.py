@@ -129,7 +129,7 @@ class KindReading(msgspec.Struct, frozen=True):
 
 
 class World:
-    """See the module."""
+    """A snapshot of a cluster."""
 
     def __init__(self, now: dt.datetime, *, live: bool, namespaces: Iterable[str] = ()) -> None:
         self.now = now

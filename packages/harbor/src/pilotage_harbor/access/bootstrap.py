@@ -199,7 +199,7 @@ _RESOURCES: dict[str, tuple[_Rule, ...]] = {
     ),
 }
 _AGGREGATES = {"admin": "", "edit": "admin", "view": "edit"}
-"""Which role gathers rules by its label, and into which its own are gathered in turn."""
+"""Roles that aggregate others by label, each with the role that it is aggregated into."""
 
 _BINDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "cluster-admin": (("Group", MASTERS),),

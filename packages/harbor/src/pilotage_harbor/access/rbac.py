@@ -26,7 +26,7 @@ CLUSTER_ROLES = f"clusterroles.{GROUP}"
 ROLE_BINDINGS = f"rolebindings.{GROUP}"
 CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
 STORAGES = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
-"""Where the rules are kept: a change in any of these is a new version."""
+"""Storages with the rules of RBAC. A change in any of them makes a new version."""
 
 _CACHED_MAX = 20_000
 

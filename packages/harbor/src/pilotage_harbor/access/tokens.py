@@ -24,7 +24,7 @@ AUDIENCE = "https://kubernetes.default.svc"
 """Whom a token is meant for if it is to be used here."""
 _HERE = (AUDIENCE,)
 VERIFIED_MAX = 4096
-"""How many signed tokens are remembered."""
+"""Number of signed tokens that are cached."""
 
 
 class Bearer(NamedTuple):

@@ -19,11 +19,11 @@ class InOrder:
         self._webhooks = webhooks
 
     async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Ask the mutating webhooks, as `Admission.mutate` says."""
         return await self._webhooks.mutate(attributes)
 
     async def validate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Apply the policies and ask the validating webhooks, as `Admission.validate` says."""
         warnings = self._policies.check(attributes)
         if not warnings:
             return await self._webhooks.validate(attributes)

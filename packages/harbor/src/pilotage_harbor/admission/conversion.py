@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GROUP = "apiextensions.k8s.io"
 OBJECTS_MAX = 500
-"""How many are converted by one call."""
+"""Number of objects that are converted by one call."""
 REMEMBERED_MAX = 20_000
 _VERSIONS = ("v1", "v1beta1")
 _CHANGEABLE = ("labels", "annotations")

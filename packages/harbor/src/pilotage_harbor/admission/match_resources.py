@@ -1,4 +1,4 @@
-"""Which writes an admission hook or policy is about: rules for resources, and selectors for namespaces and objects."""
+"""Matching of writes with an admission hook or policy: rules for resources, selectors for namespaces and objects."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 class Failed(Exception):
-    """It could not be asked, or did not answer. The words are those of kube-apiserver's client."""
+    """The webhook could not be asked, or did not answer. The words are those of kube-apiserver's client."""
 
 
 class Reached(Protocol):
@@ -105,7 +105,7 @@ class Https:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def __call__(self, url: str, authorities: str, body: bytes) -> tuple[int, bytes]:
-        """See `Post`."""
+        """Send the body to a webhook and return its status and answer, as `Post` says."""
         import aiohttp
 
         if self._session is None:

@@ -89,7 +89,7 @@ class Webhooks:
         await self._https.close()
 
     async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Ask each mutating webhook in turn, as `Admission.mutate` says."""
         if self._closed and attributes.operation == "CREATE" and attributes.scope.kind.storage in self._closed:
             kind = attributes.scope.kind
             words = "create not allowed while custom resource definition is terminating"
@@ -107,7 +107,7 @@ class Webhooks:
                 attributes.obj["metadata"].update(assigned)
 
     async def validate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Ask all validating webhooks, as `Admission.validate` says."""
         hooks = self._hooks[VALIDATING]
         if hooks is None:
             hooks = self._compile(VALIDATING)
@@ -259,7 +259,7 @@ def _is_exempt(attributes: AdmissionAttributes) -> bool:
 
 
 def _take_assigned(attributes: AdmissionAttributes) -> Json:
-    """Of a new object, take away what is assigned only after it was mutated."""
+    """Remove from a new object the fields that are assigned only after mutation."""
     if attributes.operation != "CREATE" or attributes.obj is None:
         return {}
     meta = attributes.obj["metadata"]

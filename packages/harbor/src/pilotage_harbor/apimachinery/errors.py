@@ -182,6 +182,6 @@ def _details(name: str, group: str, kind: str) -> dict[str, Any]:
 
 
 def _aggregated(causes: Sequence[Cause]) -> str:
-    """As apimachinery joins a list of field errors: the same one only once, several in brackets."""
+    """Field errors joined as apimachinery does: the same one only once, several in brackets."""
     words = list(dict.fromkeys(map(str, causes)))
     return words[0] if len(words) == 1 else f"[{', '.join(words)}]"

@@ -20,7 +20,7 @@ _STEP = re.compile(
 
 
 class PathError(ValueError):
-    """It is not a path that can be followed."""
+    """The path cannot be followed."""
 
 
 @lru_cache(maxsize=1024)

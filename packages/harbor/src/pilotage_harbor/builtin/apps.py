@@ -134,7 +134,7 @@ class ReplicaSetStrategy(Builtin):
         return self.check(obj) + immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
@@ -177,7 +177,7 @@ class ReplicationControllerStrategy(Builtin):
         return problems + always_template_problems(spec, chosen, "ReplicationController")
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
 
 

@@ -43,7 +43,7 @@ class Builtin(Strategy):
     qualified_finalizers = True
     """Whether a finalizer has to say whose it is, unless it is one of Kubernetes's own."""
     kept_by_status: tuple[str, ...] = ()
-    """What of metadata a write to the status cannot change."""
+    """Fields of metadata that a write to the status cannot change."""
     name_problems = named(dns_subdomain)
     counts: tuple[str, ...] = ()
     """The fields whose changes count as a generation; empty where the kind has none."""
@@ -55,7 +55,7 @@ class Builtin(Strategy):
             cls.reset_fields = {}
 
     def default(self, obj: Json) -> None:
-        """See `Strategy.default`."""
+        """Fill in the defaults of the Go type, then those of the kind."""
         shape(self.go_type)(obj)
         self.fill(obj)
 
@@ -63,14 +63,14 @@ class Builtin(Strategy):
         """Defaults of an object that has its shape."""
 
     def prepare_create(self, obj: Json, view: View) -> None:
-        """See `Strategy.prepare_create`."""
+        """Set the first generation and the initial status, for kinds that have them."""
         if self.counts:
             obj["metadata"]["generation"] = 1
         if self.status:
             obj["status"] = self.new_status(obj)
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:
-        """See `Strategy.prepare_update`."""
+        """Keep the status and count the generation, for kinds that have them."""
         if self.status:
             self.keep_status(obj, old)
         if self.counts:
@@ -101,11 +101,11 @@ class Builtin(Strategy):
         obj["metadata"]["generation"] = generation + 1 if changed else generation
 
     def validate(self, obj: Json, view: View) -> list[Cause]:
-        """See `Strategy.validate`."""
+        """Problems of a new object: its finalizers, and `check`."""
         return self._finalizer_problems(obj) + self.check(obj)
 
     def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """See `Strategy.validate_update`."""
+        """Problems of a changed object: its finalizers, and `check_change`."""
         return self._finalizer_problems(obj) + self.check_change(obj, old)
 
     def _finalizer_problems(self, obj: Json) -> list[Cause]:

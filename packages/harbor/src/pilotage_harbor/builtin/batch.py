@@ -165,7 +165,7 @@ class JobStrategy(Builtin):
         return problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"status.successful": str(path(obj, "status", "succeeded") or 0)}
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:

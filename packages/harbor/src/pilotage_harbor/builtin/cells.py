@@ -35,7 +35,7 @@ def number(name: str, *names: str) -> Column:
 
 
 def ago(name: str, *names: str, default: str = "<none>") -> Column:
-    """How long ago the time at a path was."""
+    """Age of the time at a path."""
 
     def cell(obj: Json, now: float) -> str:
         value = path(obj, *names)

@@ -54,7 +54,7 @@ class RequestStrategy(Builtin):
         return []
 
     def note_author(self, obj: Json, user: User) -> None:
-        """Who asks, whatever the client said."""
+        """Record the requesting user, whatever the client sent."""
         spec = obj["spec"]
         for name in ("username", "uid", "groups", "extra"):
             spec.pop(name, None)
@@ -106,7 +106,7 @@ class RequestStrategy(Builtin):
             _refuse_masters(obj)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """What was decided stays as it is; a certificate is written once."""
+        """Problems of a changed status: a decision cannot be changed, and a certificate is written once."""
         problems = self.check(obj) + _removed(obj, old)
         was, is_ = (path(each, "status", "conditions") or [] for each in (old, obj))
         for type_ in _DECISIONS:
@@ -124,7 +124,7 @@ class RequestStrategy(Builtin):
 
 
 class ApprovalStrategy(RequestStrategy):
-    """How the subresource `approval` writes a status: its conditions, and nothing else."""
+    """Strategy of the subresource `approval`: it writes conditions of the status, and nothing else."""
 
     reset_fields: Mapping[str, tuple[str, ...]] = {"approval": ("spec", "status.certificate")}
 

@@ -83,7 +83,7 @@ class NamespaceStrategy(Builtin):
         return [invalid("status.Phase", phase, f"may only be '{word}' if `deletionTimestamp` {words} empty")]
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"status.phase": path(obj, "status", "phase") or ""}
 
 
@@ -116,7 +116,7 @@ class ConfigMapStrategy(Builtin):
 
 
 def sealed_problems(obj: Json, old: Json, names: tuple[str, ...]) -> list[Cause]:
-    """What changed of something that says it is immutable."""
+    """Changes to an object that declares itself immutable."""
     if not old.get("immutable"):
         return []
     problems = [] if obj.get("immutable") else [forbidden("immutable", _SEALED)]
@@ -181,7 +181,7 @@ class SecretStrategy(Builtin):
         return problems + sealed_problems(obj, old, ("data",)) + self.check(obj)
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"type": obj.get("type", "")}
 
 

@@ -57,7 +57,7 @@ class EventStrategy(Builtin):
         return event_problems(obj, self.reporting)
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         about, source = obj.get("involvedObject") or {}, path(obj, "source", "component")
         found = {f"involvedObject.{field}": about.get(field, "") for field in _FIELDS}
         reporter = obj.get("reportingComponent", "")

@@ -81,7 +81,7 @@ class IngressStrategy(Builtin):
         return [f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """Where traffic comes in."""
+        """Problems of the load balancer's ingress points."""
         points = path(obj, "status", "loadBalancer", "ingress") or []
         return ingress_problems(points, "status.loadBalancer.ingress")
 

@@ -46,7 +46,7 @@ class RuntimeClassStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """What may not change."""
+        """Problems of a changed RuntimeClass: its handler is immutable."""
         return self.check(obj) + immutable("handler", obj.get("handler"), old.get("handler"))
 
 

@@ -74,7 +74,7 @@ class NodeStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """Where it is and what its pods' addresses are."""
+        """Problems of a changed Node: its provider ID and its pod CIDRs stay once they are set."""
         problems = self.check(obj)
         new, was = obj["spec"], old.get("spec", {})
         if was.get("podCIDRs") and new.get("podCIDRs") != was["podCIDRs"]:
@@ -86,7 +86,7 @@ class NodeStrategy(Builtin):
         return problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"spec.unschedulable": "true" if path(obj, "spec", "unschedulable") else "false"}
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Summary(NamedTuple):
-    """What the statuses of all containers come to."""
+    """Summary of the statuses of all containers of a Pod."""
 
     ready: int
     total: int

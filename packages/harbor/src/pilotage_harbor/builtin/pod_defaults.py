@@ -43,7 +43,7 @@ _SPEC = (
 
 
 def fill_pod(spec: Json) -> None:
-    """What only a Pod gets: requests from limits, service links, and a second where it has less than none."""
+    """Fill in defaults that only a Pod gets: requests from limits, service links, 1 s for a negative grace period."""
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     for name in ("containers", "initContainers"):

@@ -176,7 +176,7 @@ def _host_aliases(spec: Json, field: str) -> list[Cause]:
 
 
 def pod_change_problems(obj: Json, old: Json) -> list[Cause]:
-    """What of a Pod's spec may not have changed."""
+    """Changes to fields of a Pod's spec that are immutable."""
     new, was = obj["spec"], old["spec"]
     problems: list[Cause] = []
     for name in ("containers", "initContainers"):

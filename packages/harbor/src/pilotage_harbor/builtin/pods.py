@@ -105,7 +105,7 @@ class PodStrategy(Builtin):
         return problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         spec, status = obj["spec"], obj.get("status", {})
         return {
             "spec.nodeName": spec.get("nodeName", ""),
@@ -130,7 +130,7 @@ class PodStrategy(Builtin):
 
 
 def grace_period(pod: Json, requested: int | None) -> int:
-    """How long a Pod that is deleted now has to end, in seconds: 0 if nothing runs."""
+    """Seconds that a Pod has to end if it is deleted now: 0 if nothing runs."""
     spec = pod["spec"]
     seconds: int = spec.get("terminationGracePeriodSeconds", 0) if requested is None else requested
     if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):

@@ -68,7 +68,7 @@ class PriorityClassStrategy(Builtin):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def prepare_create(self, obj: Json, view: View) -> None:
-        """It has a generation that never moves."""
+        """Set the generation, which never moves."""
         obj["metadata"]["generation"] = 1
 
     def check(self, obj: Json) -> list[Cause]:
@@ -94,7 +94,7 @@ class PriorityClassStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """What may not change."""
+        """Problems of a changed PriorityClass: its value and preemptionPolicy are immutable."""
         problems: list[Cause] = []
         if obj.get("value", 0) != old.get("value", 0):
             problems.append(forbidden("value", "may not be changed in an update."))

@@ -52,7 +52,7 @@ def parse(text: str | float) -> Decimal | None:
 
 @lru_cache(maxsize=4096)
 def canonical(text: str | float, *, milli: bool = False) -> str | float:
-    """As the API writes it back; what is not a quantity comes back as it is. `milli`: rounded up to thousandths."""
+    """The quantity as the API writes it back; other text is unchanged. `milli`: rounded up to thousandths."""
     parsed = _parsed(str(text))
     if parsed is None:
         return text

@@ -28,7 +28,7 @@ _CHOSEN = 256
 
 
 def refusal(service: Json, causes: list[Cause]) -> StatusError:
-    """What cannot be allocated, as an answer."""
+    """Answer (422) to a Service for which nothing could be allocated."""
     return invalid_status("", "Service", service["metadata"].get("name", ""), causes)
 
 

@@ -225,7 +225,7 @@ def _traffic(spec: Json) -> list[Cause]:
 
 
 def service_change_problems(service: Json, old: Json) -> list[Cause]:
-    """What may not become of an old Service: its addresses stay."""
+    """Changes to a Service that are refused: its addresses stay."""
     spec, was = service["spec"], old["spec"]
     if "ExternalName" in (spec["type"], was["type"]):
         return []

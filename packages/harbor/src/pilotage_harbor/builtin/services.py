@@ -167,7 +167,7 @@ class ServiceStrategy(Builtin):
         return problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """What field selectors select by."""
+        """Fields for field selectors."""
         return {"spec.clusterIP": obj["spec"].get("clusterIP", ""), "spec.type": obj["spec"].get("type", "")}
 
 
@@ -184,7 +184,7 @@ def _uses_node_ports(spec: Json) -> bool:
 
 
 def ingress_addresses(obj: Json) -> str:
-    """Where a load balancer takes traffic."""
+    """Addresses of the load balancer, joined by commas."""
     points = path(obj, "status", "loadBalancer", "ingress") or ()
     return ",".join(sorted({each.get("ip") or each.get("hostname", "") for each in points} - {""}))
 

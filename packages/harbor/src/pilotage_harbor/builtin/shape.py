@@ -139,12 +139,12 @@ def _shaper(base: str) -> Shaper | None:
 
 
 def _texts(values: Any) -> Any:  # noqa: ANN401 - JSON
-    """To Go, null in a list of texts is an empty text."""
+    """The list with empty strings for nulls, as Go decodes it."""
     return ["" if value is None else value for value in values] if type(values) is list and None in values else values
 
 
 def _named_texts(values: Any) -> Any:  # noqa: ANN401 - JSON
-    """And so it is in a map of texts."""
+    """The map with empty strings for nulls, as Go decodes it."""
     if type(values) is dict and None in values.values():
         return {name: "" if value is None else value for name, value in values.items()}
     return values

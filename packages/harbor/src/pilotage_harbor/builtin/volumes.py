@@ -208,7 +208,7 @@ class StorageClassStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """What may not change."""
+        """Problems of a changed StorageClass: all but expansion, mount options and topologies is immutable."""
         problems: list[Cause] = []
         for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             problems += immutable(name, obj.get(name), old.get(name))

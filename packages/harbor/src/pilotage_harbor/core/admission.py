@@ -52,11 +52,11 @@ class NoAdmission:
     """Nobody is asked."""
 
     async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Change nothing."""
         return []
 
     async def validate(self, attributes: AdmissionAttributes) -> list[str]:
-        """See `Admission`."""
+        """Refuse nothing."""
         return []
 
 

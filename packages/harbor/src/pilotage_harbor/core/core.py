@@ -44,7 +44,7 @@ _LOOKED_AT_AGAIN = ("metadata.labels", "metadata.annotations", "metadata.ownerRe
 _GENERATED_BASE_MAX = 58
 
 OBJECT_BYTES_MAX = 1536 * 1024
-"""Of an object's JSON, as it is stored: etcd's limit."""
+"""Maximum size of an object's JSON, as it is stored: etcd's limit."""
 _DELETION_BYTES = 64 * 1024
 """Bytes that a deletion may add to that: its time, finalizers, conditions."""
 
@@ -77,13 +77,13 @@ class Core:
     # What a strategy sees
 
     def get(self, storage: str, namespace: str, name: str) -> Json | None:
-        """See `View`."""
+        """The object as it is stored now, or None."""
         entry = self.store.get(storage, namespace, name)
         kind = self.registry.storage(storage)
         return from_entry(kind, entry) if entry is not None and kind is not None else None
 
     def objects(self, storage: str, namespace: str = "") -> Iterator[Json]:
-        """See `View`."""
+        """The objects of a storage, of one namespace or of all."""
         kind = self.registry.storage(storage)
         if kind is not None:
             for entry in self.store.entries(storage, namespace):
@@ -183,7 +183,7 @@ class Core:
             raise errors.StatusError(405, "MethodNotAllowed", words, details={})
 
     def allocating(self, kind: Kind) -> AbstractAsyncContextManager[None]:
-        """One at a time, from the choice of an address to its being stored; for kinds that allocate something."""
+        """Lock for kinds that allocate something: one at a time, from the choice of an address to its being stored."""
         return self._allocation if kind.strategy.allocates else contextlib.nullcontext()
 
     def mark_for_deletion(self, kind: Kind, obj: Json) -> bool:

@@ -24,7 +24,7 @@ class Scope(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """As RBAC calls it."""
+        """The verb, as RBAC calls it."""
         verb = _VERBS.get(self.call.method, self.call.method.lower())
         if self.name:
             return verb

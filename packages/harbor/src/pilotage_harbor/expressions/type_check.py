@@ -133,7 +133,7 @@ def _authorizer_functions() -> list[cel.FunctionDecl]:
 
 @cache
 def _runner() -> Expressions:
-    """Where expressions are compiled as they will run: what is valid but cannot run is refused, too."""
+    """Compiler that expressions will run with: an expression that is valid but cannot run is refused, too."""
     return Expressions(_undecided)
 
 

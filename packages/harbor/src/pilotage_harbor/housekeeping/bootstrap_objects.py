@@ -37,7 +37,7 @@ _PRIORITIES = (
 
 
 class Beginnings:
-    """See the module."""
+    """Creates and repairs the bootstrap objects."""
 
     def __init__(self, core: Core, handle: Handle) -> None:
         self._core = core

@@ -70,7 +70,7 @@ class Asker:
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Where an object, or a collection, is served."""
+    """Path of an object, or of a collection."""
     parts = ["/apis", kind.group, kind.version] if kind.group else ["/api", kind.version]
     if kind.namespaced and namespace:
         parts += ["namespaces", namespace]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.storage.store import Entry
 
 WORKERS = 8
-"""How many objects are looked at at the same time: a slow webhook holds up only its own."""
+"""Number of objects that are processed at the same time: a slow webhook holds up only its own."""
 FINALIZER_TRIES_MAX = 5
 
 
@@ -40,7 +40,7 @@ class _Exempt(Exception):
 
 
 class Collector:
-    """See the module. `begin` looks at all there is; then `tasks` do the work."""
+    """The garbage collector. `begin` considers all existing objects; then `tasks` do the work."""
 
     def __init__(self, core: Core, handle: Handle) -> None:
         self._core = core

@@ -1,4 +1,4 @@
-"""Which of the names that a CustomResourceDefinition asks for it gets: those that no other of its group has."""
+"""Acceptance of the names that a CustomResourceDefinition asks for: those that no other of its group has."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.storage.store import Event
 
 CHECK_SECONDS = 60.0
-"""When the condition begins to say that instances are still there."""
+"""Seconds after which the condition says that instances are still there."""
 
 _DELETED_AT_ONCE = 20
 _DELETING = ("InstanceDeletionInProgress", "InstanceDeletionCheck")
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Definitions(Controller[str]):
-    """See the module. `begin` serves what is established already; then `tasks` do the work."""
+    """The controller of CustomResourceDefinitions. `begin` serves the established ones; then `tasks` do the work."""
 
     def __init__(self, core: Core, handle: Handle, served: Callable[[], None]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Definitions(Controller[str]):
         self.terminating: set[str] = set()
         """Definitions that are being deleted: nothing is created in the storage of that name any more."""
         self._served: dict[str, Json] = {}
-        """What each definition was like in what decides how it is served."""
+        """By definition: its fields that decide how it is served, as they were last."""
         self._emptying: dict[str, Callable[[], None]] = {}
         """Definitions whose instances are watched on their way out, and how to end that."""
         self._begun: dict[str, float] = {}
@@ -190,7 +190,7 @@ class Definitions(Controller[str]):
         self._release(name, "InstanceDeletionCompleted", "removed all instances")
 
     async def _delete_instances(self, name: str, definition: Json) -> int:
-        """How many remain. No options, no admission: this goes to what is stored. Nothing new comes meanwhile."""
+        """Delete the instances from the store, without admission; return how many remain. None can be created."""
         core = self._core
         kind = _stored_kind(definition)
         for at, listed in enumerate(core.store.entries(kind.storage).first(), 1):

@@ -34,17 +34,17 @@ class CustomStrategy(Strategy):
         self.unconditional_update = False
 
     def default(self, obj: Json) -> None:
-        """See `Strategy`."""
+        """Fill in the defaults of the schema."""
         apply_defaults(self._schema, obj)
 
     def prepare_create(self, obj: Json, view: View) -> None:
-        """See `Strategy`."""
+        """Set the first generation, and drop the status if it is a subresource."""
         if self._has_status:
             obj.pop("status", None)
         obj["metadata"]["generation"] = 1
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:
-        """See `Strategy`."""
+        """Keep the status if it is a subresource, and count the generation."""
         if self._has_status:
             obj.pop("status", None)
             if "status" in old:
@@ -54,7 +54,7 @@ class CustomStrategy(Strategy):
         obj["metadata"]["generation"] = generation if unchanged else generation + 1
 
     def prepare_status_update(self, obj: Json, old: Json) -> None:
-        """See `Strategy`: of the metadata only managedFields can change, too."""
+        """Keep all but the status; of the metadata, only managedFields can change."""
         status, managed = obj.get("status"), obj["metadata"].get("managedFields")
         obj.clear()
         obj.update(old)
@@ -66,15 +66,15 @@ class CustomStrategy(Strategy):
             obj["status"] = status
 
     def validate(self, obj: Json, view: View) -> list[Cause]:
-        """See `Strategy`."""
+        """Problems of a new object: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj) + self._scale_problems(obj)
 
     def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """See `Strategy`."""
+        """Problems of a changed object: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj, old) + self._scale_problems(obj)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
-        """See `Strategy`."""
+        """Problems of a changed status: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj, old) + self._scale_problems(obj, status_only=True)
 
     def _scale_problems(self, obj: Json, *, status_only: bool = False) -> list[Cause]:
@@ -86,7 +86,7 @@ class CustomStrategy(Strategy):
         return problems + text_problems(obj, selector) if selector else problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """See `Strategy`."""
+        """Fields for field selectors: the `selectableFields` of the definition."""
         return {path: _text(_at(obj, path)) for path in self._selectable}
 
 

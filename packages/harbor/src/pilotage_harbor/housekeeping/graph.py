@@ -61,13 +61,13 @@ class Node:
         self.owners: tuple[Reference, ...] = ()
         self.deleting = False
         self.foreground = False
-        """It is being deleted, and waits until its dependents are."""
+        """Whether it is being deleted, and waits until its dependents are."""
         self.orphaning = False
-        """It is being deleted, and waits until its dependents are free of it."""
+        """Whether it is being deleted, and waits until its dependents are orphaned."""
 
 
 class Graph:
-    """See the module. Says by `attempt` which object to look at (by uid), by `orphan` whose dependents to set free.
+    """The owner graph. Calls `attempt` with the uid of an object to check, `orphan` with that of an owner to orphan.
 
     `is_there` tells whether a reference from a namespace certainly leads to its owner.
     """

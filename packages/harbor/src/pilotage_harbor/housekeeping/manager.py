@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Housekeeping:
-    """See the module. When `start` returns, what must exist does, and what was served before is served again.
+    """The controllers of one harbor. When `start` returns, bootstrap objects exist and established kinds are served.
 
     `namespace_grace_seconds` is how long a namespace stays as it is after its delete; `post` is how webhooks are
     reached, if not by HTTPS.

@@ -27,9 +27,9 @@ NAMESPACES, PODS = "namespaces", "pods"
 FINALIZER = "kubernetes"
 
 GRACE_SECONDS = 5.0
-"""How long the first pass waits after the delete."""
+"""Delay of the first pass after the delete."""
 FINALIZERS_SECONDS = 15
-"""How long finalizers are expected to take."""
+"""Time that finalizers are expected to take."""
 BACKOFF_SECONDS_MAX = 60.0
 WORKERS = 4
 
@@ -52,7 +52,7 @@ class _Findings:
 
     def __init__(self) -> None:
         self.estimate = 0
-        """In how many seconds what remains could be gone; 0 if nothing remains, or nobody knows."""
+        """Seconds until the rest could be gone; 0 if nothing remains, or nobody knows."""
         self.remaining: dict[str, int] = {}
         self.finalizers: dict[str, int] = {}
         self.problems: list[str] = []
@@ -212,7 +212,7 @@ class Namespaces(Controller[str]):
         return list(self._core.store.entries(kind.storage, namespace))
 
     def _estimate(self, kind: Kind, namespace: str, begun: float) -> int:
-        """How many seconds its pods may take; 0 for other kinds, and once that time is over."""
+        """Seconds that its pods may take; 0 for other kinds, and once that time is over."""
         if kind.storage != PODS:
             return 0
         longest = 0
@@ -270,7 +270,7 @@ class Namespaces(Controller[str]):
 
 
 def _gvr(kind: Kind) -> str:
-    """As the conditions name it: the core group leaves just its dot."""
+    """The resource as the conditions name it: the core group leaves just its dot."""
     return f"{kind.plural}.{kind.group}"
 
 

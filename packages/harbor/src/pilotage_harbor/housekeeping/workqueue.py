@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Queue(Generic[Key]):
-    """See the module. After a failure a key comes back in 5 ms, then in twice that time, up to a limit."""
+    """Work queue. After a failure a key comes back in 5 ms, then in twice that time, up to a limit."""
 
     def __init__(self, *, backoff_seconds_max: float = BACKOFF_SECONDS_MAX) -> None:
         self._backoff_seconds_max = backoff_seconds_max
@@ -38,7 +38,7 @@ class Queue(Generic[Key]):
         self._takers: deque[asyncio.Future[None]] = deque()
 
     def add(self, key: Key) -> None:
-        """As soon as possible."""
+        """Add a key, to be taken as soon as possible."""
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -66,7 +66,7 @@ class Queue(Generic[Key]):
         self.add_after(key, min(BACKOFF_SECONDS_MIN * 2.0 ** min(failures, 64), self._backoff_seconds_max))
 
     def forget(self, key: Key) -> None:
-        """It has not failed: the next failure is its first."""
+        """Forget the failures of a key: the next one is its first."""
         self._failures.pop(key, None)
 
     async def serve(self, work: Callable[[Key], Awaitable[None]]) -> None:

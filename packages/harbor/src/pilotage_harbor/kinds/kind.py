@@ -63,7 +63,7 @@ class Strategy:
     default_propagation = "background"
     """Propagation of a delete that names none: ``background`` or ``orphan``."""
     reset_fields: Mapping[str, tuple[str, ...]] = {"": ("status",), "status": ("spec", "metadata.labels")}
-    """Which fields a write to a subresource ("" is the object itself) never owns."""
+    """Fields that a write to a subresource ("" is the object itself) never owns."""
 
     def default(self, obj: Json) -> None:
         """Fill in what was left out."""
@@ -139,12 +139,12 @@ class Kind:
     selectable: frozenset[str] = frozenset()
     """The field labels of `Strategy.fields`: a selector on another one is refused."""
     scale: tuple[str, str, str] = ("", "", "")
-    """Where spec.replicas, status.replicas and the selector are, as paths such as ``.spec.replicas``."""
+    """Paths of spec.replicas, status.replicas and the selector, such as ``.spec.replicas``."""
     custom: bool = False
     """Whether it comes from a CustomResourceDefinition: its schema decides then, and not a Go type."""
     to_storage: Callable[[Json], Json] | None = None
     from_storage: Callable[[Json], Json] | None = None
-    """Where the stored form is another version's: what changes, with apiVersion and kind. Neither changes its input."""
+    """Conversion to and from the stored version, if that is another one. Neither function changes its input."""
     converted_by_webhook: bool = False
     """Whether a webhook is asked how objects look in other versions: both functions go by its answers."""
     as_of: int = 0
@@ -152,7 +152,7 @@ class Kind:
     deprecation: str = ""
     """Warning for users of this version."""
     prefix: bytes = b""
-    """How the JSON of an object of this kind and version begins, as harbor stores it."""
+    """Beginning of the JSON of an object of this kind and version, as harbor stores it."""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -165,7 +165,7 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """As objects carry it."""
+        """The apiVersion of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property

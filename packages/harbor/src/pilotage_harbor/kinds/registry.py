@@ -1,4 +1,4 @@
-"""Which kinds are served at the moment: the built-in ones, and those of the CustomResourceDefinitions."""
+"""Registry of the served kinds: the built-in ones, and those of the CustomResourceDefinitions."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def scale_of(kind: Kind, obj: Json) -> Json:
 
 
 def replicas_of(kind: Kind, name: str, scale: Json) -> int:
-    """How many replicas a Scale asks for; 422 if that is no number of replicas."""
+    """Number of replicas that a Scale asks for; 422 if it is none."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if isinstance(replicas, int) and not isinstance(replicas, bool) and replicas >= 0:
         return replicas

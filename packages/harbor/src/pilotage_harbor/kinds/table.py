@@ -87,7 +87,7 @@ def _two(large: int, unit: str, small: int, small_unit: str) -> str:
 
 
 def since(time: str | None, now: float) -> str:
-    """How long ago a time of the API was."""
+    """Age of a time of the API."""
     if not time:
         return UNKNOWN
     try:
@@ -97,7 +97,7 @@ def since(time: str | None, now: float) -> str:
 
 
 def age(obj: Json, now: float) -> str:
-    """How old an object is."""
+    """Age of an object."""
     return since(obj.get("metadata", {}).get("creationTimestamp"), now)
 
 

@@ -51,7 +51,7 @@ class Documents:
         self._v2_protobuf: bytes | None = None
 
     def index(self) -> bytes:
-        """Where each document is, with its hash."""
+        """The index of all documents, each with its URL and hash."""
         self._forget_old()
         if self._index is None:
             paths = {}
@@ -182,7 +182,7 @@ def documents_of(core: Core) -> Documents:
 
 
 def url(path: str, document: Document) -> str:
-    """Where this very content of a document is: it can be kept for ever."""
+    """URL of a document with this content, which clients may cache for ever."""
     return f"/openapi/v3/{path}?hash={document.hash}"
 
 

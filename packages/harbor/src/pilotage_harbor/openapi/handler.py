@@ -55,7 +55,7 @@ _NOT_ACCEPTABLE = Answer(406, b"", {"Vary": "Accept"})
 
 
 def _moved(where: str, document: Document) -> Answer:
-    """What the client knows of is not there any more: this is."""
+    """Redirect from an outdated hash to the current document."""
     headers = {"Content-Type": JSON, "Etag": f'"{document.hash}"', "Location": where, "Vary": "Accept"}
     return Answer(301, b"", headers)
 

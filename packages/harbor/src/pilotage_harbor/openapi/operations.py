@@ -138,7 +138,7 @@ def discovery_path(path: str, component: str) -> Json:
 
 
 def api_path(group: str, version: str) -> str:
-    """Where a version of a group is served."""
+    """Path of a version of a group."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 

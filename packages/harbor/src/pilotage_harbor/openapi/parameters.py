@@ -53,7 +53,7 @@ PARAMETERS: dict[str, list[Json]] = {
     "delete": _DELETE,
     "deletecollection": [*_CHOICE, *_DELETE],
 }
-"""By action: what its query may have."""
+"""Query parameters, by action."""
 
 
 def path_item(path: str, operations: Json) -> Json:

@@ -202,7 +202,7 @@ class _Step:
 
 
 def _allowed(shape: Shape, live: Json, api_version: str) -> Tree | None:
-    """What `kubectl apply` owned before it became server-side: what the annotation has, if it is still so."""
+    """Fields that client-side `kubectl apply` owned: those of its annotation, if it still matches the object."""
     text = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
     try:
         last = json.loads(text) if text else None

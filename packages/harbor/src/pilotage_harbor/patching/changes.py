@@ -36,7 +36,7 @@ _EMPTY: Json = {}
 
 
 def changes(shape: Shape, old: Json | None, new: Json, reset: tuple[str, ...]) -> tuple[Tree, Tree]:
-    """What a write changed and what it removed, of what can be owned. `old` is None for a new object."""
+    """Ownable fields that a write changed, and those that it removed. `old` is None for a new object."""
     skip, unowned = _reset(reset)
     before = _EMPTY if old is None else old
     changed: Tree = {}

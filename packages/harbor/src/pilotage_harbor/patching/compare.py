@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.patching.values import Json, Value
 
 Difference = tuple[Tree | None, Tree | None]
-"""What changed and what was removed below a value; None for nothing, an empty tree for the value itself."""
+"""Changed and removed fields below a value; None for nothing, an empty tree for the value itself."""
 
 _SAME: Difference = (None, None)
 _ABSENT: Any = object()
@@ -65,7 +65,7 @@ def _whole_list(shape: Shape, value: Value) -> Tree:
 
 
 def difference(shape: Shape, old: Json, new: Json) -> Difference:
-    """What differs between the members of two objects."""
+    """Difference between the members of two objects."""
     changed: Tree = {}
     removed: Tree = {}
     for name, item in new.items():
@@ -110,7 +110,7 @@ def _is_absent(value: Value, absent: int) -> bool:
 
 
 def _between(shape: Shape, old: Value, new: Value) -> Difference:
-    """What differs between two values that are both there."""
+    """Difference between two values that both exist."""
     container: type = dict if shape.kind == MAP else list
     if not {type(old), type(new)} <= {container, type(None)}:
         return _retyped(shape, old, new, container)
@@ -154,7 +154,7 @@ def _between_lists(shape: Shape, old: list[Any], new: list[Any]) -> Difference:
 
 
 def _between_elements(shape: Shape | None, old: list[Any], new: list[Any]) -> Difference:
-    """What differs between the elements of one key. More than one is not valid, but can be there: then none is looked
+    """Difference between the elements of one key. Several are invalid, but can be stored: then none is looked
     into, and they are owned together."""
     if not old:
         return (whole(shape, new[0]) if len(new) == 1 else MEMBER), None

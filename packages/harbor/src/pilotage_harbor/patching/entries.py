@@ -45,7 +45,7 @@ class Manager(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """What a manager owns."""
+    """Fields that a manager owns."""
 
     fields: Tree
     api_version: str

@@ -109,7 +109,7 @@ def intersection(left: Tree, right: Tree) -> Tree:
 
 
 def _normal(members: Tree) -> Tree | None:
-    """What is kept for an element with these members: nothing, itself (an empty tree), or the members."""
+    """Normal form of an element with these members: nothing, itself (an empty tree), or the members."""
     if not members:
         return None
     return {} if len(members) == 1 and "." in members else members
@@ -137,7 +137,7 @@ def paths(tree: Tree, prefix: Path = ()) -> Iterator[Path]:
 
 
 def path_text(path: Path) -> str:
-    """As in a message: ``.spec.containers[name="web"].image``."""
+    """A path as in a message: ``.spec.containers[name="web"].image``."""
     return "".join(map(element_text, path))
 
 

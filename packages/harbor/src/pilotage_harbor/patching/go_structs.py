@@ -1,4 +1,4 @@
-"""Which members the Go structs of built-in kinds always have, set or not.
+"""Members that the Go structs of built-in kinds always have, set or not.
 
 kube-apiserver compares Go structs, and a member that is a struct itself, or that is written though it is empty, is on
 both sides of every comparison. So nobody gains or loses it: who first sets a Deployment's strategy owns what is in it,

@@ -119,7 +119,7 @@ def _copy(doc: Value, operation: Json) -> Value:
 
 
 def _copied_bytes(doc: Value, operation: Json) -> int:
-    """By how much a copy makes the object longer."""
+    """Bytes by which a copy makes the object longer."""
     return len(msgspec.json.encode(_source(doc, operation, "copy")[0]))
 
 
@@ -147,7 +147,7 @@ def _pointer(operation: Json, name: str, act: str) -> str:
 
 
 def _found(doc: Value, path: str) -> tuple[Any, str]:
-    """What holds the last part of a path, and that part; None where there is no such place."""
+    """The container of the last part of a path, and that part; None if the path leads nowhere."""
     parts = path.split("/")
     if len(parts) < 2:
         return None, ""

@@ -86,7 +86,7 @@ def _known(sent: Value, live: Value, subresource: str) -> Managers:
 
 
 def keep_times(obj: Json, old: Json) -> None:
-    """If a write changed nothing but times in managedFields, put the old times back: then nothing changed."""
+    """Put the old times back if a write changed nothing but times in managedFields: then nothing changed."""
     meta, old_meta = obj["metadata"], old["metadata"]
     mine, before = meta.get("managedFields"), old_meta.get("managedFields")
     if not mine or not before or len(mine) != len(before) or mine == before:

@@ -40,7 +40,7 @@ _MEMO_MAX = 4096
 
 
 class Shape:
-    """How a value is owned. What is below it is worked out when it is first asked for."""
+    """Ownership of a value. What is below it is worked out when it is first asked for."""
 
     __slots__ = (
         "_preserve",
@@ -200,9 +200,9 @@ _WHOLE = frozenset(("runtime.RawExtension", "resource.Quantity", "intstr.IntOrSt
 
 _STRING = Schema(type="string")
 _OBJECT = {"apiVersion": _STRING, "kind": _STRING, "metadata": definition(OBJECT_META)}
-"""What every object has: a custom resource, and one that is part of another."""
+"""Members of every object: of a custom resource, and of one that is part of another."""
 DEDUCED = Shape(Schema(preserve_unknown=True), {}, go=False, preserve=True)
-"""Of what no schema describes: objects are owned member by member, all else as a whole."""
+"""Shape of values without a schema: objects are owned member by member, all else as a whole."""
 
 _BUILTIN: _Shapes = {}
 

@@ -155,7 +155,7 @@ def _merge_ordered_lists(original: Json, patch: Json, schema: Schema | None) -> 
 
 
 def _check_order(change: list[Any], order: list[Any], merge_key: str) -> None:
-    """What the patch changes must be in the order that the patch gives, in that order."""
+    """Check that the elements of the patch are in the order that it sets."""
     for one in order:
         _key_of(one, merge_key)
     if not order or not change:

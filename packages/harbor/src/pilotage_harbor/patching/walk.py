@@ -270,7 +270,7 @@ def _unstructured(value: Value) -> str:
 
 
 def go_nulls(shape: Shape | None, value: Value) -> Value:
-    """What Go makes of nulls: a member is not there, a value of a map of text is empty."""
+    """The value without nulls, as Go decodes it: a member is absent, a value of a map of strings is empty."""
     if type(value) is list:
         return [go_nulls(None if shape is None or shape.kind == LEAF else shape.item, item) for item in value]
     if type(value) is not dict or shape is None or shape.kind != MAP:

@@ -31,7 +31,7 @@ _OPTIONS = ("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "Patc
 
 
 class BadMessage(Exception):
-    """What came is no message that we know."""
+    """The bytes are no message of a known type."""
 
 
 class _Field(NamedTuple):
@@ -234,7 +234,7 @@ def _json(parts: dict[int, int | bytes]) -> Any:  # noqa: ANN401 - JSON
 
 _SCHEMA = f"{_EXTENSIONS}.v1.JSONSchemaProps"
 _SCHEMA_OR = {f"{_SCHEMA}OrArray": 1, f"{_SCHEMA}OrBool": 2, f"{_SCHEMA}OrStringArray": 1}
-"""Where the schema is in them."""
+"""Field numbers of the schema in them."""
 _EMPTY_IN_SCHEMAS = frozenset(
     {
         "id",
@@ -252,7 +252,7 @@ _EMPTY_IN_SCHEMAS = frozenset(
         "x-kubernetes-int-or-string",
     }
 )
-"""What a client sends with every schema, also when it is not set. In other kinds, their strategies sort that out."""
+"""Fields that a client sends with every schema, set or not. In other kinds, their strategies sort that out."""
 
 _SPECIAL: dict[str, Callable[[dict[int, int | bytes]], Any]] = {
     f"{_META}.Time": _time,

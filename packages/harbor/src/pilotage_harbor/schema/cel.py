@@ -38,7 +38,7 @@ _STRINGS = re.compile(
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 _MESSAGE_MAX = 5 * 1024
 _BUDGET = Budget(1.0)
-"""Of all rules of one object, as kube-apiserver's, which counts costs that stand for about a second."""
+"""Limit for all rules of one object, as kube-apiserver's, which counts costs that stand for about a second."""
 _TOO_EXPENSIVE = (
     "'operation cancelled: actual cost limit exceeded': "
     "no further validation rules will be run due to call cost exceeds limit for rule"
@@ -162,7 +162,7 @@ def _compiled(node: Schema, rule: Rule) -> _Program:
 
 
 def rule_problems(schema: Schema, obj: Json, old: Json | None) -> list[Cause]:
-    """Which rules an object breaks, and which a change breaks."""
+    """Rules that an object breaks, and rules that a change breaks."""
     causes: list[Cause] = []
     _BUDGET.renew()
     _walk(schema, obj, NOTHING if old is None else old, "", causes, unchanged=old is not None and old == obj)

@@ -15,7 +15,7 @@ _ESCAPED = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/"
 
 
 def escape(name: str) -> str | None:
-    """How a rule names a property: ``x-y`` is ``x__dash__y``. None if it cannot."""
+    """Name of a property in a rule: ``x-y`` is ``x__dash__y``. None if it has none."""
     if name in RESERVED:
         return f"__{name}__"
     if _IDENTIFIER.fullmatch(name) and "__" not in name:

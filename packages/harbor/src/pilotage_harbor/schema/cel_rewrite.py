@@ -141,7 +141,7 @@ def _solid(tokens: list[str]) -> list[str]:
 
 
 def _references(solid: list[str]) -> list[tuple[str, int, int]]:
-    """Where ``variables.name`` stands: the name, and the places of its first and last token."""
+    """Occurrences of ``variables.name``: the name, and the positions of its first and last token."""
     return [
         (solid[at + 2], at, at + 2)
         for at in range(len(solid) - 2)

@@ -41,14 +41,14 @@ def total(values: list[Any]) -> Value:
 
 
 def index_of(value: Value, wanted: Value, start: int = 0) -> int:
-    """Where a text or a list has something first, from `start` on in a text; -1 if nowhere."""
+    """Index of the first occurrence in a string (from `start` on) or in a list; -1 if there is none."""
     if isinstance(value, str):
         return value.find(wanted, start)
     return next((at for at, element in enumerate(value) if element == wanted), -1)
 
 
 def last_index_of(value: Value, wanted: Value, end: int | None = None) -> int:
-    """Where a text or a list has something last, up to `end` in a text; -1 if nowhere."""
+    """Index of the last occurrence in a string (up to `end`) or in a list; -1 if there is none."""
     if isinstance(value, str):
         return value.rfind(wanted, 0, len(value) if end is None else end + len(wanted))
     return next((at for at in range(len(value) - 1, -1, -1) if value[at] == wanted), -1)

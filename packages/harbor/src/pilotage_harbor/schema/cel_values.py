@@ -35,7 +35,7 @@ _LONG_UNITS = (("nano", "ns"), ("micro", "us"), ("milli", "ms"), ("sec", "s"), (
 
 
 def converter(node: Schema) -> Callable[[Value], Value]:
-    """What turns a value of a node into what a rule sees. Where nothing has to change it costs nothing."""
+    """Converter from a value of a node to what a rule sees. It costs nothing where nothing has to change."""
     return _converted(node) if _changes(node) else _same
 
 

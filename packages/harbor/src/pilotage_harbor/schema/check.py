@@ -90,7 +90,7 @@ def _shape_problems(schema: Schema, obj: Json, old: Json | None, part: str) -> l
 
 
 class _Plan(NamedTuple):
-    """What is worked out once for a node."""
+    """Facts about a node that are computed once."""
 
     types: tuple[str, ...]
     python_types: frozenset[type]
@@ -271,7 +271,7 @@ def _check_bound(plan: _Plan, bound: float | None, name: str, path: str, causes:
 
 
 def _bound(plan: _Plan, bound: float, value: float) -> float:
-    """What an integer is held against is an integer, too: the rest is cut off."""
+    """The bound to compare with: an integer for an integer value, unless the bound of an integer schema is none."""
     fits = plan.types != ("integer",) or bound == int(bound)
     return int(bound) if isinstance(value, int) and fits else bound
 

@@ -1,4 +1,4 @@
-"""Which part of the old object a part of the new one was: under the same key, or in the same entry of a list map."""
+"""Correlation of the parts of an object with those of its old state: by key, or by entry of a list map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING: Final = _Nothing()
 
 
 def old_field(old: Value, name: str) -> Value:
-    """What was under a key, or `NOTHING`."""
+    """The old value under a key, or `NOTHING`."""
     return old.get(name, NOTHING) if isinstance(old, dict) else NOTHING
 
 

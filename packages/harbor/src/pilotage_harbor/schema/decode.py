@@ -129,7 +129,7 @@ def _is_integer(value: float, width: str) -> bool:
 
 
 def base64_problem(text: str) -> str | None:
-    """What Go's base64 decoder says about a text, or None. Line breaks are ignored."""
+    """Error of Go's base64 decoder about a text, or None. Line breaks are ignored."""
     at = _corrupt_at(text.encode())
     return None if at is None else f"illegal base64 data at input byte {at}"
 
@@ -206,7 +206,7 @@ def _time(node: Schema, value: object) -> None:
 
 
 def time_problem(text: str, layout: str) -> str | None:
-    """What Go's time.Parse says about a time, or None."""
+    """Error of Go's time.Parse about a time, or None."""
     clock = _CLOCK.fullmatch(text[11:])
     if len(text) > 11 and text[10] == "T" and is_date(text[:10]) and clock and _clock_is_right(clock, layout):
         return None
@@ -241,7 +241,7 @@ _HIGHEST = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
 
 
 def _where_it_stops(text: str, steps: tuple[tuple[str, str, str], ...]) -> tuple[str, str | None]:
-    """What is left of a text where a time cannot go on, and what should have come; or what is out of range."""
+    """Rest of a text at which parsing a time stops and the element expected there, or the complaint and None."""
     rest = text
     for pattern, wanted, name in steps:
         found = re.compile(pattern, re.ASCII).match(rest)

@@ -50,7 +50,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """What Go's time.ParseDuration takes, and things like "2 weeks"."""
+    """Whether Go's time.ParseDuration takes it, or it is like "2 weeks"."""
     if _GO_DURATION.fullmatch(text):
         return True
     units = _SCALA_UNITS + _SCALA_LONG_UNITS

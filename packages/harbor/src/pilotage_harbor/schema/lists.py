@@ -54,7 +54,7 @@ def _map_problems(node: Schema, value: list[Any], path: str) -> list[Cause]:
 
 
 def _repeated(values: list[Any]) -> list[int]:
-    """Where a value stands for the second time. A third time is not told."""
+    """Positions at which a value occurs for the second time. A third occurrence is not reported."""
     seen: dict[str, int] = {}
     found: list[int] = []
     for at, value in enumerate(values):

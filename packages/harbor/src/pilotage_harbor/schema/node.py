@@ -42,7 +42,7 @@ class Rule(NamedTuple):
 
 
 class Schema:
-    """What a value may be. An attribute that says nothing has the value that its default shows."""
+    """Schema of a value. An attribute that is not set has its default."""
 
     __slots__ = (
         "_load",
@@ -97,7 +97,7 @@ class Schema:
     format: str
     properties: dict[str, Schema]
     additional: Schema | None
-    """What the values of a map look like."""
+    """Schema of the values of a map."""
     items: Schema | None
     required: tuple[str, ...]
     enum: tuple[Any, ...] | None

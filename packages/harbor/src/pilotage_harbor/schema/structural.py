@@ -99,7 +99,7 @@ def _root_problems(schema: Json, path: str) -> Iterator[Cause]:
 
 
 def _invariants(schema: Json, level: str, path: str) -> Iterator[Cause]:
-    """What must hold at every place where a value has its type."""
+    """Violations of the rules for structural schemas at this node and below."""
     if schema.get("type") == "array" and not isinstance(schema.get("items"), dict | list):
         yield required(child(path, "items"), "must be specified")
     if isinstance(schema.get("items"), dict):
@@ -213,7 +213,7 @@ def _branch_problems(schema: Json, path: str, *, skip_any_of: bool = False) -> I
 
 
 def _completeness(branch: Json, schema: Json | None, path: str, branch_path: str) -> Iterator[Cause]:
-    """What a branch speaks of must exist where the types are."""
+    """Violations by nodes that a branch has and the structural schema lacks."""
     for name in ("allOf", "anyOf", "oneOf"):
         for at, part in enumerate(branch.get(name) or ()):
             yield from _branch_completeness(part, schema, path, f"{child(branch_path, name)}[{at}]")

@@ -1,4 +1,4 @@
-"""Which words a CustomResourceDefinition's schema may use, and in which combinations."""
+"""Keywords that a CustomResourceDefinition's schema may use, and their combinations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEFAULT_INSIDE = "inside additionalProperties applying to object metadata"
 
 
 class _Place(NamedTuple):
-    """Where in the schema we are."""
+    """Position in the schema."""
 
     root: bool = False
     in_meta: bool = False

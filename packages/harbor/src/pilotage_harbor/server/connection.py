@@ -38,7 +38,7 @@ _DISCARDED_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See above. `busy` from the end of a request to the end of its answer."""
+    """A connection. `busy` from the end of a request to the end of its answer."""
 
     __slots__ = (
         "_checked",
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
     # What asyncio tells it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.BufferedProtocol`."""
+        """Register the connection with the server; close it if the server is stopping or its user has too many."""
         assert isinstance(transport, asyncio.Transport)
         if self._gone:
             transport.abort()
@@ -99,11 +99,11 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See `asyncio.BufferedProtocol`. All share one: it is emptied as soon as it is filled."""
+        """The buffer that all connections share: it is emptied as soon as it is filled."""
         return self._host.incoming
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See `asyncio.BufferedProtocol`."""
+        """Take the bytes out of the shared buffer."""
         self.data_received(bytes(self._host.incoming[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
@@ -129,12 +129,12 @@ class Connection(asyncio.BufferedProtocol):
             self._serve()
 
     def pause_writing(self) -> None:
-        """See `asyncio.BufferedProtocol`."""
+        """Stop sending: the client does not read."""
         self._paused = True
         self._stalled = (self._loop.time(), self._waiting())
 
     def resume_writing(self) -> None:
-        """See `asyncio.BufferedProtocol`."""
+        """Continue sending."""
         self._paused = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -142,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.BufferedProtocol`. A request that is under way is finished; a watch is not."""
+        """Forget the connection. A request that is under way is finished; a watch is not."""
         self._host.lost(self)
         self._transport = None
         self._requests.clear()

@@ -86,7 +86,7 @@ class Credentials:
         return context
 
     def last_port(self) -> int | None:
-        """Where it listened the last time, or None."""
+        """Port of the previous run, from the kubeconfig; None if there is none."""
         try:
             found = re.search(r"^\s*server: https://[^:\s]+:(\d{1,5})$", self.kubeconfig.read_text(), re.MULTILINE)
         except (OSError, UnicodeDecodeError):
@@ -94,7 +94,7 @@ class Credentials:
         return int(found[1]) if found is not None else None
 
     def write_kubeconfig(self, server: str) -> None:
-        """For the administrator, to reach this server. Written only when it says something new."""
+        """Write the administrator's kubeconfig for this server, if it changes."""
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         text = _KUBECONFIG.format(server=server, authority=authority, token=self._admin_token)
         try:

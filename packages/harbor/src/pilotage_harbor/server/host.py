@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """How long a client may take, in seconds, and how much may wait for it."""
+    """Limits for a client: of time, in seconds, and of bytes that wait for it."""
 
     head: float = 32.0
     """From the first byte of a request to the end of its head."""
@@ -69,7 +69,7 @@ class Host(Protocol):
         """The user that the certificate of the client names."""
 
     def lost(self, connection: Connected) -> None:
-        """It has ended."""
+        """Forget a connection that has ended."""
 
     def date(self) -> bytes:
         """The header that says what time it is."""

@@ -1,4 +1,4 @@
-"""To ask as somebody else: which headers ask for it, and what one must be allowed to do for it.
+"""Impersonation: the headers that ask for it, and the permissions that it needs.
 
 There are two ways to be allowed. The newer is narrow: a right to impersonate such a user, and a right to do just this
 request while impersonating. The older is one right, `impersonate`, for whatever comes next. Either is enough.
@@ -146,7 +146,7 @@ def _completed(wanted: User, mode: str) -> User:
 
 
 def _in_go(user: User) -> str:
-    """As Go prints the structure."""
+    """The structure as Go prints it."""
     groups = f"[]string{{{', '.join(map(quoted, user.groups))}}}" if user.groups else "[]string(nil)"
     extra = "map[string][]string(nil)"
     if user.extra:

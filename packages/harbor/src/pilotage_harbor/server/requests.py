@@ -42,7 +42,7 @@ class Requests:
 
     @property
     def waiting(self) -> int:
-        """How many bytes have been fed and not taken."""
+        """Number of bytes that were fed and not taken."""
         return len(self._buffer)
 
     @property
@@ -54,7 +54,7 @@ class Requests:
 
     @property
     def held(self) -> int:
-        """How many bytes of a body that is under way have come."""
+        """Number of bytes that have come of a body that is under way."""
         body = self._body
         return 0 if body is None else len(body.data) if isinstance(body, ChunkedBody) else len(body)
 

@@ -30,7 +30,7 @@ _OPEN_FILES_WANTED = 16 * 1024
 
 
 class Ready(NamedTuple):
-    """Where it is, and how to get in."""
+    """Address and kubeconfig of a server that accepts requests."""
 
     url: str
     kubeconfig: Path
@@ -77,7 +77,7 @@ async def run(folder: Path, port: int, *, memory: bool, set_aside: bool, on_read
 
 
 def _raise_open_files() -> int:
-    """As many as this process may have; how many that are."""
+    """Raise the limit of open files as far as this process may; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(each for each in (hard, _OPEN_FILES_WANTED) if each != resource.RLIM_INFINITY)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -88,12 +88,12 @@ def _raise_open_files() -> int:
 
 
 def _connections_max(open_files: int) -> int:
-    """How many clients there may be, so that some files are left for the journal and for webhooks."""
+    """Number of connections that leaves some files for the journal and for webhooks."""
     return max(min(CONNECTIONS_MAX, open_files - min(256, 32 + open_files // 16)), 1)
 
 
 def _tune_gc() -> None:
-    """What is there now will never be garbage; young objects, of which each request makes many, are looked at less."""
+    """Exempt existing objects from garbage collection, and collect young ones (a request makes many) less often."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()

@@ -54,7 +54,7 @@ class Server:
         self.peer: Callable[[asyncio.BaseTransport], User | None] = authentication.peer
         self._tls = tls
         self.port = 0
-        """Where it listens, as soon as it does."""
+        """Port that the server listens on, once it does."""
         self._accepting: Listener | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._date = (0, b"")
@@ -86,7 +86,7 @@ class Server:
             await self._all_gone()
 
     def lost(self, connection: Connected) -> None:
-        """It has ended."""
+        """Forget a connection that has ended."""
         self.connections.discard(connection)
         self.slots.free(connection)
         if self._gone is not None and not self.connections and not self._gone.done():

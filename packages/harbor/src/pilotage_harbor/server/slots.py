@@ -56,12 +56,12 @@ class Slots:
         return len(self._holder) >= self.most and len(unknown) < self._unknown_max and self._evict(most)
 
     def take(self, occupant: Occupant) -> None:
-        """It has come, and has not said who it is."""
+        """Add a connection whose user is not known yet."""
         self._holder[occupant] = _UNKNOWN
         self._held[_UNKNOWN][occupant] = None
 
     def identify(self, occupant: Occupant, user: User) -> bool:
-        """It is this user's, who has asked something. False: that user has too many, without this one."""
+        """Assign a connection to its user. False: that user has too many, without this one."""
         name = _UNKNOWN if user.name == ANONYMOUS else user.name
         before = self._holder.get(occupant)
         if before is None or before == name or name == _UNKNOWN:  # one who once said who he is need not each time
@@ -75,7 +75,7 @@ class Slots:
         return True
 
     def free(self, occupant: Occupant) -> None:
-        """It has gone, or will in a moment."""
+        """Remove a connection that is closed, or about to be."""
         name = self._holder.pop(occupant, None)
         if name is not None:
             self._leave(occupant, name)

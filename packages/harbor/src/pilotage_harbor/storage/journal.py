@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 _FULL = "the disk is full: only deletions, and changes that make nothing larger, are taken"
 _DELETING = b'"deletionTimestamp":"'
 _BEGINNING_BYTES = 2048
-"""Where that is found in what is stored: metadata is at its beginning, and labels come later."""
+"""Length of the prefix of stored JSON that is searched for it: metadata comes first, and labels come later."""
 _SHOWN_MAX = 10
 
 
@@ -71,7 +71,7 @@ class SqliteJournal:
         self._reserve = Reserve(path.with_suffix(".reserve"))
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
-        """See `Journal`."""
+        """Write the change to the database, as `Journal.append` says."""
         row = (version, storage, deleted, entry.raw)
         growth = 0 if deleted or _DELETING in entry.raw[:_BEGINNING_BYTES] else len(entry.raw) - before
         if not self._reserve.held and not self._reserve.restore() and not self._reserve.allows(growth):
@@ -91,7 +91,7 @@ class SqliteJournal:
             self._problem = ""
 
     def problem(self) -> str:
-        """See `Journal`."""
+        """Reason why nothing can be stored at the moment; empty if it can."""
         if self._problem == _FULL and self._reserve.restore() and self._reserve.has_room():
             self._problem = ""
         return self._problem
@@ -101,7 +101,7 @@ class SqliteJournal:
         return NotKept(why)
 
     def forget(self, versions: Sequence[int], compacted: int) -> None:
-        """See `Journal`."""
+        """Delete these rows, as `Journal.forget` says."""
         self._db.execute("BEGIN")
         try:
             self._db.executemany("DELETE FROM log WHERE version = ?", ((version,) for version in versions))
@@ -113,7 +113,7 @@ class SqliteJournal:
             raise
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
-        """See `Journal`."""
+        """First version and rows, as `Journal.load` says. Damaged rows are moved aside first if that was asked for."""
         try:
             if self._set_aside:
                 self._move([*self._unreadable()])

@@ -28,7 +28,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class Compacted(Exception):
-    """That version is no longer remembered."""
+    """The version is no longer in the history."""
 
 
 class NotKept(Exception):
@@ -64,7 +64,7 @@ class Event(msgspec.Struct, eq=False):
 
 
 class Journal(Protocol):
-    """Where writes go before they are visible. `rows` gives back what is there, oldest first."""
+    """Durable log that writes go to before they are visible. `load` returns its rows, oldest first."""
 
     def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
         """Keep it, whatever happens to this process after this call returns; or raise NotKept.
@@ -79,7 +79,7 @@ class Journal(Protocol):
         """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""
 
     def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
-        """Where history begins, and (storage, entry, deleted) of every row, by version."""
+        """First version of the history, and (storage, entry, deleted) of every row, by version."""
 
 
 class Listed:
@@ -98,7 +98,7 @@ class Listed:
         return map(self._entries.__getitem__, self._keys)
 
     def first(self, limit: int = 0) -> list[Entry]:
-        """So many of them, or all: each as it is now, whatever is written later."""
+        """The first `limit` of them, or all: each as it is now, whatever is written later."""
         return [*map(self._entries.__getitem__, self._keys[:limit] if limit else self._keys)]
 
 
@@ -115,7 +115,7 @@ class _Shelf:
 
 
 class Store:
-    """See the module."""
+    """Objects, their versions and their history."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Store:
         return shelf.entries.get(f"{namespace}/{name}") if shelf is not None else None
 
     def count(self, storage: str) -> int:
-        """How many there are in all namespaces."""
+        """Number of objects in all namespaces."""
         shelf = self._shelves.get(storage)
         return len(shelf.keys) if shelf is not None else 0
 

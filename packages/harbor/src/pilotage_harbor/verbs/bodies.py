@@ -124,7 +124,7 @@ def depth_problem_untrusted(body: bytes, value: Any) -> str:  # noqa: ANN401 - J
 
 
 def _leniently(body: bytes) -> Any:  # noqa: ANN401 - JSON
-    """As Go reads it: bytes that are no UTF-8, and halves of surrogate pairs, become U+FFFD. 400 if it is no JSON."""
+    """JSON as Go reads it: bytes that are no UTF-8, and halves of surrogate pairs, become U+FFFD. 400 if it is none."""
     try:
         decoded = json.loads(body.decode(errors="replace"), parse_constant=_refuse_constant)
         text = json.dumps(decoded, ensure_ascii=False)

@@ -29,7 +29,7 @@ _ORPHANS = (
     "or set propagationPolicy=Orphan to suppress this warning"
 )
 TRIES_MAX = 5
-"""How often a write starts over because the object has changed while admission was asked."""
+"""Number of times a write starts over because the object has changed while admission was asked."""
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _OWN_PRECONDITIONS = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
 _POLICIES = ("Orphan", "Background", "Foreground")
@@ -154,7 +154,7 @@ def _mark_gracefully(core: Core, kind: Kind, obj: Json, options: Options) -> boo
 
 
 def _grace(kind: Kind, obj: Json, options: Options) -> int:
-    """How long a Pod may take: as asked, else as it says; none if it never ran."""
+    """Grace period of a Pod: as asked, else as it says; none if it never ran."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     grace = options.grace
     if grace is None:

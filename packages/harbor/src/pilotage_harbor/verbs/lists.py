@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PIECE_ENTRIES = 500
 PIECE_BYTES = 256 * 1024
-"""How much of a list is made at once: it takes some milliseconds."""
+"""Size of the pieces that a list is encoded in: one takes some milliseconds."""
 _YAML_PIECE_BYTES = 16 * 1024
 
 _decode = msgspec.json.Decoder().decode
@@ -61,7 +61,7 @@ class ListStream:
         self._begun = False
 
     async def chunks(self) -> list[bytes]:
-        """See `Stream`."""
+        """The next piece of the list; empty at its end."""
         if self._begun:
             await pause()
         self._begun = True
@@ -69,7 +69,7 @@ class ListStream:
         return [piece] if piece else []
 
     def close(self) -> None:
-        """See `Stream`."""
+        """Drop the rest of the list."""
         self._pieces = iter(())
 
 

@@ -1,4 +1,4 @@
-"""Which form of an answer the client wants: the object, only its metadata, or a Table for people."""
+"""Content negotiation: the object, only its metadata, or a Table for people."""
 
 from __future__ import annotations
 

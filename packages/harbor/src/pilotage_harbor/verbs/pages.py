@@ -23,7 +23,7 @@ _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
 
 
 class _Token(msgspec.Struct):
-    """Where a list goes on: at a version, after a key. Version -1: at the most recent one."""
+    """Content of a continue token: a version and the last key. Version -1: the most recent one."""
 
     v: str = ""
     rv: int = 0
@@ -34,7 +34,7 @@ _token = msgspec.json.Decoder(_Token)
 
 
 class Range(NamedTuple):
-    """Which state of the collection is read: 0 is the present."""
+    """Version of the collection that is read: 0 is the present."""
 
     version: int
     after: str = ""

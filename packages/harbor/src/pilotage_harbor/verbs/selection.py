@@ -1,4 +1,4 @@
-"""Which objects a list, a watch or a deletecollection means: by namespace, labels and fields."""
+"""Selection of the objects of a list, watch or deletecollection: by namespace, labels and fields."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ class Watchers:
         core.registry.on_end(self._kind_ended)
 
     def add(self, watch: WatchStream, user: User, wanted: AccessAttributes) -> None:
-        """It has begun."""
+        """Register a watch that has begun."""
         self._watches[watch] = (user, wanted)
 
     def discard(self, watch: WatchStream) -> None:
-        """It has ended."""
+        """Remove a watch that has ended."""
         self._watches.pop(watch, None)
 
     def stop(self) -> None:

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 BOOKMARK_SECONDS = 60.0
 SECONDS_DEFAULT = 1800.0
-"""How long a watch lasts that does not say it: a client that is gone without a word is not fed for ever."""
+"""Duration of a watch that names none: a client that is gone without a word is not fed for ever."""
 BACKLOG_EVENTS_MAX = 10_000
 BACKLOG_BYTES_MAX = 32 * 1024 * 1024
 """A client that is further behind what happens is cut off: it will come back and list."""
 
 _TAKEN_AT_ONCE = 500
 _TAKEN_BYTES = 256 * 1024
-"""How many lines are made at once, and how long they may be together: it takes some milliseconds."""
+"""Number of lines encoded at once, and their bytes together: it takes some milliseconds."""
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -47,7 +47,7 @@ class _Told(NamedTuple):
     entry: Entry
     version: int = 0
     event: Event | None = None
-    """Where other watches look for the same line."""
+    """The event of the store that watches share encoded lines by."""
 
 
 class WatchStream:
@@ -117,13 +117,13 @@ class WatchStream:
         yield from end
 
     def _begin(self, lines: Iterable[bytes]) -> None:
-        """Where a webhook converts, all lines are made now, since it may have to be asked: raises Unconverted."""
+        """Encode all lines now if a webhook converts, since it may have to be asked: raises Unconverted."""
         self._beginning = iter([*lines] if self.kind.converted_by_webhook else lines)
 
     # What its reader does
 
     async def chunks(self) -> list[bytes]:
-        """See `Stream`."""
+        """The next lines, as soon as there are some; empty when the watch has ended."""
         if self._more:
             await pause()
         if asyncio.get_running_loop().time() >= self._ends_at:
@@ -166,7 +166,7 @@ class WatchStream:
         return self._line(told)
 
     def close(self) -> None:
-        """See `Stream`."""
+        """Unsubscribe from the store."""
         if self._stop is not None:
             self._stop()
             self._stop = None

@@ -15,16 +15,16 @@ from pilotage_harbor.apimachinery.calls import BODY_BYTES_MAX
 from pilotage_harbor.verbs.yaml_values import MERGE, key_text, meaning
 
 DEPTH_MAX = 250
-"""How deep a body may be nested, in JSON as well. Who walks through one takes up to three calls for each level."""
+"""Maximum depth of a body, in JSON as well. Walking through it takes up to three calls for each level."""
 VALUES_MAX = 500_000
-"""How many values a document with aliases may have once they are written out; its texts may have BODY_BYTES_MAX."""
+"""Maximum number of values in a document once its aliases are written out; its texts may have BODY_BYTES_MAX."""
 
 Value = Any
 """A decoded JSON value."""
 
 
 class TooDeep(ValueError):
-    """It is nested more deeply than DEPTH_MAX."""
+    """The document is nested more deeply than DEPTH_MAX."""
 
 
 class Loaded(NamedTuple):
@@ -35,7 +35,7 @@ class Loaded(NamedTuple):
 
 
 class _Weight(NamedTuple):
-    """How much a value holds, itself included; `height` is the number of collections within each other."""
+    """Size of a value with all that it contains; `height` is the depth of nested collections."""
 
     values: int
     bytes: int

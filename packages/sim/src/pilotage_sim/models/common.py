@@ -60,7 +60,7 @@ def is_ready(pod: Json) -> bool:
 
 
 def ready_since(pod: Json) -> dt.datetime:
-    """When it became ready."""
+    """Time at which it became ready."""
     ready = condition(pod, "Ready")
     return parse_time(ready["lastTransitionTime"]) if ready and ready.get("lastTransitionTime") else utc_now()
 
@@ -90,7 +90,7 @@ def with_condition(
 
 
 def status_text(*, status: bool | None) -> str:
-    """As conditions have it."""
+    """The time as conditions have it."""
     return "Unknown" if status is None else str(status)
 
 

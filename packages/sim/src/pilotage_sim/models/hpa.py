@@ -52,7 +52,7 @@ def add(manager: Manager) -> None:
 
 
 def bounded(spec: Json, current: int) -> int:
-    """How many replicas it wants, if there are so many now."""
+    """Number of replicas that it wants, given the present number."""
     if current == 0:
         return 0
     return int(min(max(current, spec.get("minReplicas", 1)), spec["maxReplicas"]))

@@ -169,7 +169,7 @@ _FROM_TEMPLATE = ("labels", "annotations", "finalizers")
 
 
 def selector_of(body: Json) -> LabelSelector:
-    """Which pods it wants. A ReplicationController's selector is a plain map."""
+    """Selector of its pods. A ReplicationController's is a plain map."""
     selector = body["spec"].get("selector") or {}
     plain = not ({"matchLabels", "matchExpressions"} & set(selector))
     return LabelSelector.from_object({"matchLabels": selector} if plain else selector)

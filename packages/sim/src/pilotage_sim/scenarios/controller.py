@@ -41,7 +41,7 @@ class Copier:
         self.store = context.store
 
     async def reconcile(self, key: ObjectKey) -> None:
-        """See `Reconcile`."""
+        """Make the copy that is missing, or remove it before its source goes, as `Reconcile` says."""
         source = self.store.get(key)
         if source is None or source.meta.labels.get(SOURCE) != "yes":
             return
@@ -106,7 +106,7 @@ def source_keys(obj: Object) -> list[ObjectKey]:
 
 
 class ControllerScenario(Scenario):
-    """See the module."""
+    """Copies are made and removed under every fault, and the foreign object stays as it was."""
 
     lies = False
     same_end = True

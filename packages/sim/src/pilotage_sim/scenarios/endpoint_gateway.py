@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ACKNOWLEDGE_SECONDS = 0.2
 REQUEST_SECONDS = 3.0
-"""How long the last request to a Service takes."""
+"""Duration of the last request to a Service."""
 
 
 class EndpointBehindGateway(EndpointLife):
@@ -32,7 +32,7 @@ class EndpointBehindGateway(EndpointLife):
     drain_seconds = 600
 
     async def prepare(self) -> None:
-        """See `EndpointLife`: with a gateway."""
+        """Prepare the endpoint, and start a gateway beside it."""
         self._idle_since: dict[str, float] = {}
         await super().prepare()
         self.world.live(self._serve(), "gateway")

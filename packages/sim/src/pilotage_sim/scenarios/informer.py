@@ -55,7 +55,7 @@ class Mirror:
 
 
 class InformerScenario(Scenario):
-    """See the module."""
+    """An informer follows ConfigMaps, and ends with the state of the server."""
 
     def processes(self) -> Mapping[str, Main]:
         """The informer."""

@@ -41,7 +41,7 @@ LEADER_SECONDS_MAX = 45.0
 
 
 class LeaderScenario(Scenario):
-    """See the module."""
+    """Two managers compete for a Lease; only its holder writes."""
 
     ends = (LeaseLost,)
     manager: type[Manager] = Manager

@@ -49,7 +49,7 @@ class Outside:
 
 
 class PlayedKeeping:
-    """See `pilotage.models.store.ModelStore`: it takes as long as a real one, and fails as one."""
+    """Stand-in for `pilotage.models.store.ModelStore`, as slow as a real one, and with its failures."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -97,7 +97,7 @@ class PlayedKeeping:
 
 
 class ModelScenario(Scenario):
-    """See the module."""
+    """Models are fetched, fail, recover, are used and deleted."""
 
     lies = False
     same_end = True

@@ -66,7 +66,7 @@ class TeardownScenario(Scenario):
     lies = False  # an Absent is what a teardown takes for a proof, so it has to be true
     same_end = True
     kinds: ClassVar[tuple[Resource, ...]] = parts.SERVING
-    """What is gathered."""
+    """Kinds that the snapshot contains."""
     namespaces: ClassVar[tuple[str, ...]] = ("default",)
     policy: ClassVar[Policy] = Policy(detach_seconds=1.0, timeout_seconds=300.0, stalled_seconds=10.0)
     rows: ClassVar[tuple[RelationRow, ...]] = BUILT_IN
@@ -134,7 +134,7 @@ class TeardownScenario(Scenario):
         return make_ledger(world, relate(world, self.rows), named, self.policy, keeper_of=self.keeper_of)
 
     def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
-        """See `make_ledger`."""
+        """None: no finalizer has a controller in these stories."""
         del self, world, item, finalizer
         return None
 
@@ -239,5 +239,5 @@ class SmallestTeardown(TeardownScenario):
     leave_out = frozenset({*TeardownScenario.leave_out, "replicaset"})
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create a Deployment, its Service and its Ingress."""
         await self.make_all([parts.deployment("web"), parts.service("web"), parts.ingress("web")])

@@ -32,7 +32,7 @@ class EndpointTeardown(TeardownScenario):
     leave_out = frozenset({"job", "namespaces"})
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create a Deployment with all its parts, and the autoscaler that scales it up."""
         made = await self.make_all(
             [
                 parts.claim("web"),
@@ -62,7 +62,7 @@ class NamespaceTeardown(TeardownScenario):
     namespaces = ("shop",)
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create a namespace with an endpoint and a ConfigMap that nothing refers to."""
         await self.make(*parts.namespace("shop"))
         await self.make_all(
             [
@@ -83,7 +83,7 @@ class RecreatedTeardown(TeardownScenario):
     kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS)
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create an endpoint, and the programs that re-create its ConfigMap and its Ingress."""
         await self.make_all(
             [
                 parts.config_map("web"),
@@ -98,7 +98,7 @@ class RecreatedTeardown(TeardownScenario):
         self.adversaries += [self.world.live(again, "recreator"), self.world.live(applied, "gitops")]
 
     async def play(self) -> None:
-        """See `TeardownScenario`."""
+        """Wait for the end, and for the re-creators after it."""
         await self.until_ended()
         await asyncio.sleep(RETURN_SECONDS)
         await self.until_quiet()
@@ -125,7 +125,7 @@ class StuckTeardown(TeardownScenario):
     kinds = parts.SERVING[:6]
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create an endpoint whose Service has a finalizer, and one without."""
         resource, body = parts.service("slow")
         body["metadata"]["finalizers"] = [STUCK]
         stuck = await self.make_all([parts.deployment("slow"), (resource, body)])
@@ -134,7 +134,7 @@ class StuckTeardown(TeardownScenario):
         self.quick = self.bundles[1]
 
     async def disturb(self) -> None:
-        """See `TeardownScenario`."""
+        """Start the controller of the finalizer, which is down for a while."""
         self.world.live(self._keep(parts.SERVICES, ObjectKey("default", "slow")), "keeper")
 
     async def _keep(self, resource: Resource, key: ObjectKey) -> None:
@@ -159,11 +159,11 @@ class DeniedTeardown(TeardownScenario):
     kinds = parts.SERVING[:6]
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create a Deployment, its Service and its Ingress."""
         await self.make_all([parts.deployment("web"), parts.service("web"), parts.ingress("web")])
 
     async def disturb(self) -> None:
-        """See `TeardownScenario`."""
+        """Deny deletes of Services for a while."""
         webhook, end = adversaries.denying_webhook(self.world, operations=["DELETE"], plurals=["services"])
         self.webhook = webhook
         await asyncio.sleep(DENIED_SECONDS)

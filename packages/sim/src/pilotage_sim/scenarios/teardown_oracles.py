@@ -38,7 +38,7 @@ RANKS: Mapping[str, int] = {
     "poddisruptionbudgets.policy": 3,
     "persistentvolumeclaims": 3,
 }
-"""Of what serves together: nothing is deleted while something of a lower rank is there."""
+"""Ranks of parts that serve together: none is deleted while one of a lower rank exists."""
 
 
 class Made(NamedTuple):
@@ -68,7 +68,7 @@ class History:
 
     def __init__(self, world: World) -> None:
         self.removed: dict[str, float] = {}
-        """When each uid was removed."""
+        """Time of removal, by uid."""
         self.made: dict[str, Made] = {}
         self.releases: list[Release] = []
         world.core.store.listen_to_all(self._happened)

@@ -41,7 +41,7 @@ class AppController:
         self.store = context.store
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
-        """See `Reconcile`."""
+        """Create the missing parts of an App; remove its finalizer while it is being deleted."""
         app = self.store.get(key)
         if app is None:
             return None
@@ -88,7 +88,7 @@ class OwnerTeardown(TeardownScenario):
     leave_out = frozenset({"endpointslice", "hpa", "job", "namespaces"})
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create an App with its definition and its controller."""
         await self.others.create(*parts.definition())
         self.world.live(self.control(), "controller")
         app = await self.make(*parts.app("web", finalizers=(FINALIZER,)))
@@ -123,7 +123,7 @@ class OperatorTeardown(TeardownScenario):
     kinds = (*parts.SERVING[:6], APPS)
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create an App, and the operator that removes its finalizer."""
         await self.others.create(*parts.definition())
         await self.make(*parts.deployment("operator"))
         await self.make(*parts.app("mine", finalizers=(FINALIZER,)))
@@ -172,7 +172,7 @@ class DefinitionTeardown(TeardownScenario):
     )
 
     async def prepare_story(self) -> None:
-        """See `TeardownScenario`."""
+        """Create a definition and three Apps, of which two need each other."""
         await self.make(*parts.definition())
         self.uids = {
             name: (await self.make(*parts.app(name, needs=needs), named=False)).meta.uid

@@ -63,7 +63,7 @@ class RefusedRequest(NamedTuple):
 
 
 def complaints(context: WhyContext, item: Item) -> list[Complaint]:
-    """What was said about this object, the newest of each kind of source first those after its deletion."""
+    """Events and conditions that complain about this object; those after its deletion come first."""
     found = [*_from_events(context, item), *_from_conditions(context, item)]
     return sorted(found, key=lambda complaint: not complaint.fresh)
 

@@ -66,7 +66,7 @@ class CauseGroup:
 
 
 class WhyContext:
-    """See the module."""
+    """Context of one explanation."""
 
     def __init__(
         self, world: World, graph: Edges, families: Iterable[Callable[[WhyContext, Item], Iterator[StuckCause]]]
