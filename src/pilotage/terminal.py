@@ -9,8 +9,6 @@ nobody else can know. A new line of an object looks like one of ours by then: wh
 keeps each of them one.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

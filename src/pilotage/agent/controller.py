@@ -6,8 +6,6 @@
 - The status (`status_writer`) is written only when a reader would see something new.
 """
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

@@ -1,7 +1,5 @@
 """Eviction: the loop that watches memory pressure, tells the Host, and evicts one server when it is critical."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 

@@ -4,8 +4,6 @@ On a port that another program has, that program answers, and it may well say 20
 process runs, and if /v1/models names our model, where the server has that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from typing import NamedTuple, Self

@@ -4,8 +4,6 @@ The object is created at the start if there is none. One that is deleted while t
 whoever deletes a Host restarts its agent when it is to come back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import os

@@ -1,7 +1,5 @@
 """Intervals and time-outs of the agent. They need not be set; tests shorten some of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

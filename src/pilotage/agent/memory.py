@@ -4,8 +4,6 @@ An estimate, made before the start because afterwards it is too late: the system
 says so in the spec.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Metrics of the agent."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry
 
 from pilotage.kube import ObjectKey

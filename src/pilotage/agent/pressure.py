@@ -4,8 +4,6 @@ Warning: nothing new is started. Critical: the server with the lowest priority i
 protected one. The level falls when it has been lower for a while; then evicted servers are started again.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterable
 from pathlib import Path

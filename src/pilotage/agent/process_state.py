@@ -1,7 +1,5 @@
 """In-memory state of one HostProcess. An agent that is restarted does without it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pilotage.agent.intervals import Intervals

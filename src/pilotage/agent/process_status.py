@@ -3,8 +3,6 @@
 The same state always has the same message, without times and counts in it: a state that lasts is written once.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import NamedTuple
 

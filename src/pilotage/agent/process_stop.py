@@ -7,8 +7,6 @@ two. All errors are reported together, and the stop is retried until everything 
 because the journal has it until then.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple

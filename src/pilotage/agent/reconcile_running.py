@@ -3,8 +3,6 @@
 One call is one step, and says when the next one is due. Nothing here waits for long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ runs is adopted as it is. One in the journal that is not wanted is stopped, in t
 that run and are in no journal (it was lost) are ended here.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ ours are changed or deleted: by uid, and only if their labels say that they belo
 object has is refused and reported. An object that is already gone is gone; any other answer is an error.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from ipaddress import ip_address

@@ -4,8 +4,6 @@ All of it goes through `process_stop`. Weights and logs are released once nothin
 a deleted HostProcess is removed last.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, MutableMapping

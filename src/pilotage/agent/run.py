@@ -1,7 +1,5 @@
 """The agent's process: a manager with its controllers, its Lease, and its shutdown at a signal."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import enum

@@ -1,7 +1,5 @@
 """Settings of the agent, read as `pilotage.runtime.settings` says. Its variables begin with ``PILOTAGE_AGENT_``."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """Start of the process of a HostProcess: weights, program, memory, port, journal, launch."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """Writer of the status of HostProcesses, with an Event where it is worth one, and a metric."""
 
-from __future__ import annotations
-
 import structlog
 
 from pilotage.agent.metrics import AgentMetrics

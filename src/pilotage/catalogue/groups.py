@@ -1,7 +1,5 @@
 """API groups: which come with Kubernetes, and which are a vendor's or a user's own."""
 
-from __future__ import annotations
-
 
 def is_built_in(group: str) -> bool:
     """Whether the kinds of a group come with Kubernetes: their owners delete no parts of their own in any order."""

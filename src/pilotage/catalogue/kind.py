@@ -1,7 +1,5 @@
 """One row of the catalogue: all that Pilotage knows about a kind, in columns."""
 
-from __future__ import annotations
-
 import enum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Kinds that code treats in a way of their own, by name."""
 
-from __future__ import annotations
-
 from pilotage.kube import GroupKind
 
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

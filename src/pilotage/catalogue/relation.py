@@ -8,8 +8,6 @@ metadata there are the name, the labels and the annotations.
 `teardown.relations` compiles the fields and finds the objects that they name.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 

@@ -1,7 +1,5 @@
 """Targets and groups of fields that more than one ecosystem uses."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.relation import (
     ByName,
     ByReference,

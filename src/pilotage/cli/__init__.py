@@ -3,8 +3,6 @@
 A command is a module of `pilotage.cli.commands`, imported when it is called. What it needs, it imports when it runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -7,8 +7,6 @@ A label proves nothing. An object counts as a part of an endpoint in the endpoin
 sealed, or stands in the endpoint's ledger, or is owned by one that counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 

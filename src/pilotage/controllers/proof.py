@@ -4,8 +4,6 @@ An object whose owners are all gone is what the garbage collector takes in any c
 stay. That is how a pod counts whose ReplicaSet went before any cache has shown it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The route of an endpoint: created when a revision can take traffic, moved through weight 0, proven where possible."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ When the key is lost, the next operator makes another one. The parts of endpoint
 in the endpoint's `status.ledger`, and are sealed anew. What an endpoint that is gone has left is not recognised.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

@@ -3,8 +3,6 @@
 Anywhere else it is an attempt to act on another tenant's endpoint: it wakes no controller and releases nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from pilotage.api.names import LABEL_ENDPOINT_UID

@@ -1,7 +1,5 @@
 """The controllers of the operator: the caches that each reads, and the objects that wake it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple

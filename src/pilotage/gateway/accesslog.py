@@ -1,7 +1,5 @@
 """Rotation of Envoy's access log: the file is renamed, and Envoy told to open a new one."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

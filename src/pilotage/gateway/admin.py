@@ -1,7 +1,5 @@
 """Envoy's admin interface, on its unix socket."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -8,8 +8,6 @@ version (its control plane died, it did not) gets nothing. Of assignments only t
 What Envoy refuses is not sent again. `offer` says so, with Envoy's own text; what it had before stays in force there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

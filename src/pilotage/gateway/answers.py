@@ -1,7 +1,5 @@
 """Answers of the gateway itself: errors in the form that OpenAI's clients understand, each with what to do. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

@@ -1,7 +1,5 @@
 """The gateway's children, Envoy and its control plane: kept running, and ended by the kernel with their parent."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

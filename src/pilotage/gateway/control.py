@@ -3,8 +3,6 @@
 It keeps nothing that it could not find again: routes and addresses are in the API, and what Envoy has, Envoy says.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

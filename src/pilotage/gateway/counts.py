@@ -9,8 +9,6 @@ The numbers are read while they change, one after the other, so that one reading
 that waits for its body is there for long: of three readings the largest counts.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple

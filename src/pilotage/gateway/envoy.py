@@ -4,8 +4,6 @@ It works in the folder of the gateway and knows the files there by their names a
 standard input. So its user needs that folder, and no way to it: all folders above may be closed to others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -4,8 +4,6 @@ Envoy repeats a table that breaks one of its rules before it says which, and cut
 characters: of a large table, the reason is lost. So the route is shown to another Envoy alone, which only looks at it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

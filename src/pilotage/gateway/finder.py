@@ -1,7 +1,5 @@
 """Finds the model in a request's body, for the routes: Envoy's own filter for JSON, as plain dicts. Pure."""
 
-from __future__ import annotations
-
 from pilotage.gateway.answers import METADATA
 from pilotage.kube import Json
 

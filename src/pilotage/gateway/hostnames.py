@@ -5,8 +5,6 @@ host would get the requests of all tenants. The gateway knows its own names only
 those of its machine; `--hosts` says which hosts a namespace may have, and from then on no others are taken.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Metrics of the traffic: Envoy's own numbers, labelled with the endpoints that they are about."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

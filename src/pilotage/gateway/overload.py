@@ -12,8 +12,6 @@ and the number only where it comes near to that: anybody can open connections. A
 It looks at its memory 20 times a second. What arrives in between is the reason for beginning early.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """The routes on which the gateway answers by itself: what is served, and what leads nowhere. Plain dicts, pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import quote
 

@@ -7,8 +7,6 @@ A request goes where routes led when its headers came, however long its body tak
 reference by the time that a body may take, and stays beyond that while it has requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple

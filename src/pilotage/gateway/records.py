@@ -1,7 +1,5 @@
 """The records of claims as the status of a GatewayRoute has them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pilotage.api.gateway_route import StoredGatewayRoute

@@ -19,8 +19,6 @@ Servers are not asked for their health: EndpointSlices say it. So ``ignore_healt
 which an Envoy that asks would keep sending requests to a server that was removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pilotage.gateway import answers, finder

@@ -8,8 +8,6 @@ An endpoint that has a host and names a path there (`route.path`) has said itsel
 path everything is passed on, as it is.
 """
 
-from __future__ import annotations
-
 from pilotage.gateway.own_routes import unknown_path
 from pilotage.kube import Json
 

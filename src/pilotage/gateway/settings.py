@@ -1,7 +1,5 @@
 """Settings of the gateway, and the paths of its files. All have defaults."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ already has them gets nothing, whoever asks and however often the control plane 
 Most of a snapshot is like the one before: what is packed is remembered by what it was made of.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

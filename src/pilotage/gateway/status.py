@@ -5,8 +5,6 @@ Services that get nothing any more: these are read after the acknowledgement, so
 out of date is too high. The version is that of the moment; other routes make new ones, which are no news here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Mapping

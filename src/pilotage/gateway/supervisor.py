@@ -8,8 +8,6 @@ there is next to nothing to fail; if it is killed all the same, the kernel kills
 At the end it is the other way round: no new connections, wait for the requests, end Envoy, then its control plane.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

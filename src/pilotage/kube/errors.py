@@ -7,8 +7,6 @@ of absence. So every answer is classified once, here, from the code, the Status 
 The message of a `ConfigError` has one shape: `<file>: <field>: what is wrong. What to do.` It never holds a secret.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from typing import ClassVar

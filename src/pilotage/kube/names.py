@@ -3,8 +3,6 @@
 No I/O here, and nothing that knows about one particular kind beyond the few that the layers above need to exist.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 from urllib.parse import quote

@@ -4,8 +4,6 @@ A merge patch replaces lists whole. To take one element out of a list that other
 references), use `without_finalizer`, which fails rather than overwrite what somebody else has changed.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pilotage.kube.wire import Json, Object, encode

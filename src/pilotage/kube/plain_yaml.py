@@ -4,8 +4,6 @@ The import of a YAML library takes longer than a request to the API server. Near
 reads it; whatever is not is left to the library: None here means "read it with that", never "wrong".
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

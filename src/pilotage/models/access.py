@@ -5,8 +5,6 @@ of the cluster, the cloud's metadata address with the operator's own identity. S
 addresses over https, and nothing else; the rest is opened here, piece by piece.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import platform

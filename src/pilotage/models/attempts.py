@@ -4,8 +4,6 @@ A reconcile begins an attempt and returns. The end of the attempt wakes the obje
 most every few seconds. So no worker waits for a slow source, and a change of the spec or a deletion is handled at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Hashable

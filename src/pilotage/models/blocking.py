@@ -1,7 +1,5 @@
 """How blocking file I/O is done: in a thread, so that the loop stays free. In virtual time: at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar

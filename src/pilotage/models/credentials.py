@@ -5,8 +5,6 @@ never the token of a service account, a certificate or what another program keep
 sent is decided by the kind of source.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 

@@ -1,7 +1,5 @@
 """Bring one source to one path: streamed, hashed on the way, continued where it broke off, and published whole."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable

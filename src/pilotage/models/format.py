@@ -1,7 +1,5 @@
 """The format of weights, from the content of the file. A web page that says "not found" is no model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

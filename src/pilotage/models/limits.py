@@ -4,8 +4,6 @@ A source need not say how large it is, nor send what it has. So it is judged by 
 it is not too large and the disk keeps a reserve, and read as long as it delivers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator

@@ -10,8 +10,6 @@
 Everything here blocks, and may be called from any thread.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -4,8 +4,6 @@ What was brought is described in a small hidden file beside it, with the time st
 starts again, or the next one on the same volume, finds it and fetches nothing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

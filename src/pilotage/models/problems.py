@@ -6,8 +6,6 @@ say in one sentence what happened and in one what to do; neither ever holds a se
 The same error always has the same message, so that reporting it again changes nothing.
 """
 
-from __future__ import annotations
-
 import enum
 import errno
 

@@ -7,8 +7,6 @@
 Work that loses its place is cancelled, and begins again when it has one; so it has to be able to go on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

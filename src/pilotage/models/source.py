@@ -4,8 +4,6 @@ A source never carries credentials: they would end up in the object, in logs and
 I/O here; whether a source may be used is the business of `access` and of the file of its scheme in `sources`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

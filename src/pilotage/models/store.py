@@ -6,8 +6,6 @@ validator or the time stamp of exactly that content. So a file is hashed once an
 whose content is no good is asked every few minutes whether it has changed, and not read again until it has.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -4,8 +4,6 @@ The types in `api` say what a spec looks like. Which runtimes, placements and ki
 fields each kind of route takes, is known to their own files, in layers above `api`. Both are put together here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pilotage.api.cel_rules import CelRule

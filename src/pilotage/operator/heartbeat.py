@@ -5,8 +5,6 @@ fires where none does. One that needs no Lease takes it for their sake. It works
 it from somebody who holds it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

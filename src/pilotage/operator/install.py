@@ -3,8 +3,6 @@
 The order is that in which they can be created one after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Only an object that is degraded or blocked has a series of its own: a large and healthy cluster has none.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -11,8 +11,6 @@
 Deleting is not restricted by the first, nor are writes that leave a spec as it is: finalizers can always be removed.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pilotage.api.names import AGENTS_GROUP, GRANTED, HOST_LEASES, HOST_SERVICES, LABEL_HOST, PROCESS_FINALIZER

@@ -6,8 +6,6 @@ bound in the namespaces where it is wanted, and nowhere by default. So it is wit
 may do that decides what a machine runs, within what its owner allows.
 """
 
-from __future__ import annotations
-
 from pilotage.api.rbac_rules import MAKE, READ, RbacRule
 from pilotage.controllers.seals import SECRET_NAME
 from pilotage.traffic.routers import ROUTERS

@@ -1,7 +1,5 @@
 """The operator's process: a manager with the controllers, until it is told to stop."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

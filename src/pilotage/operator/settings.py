@@ -3,8 +3,6 @@
 Nothing has to be set.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

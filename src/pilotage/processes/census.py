@@ -5,8 +5,6 @@ found in three ways, because none is enough: it is in the server's session; it h
 wherever it has gone; or it descends from one that was found.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

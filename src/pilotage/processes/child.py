@@ -1,7 +1,5 @@
 """Children: programs that are started again whenever they end, after a pause that grows."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ the id of that boot. No wall clock is part of it: a time of day moves when the c
 `create_time()` with it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection

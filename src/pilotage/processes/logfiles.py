@@ -5,8 +5,6 @@ writer need not be told. Lines that come between the two are lost; a pipe would 
 when nobody reads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ports of this machine: which are free, and on which somebody listens."""
 
-from __future__ import annotations
-
 import socket
 
 CONNECT_SECONDS_MAX = 1.0

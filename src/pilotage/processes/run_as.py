@@ -5,8 +5,6 @@ code that runs between fork and exec may find the locks of other threads held fo
 variables for the other one may be anybody's, such as LD_PRELOAD, so those are passed to it under other names.
 """
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

@@ -4,8 +4,6 @@ Processes that are not children of ours are ended, too, and only Linux tells of 
 A group is signalled as a whole, because it cannot start anything in between; those that have left it one by one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

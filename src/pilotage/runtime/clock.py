@@ -4,8 +4,6 @@ The time of day can be set. It is for what is written down and compared with wha
 takes is measured by one of the others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import time

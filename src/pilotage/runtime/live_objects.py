@@ -1,7 +1,5 @@
 """Objects of one kind for a program that shows them: an informer whose lasting errors are raised, not just logged."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

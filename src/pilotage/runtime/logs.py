@@ -1,7 +1,5 @@
 """Structured logs: one event per line, with the controller, the key and the id of the reconcile that it belongs to."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

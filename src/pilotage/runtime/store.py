@@ -1,7 +1,5 @@
 """The objects that an informer knows, with indexes. No I/O; one writer (the informer), many readers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from pilotage.kube import Object, ObjectKey

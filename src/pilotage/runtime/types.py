@@ -14,8 +14,6 @@ What a reconcile writes to the very object it reconciles does not wake it again:
 to any other object that it watches, does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 

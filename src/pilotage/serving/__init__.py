@@ -8,8 +8,6 @@ its weights (`weights`) and its probes together. `revision` says what makes a ne
 has to be written, `problems` what cannot work, `pods` why a start fails.
 """
 
-from __future__ import annotations
-
 from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel
 from pilotage.serving.placements import PLACEMENTS, Find, PlacementStrategy, ServiceBackend
 

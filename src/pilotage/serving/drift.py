@@ -9,8 +9,6 @@ apart from drift: if it differs from ours, the pods stay as they are; if it is e
 change is corrected. The spec of a HostProcess is never changed at all.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Manifests that all placements share."""
 
-from __future__ import annotations
-
 import hashlib
 
 import msgspec

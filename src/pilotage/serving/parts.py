@@ -1,7 +1,5 @@
 """The values that serving, traffic and the controllers exchange."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec

@@ -1,7 +1,5 @@
 """The pod of an endpoint: one server, its probes, its weights, and how it stops."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reasons why pods do not start. A Deployment tells only that they do not, after its deadline; the pods tell why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Problems of a spec that the rules of its CRD cannot express, found before anything is created."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel

@@ -1,7 +1,5 @@
 """Amounts such as ``500m`` and ``1.5Gi``, compared by what they mean. The API gives them back in another spelling."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ It covers `REVISION_FIELDS`. With KServe, whether the endpoint has an autoscaler
 the pods.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec

@@ -8,8 +8,6 @@
 The cache is the endpoint's claim, or without one a space of the pod's own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Readiness of a Deployment, from its status."""
 
-from __future__ import annotations
-
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.kube import Object
 from pilotage.kube.wire import Json

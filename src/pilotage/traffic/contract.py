@@ -1,7 +1,5 @@
 """The values that routers, proxies and the controllers that move traffic exchange. No I/O here."""
 
-from __future__ import annotations
-
 import enum
 from typing import NamedTuple, Protocol
 

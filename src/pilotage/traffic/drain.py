@@ -11,8 +11,6 @@ No clock and no client here: the caller measures. One that was restarted and has
 longer.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 GRACE_SECONDS = 1.0

@@ -11,8 +11,6 @@ Envoys are being read share the next round. It begins after they came: no caller
 question.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Sequence

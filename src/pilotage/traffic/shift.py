@@ -17,8 +17,6 @@ No clock and no client here. `proven_seconds` is the caller's to measure; one th
 begins with 0 and waits longer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 

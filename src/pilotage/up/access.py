@@ -3,8 +3,6 @@
 Each component authenticates as a service account that may do its own work and nothing else, with a token that expires.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import yaml

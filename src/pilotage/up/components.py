@@ -5,8 +5,6 @@ not die with the supervisor: requests are still answered, and the next superviso
 components in their order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Taking a whole machine down, from outside: objects are deleted if asked, every process is ended, and it is proven."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

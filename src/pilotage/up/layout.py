@@ -1,7 +1,5 @@
 """Layout of the one folder of a machine, and the file in it that says what runs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

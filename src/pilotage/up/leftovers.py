@@ -1,7 +1,5 @@
 """Leftovers of a folder: processes and ports that should have gone, as the system itself reports them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pilotage.processes import census

@@ -1,7 +1,5 @@
 """Rotation of the logs of the components and of the supervisor: see `processes.logfiles`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence

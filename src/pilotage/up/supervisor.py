@@ -1,7 +1,5 @@
 """The supervisor: starts the components in order, restarts those that end, and stops them in the reverse order."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

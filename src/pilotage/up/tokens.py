@@ -5,8 +5,6 @@ read every second; nothing here sleeps until a token is due. The API server is a
 tokens: it does not if an account was recreated, or its signing key.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ may have placeholders: ``{model}``, ``{alias}``, ``{host}`` and ``{port}``, or, 
 ``$(MODEL_NAME)``, ``$(HOST)`` and ``$(PORT)``. These are also in its environment.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from msgspec import structs

@@ -3,8 +3,6 @@
 Taken by name, not left out by name: credentials have any names, and `LLAMA_ARG_…` would change what is served.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pilotage.processes.census import UP_FOLDER

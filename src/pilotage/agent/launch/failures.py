@@ -4,8 +4,6 @@ Every start that fails looks alike from outside (exit code 1), so its last lines
 changes something is told from what may be over at the next try.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from typing import NamedTuple

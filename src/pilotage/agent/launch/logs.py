@@ -3,8 +3,6 @@
 They are rotated while they are written: see `processes.logfiles`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pilotage.processes import logfiles

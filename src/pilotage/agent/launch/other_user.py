@@ -5,8 +5,6 @@ Pilotage runs on one machine, the keys of the API server. Weights may lie below 
 read is then given to it open: to programs that open it themselves, not in other processes that they start.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

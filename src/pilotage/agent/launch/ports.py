@@ -1,7 +1,5 @@
 """Ports for servers. A port is not used again at once: the system may refuse it for a minute."""
 
-from __future__ import annotations
-
 import collections
 import errno
 from collections.abc import Collection

@@ -4,8 +4,6 @@ A server is not tied to the agent: it goes on when the agent dies, and the next 
 carries its mark (`processes.census`) from its first moment on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

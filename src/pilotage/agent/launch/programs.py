@@ -1,7 +1,5 @@
 """The programs of this host that can serve, found without running or importing anything."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Workloads of Kubernetes itself, and the kinds that scale them and guard their pods."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, Guard, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, NameForm, claims, needs, protects, scales

@@ -1,7 +1,5 @@
 """Argo: the Services and routes that a rollout steers, its analyses and experiments; finalizers of CD and Workflows."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, RelationField, TargetKind, When, mounts, needs, targets

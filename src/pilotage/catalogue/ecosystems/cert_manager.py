@@ -1,7 +1,5 @@
 """cert-manager: certificates, the Secrets they are kept in, and who issues them."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import ByReference, TargetKind, mounts, needs, targets
 from pilotage.catalogue.shared import A_SECRET

@@ -1,7 +1,5 @@
 """Contour: HTTPProxies, what they include and route to, and the certificates they borrow."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, NameForm, TargetKind, mounts, needs, routes_to, targets

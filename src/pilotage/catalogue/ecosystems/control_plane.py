@@ -1,7 +1,5 @@
 """Kinds that configure the API server: roles, admission, aggregated APIs, definitions."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownKind, ReadFor
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, ByReference, TargetKind, When, targets

@@ -1,7 +1,5 @@
 """Core kinds: pods, Services and their endpoints, volumes, accounts, namespaces, Events and Leases."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, Keep, KnownKind, ReadFor
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import (

@@ -4,8 +4,6 @@ Composite resources, claims and managed resources are kinds that users and provi
 discovery category; only those are read in full, and only where they are served.
 """
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import OWN_GROUP, ByName, ByReference, TargetKind, claims, needs, protects, targets
 from pilotage.catalogue.shared import A_SECRET_ANYWHERE, ANYTHING, usage_fields

@@ -1,7 +1,5 @@
 """Finalizers of Kubernetes itself, its cloud controllers and its storage sidecars."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer
 
 _MANAGER = "kube-controller-manager"

@@ -1,7 +1,5 @@
 """Finalizers of projects of which no kind is known otherwise; and the kinds that Cilium makes."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 
 ECOSYSTEM = Ecosystem(

@@ -1,7 +1,5 @@
 """Gateway API: routes, their gateways and backends."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import (

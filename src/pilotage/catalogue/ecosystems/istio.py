@@ -1,7 +1,5 @@
 """Istio: virtual services, destination rules and gateways. Hosts of the mesh are Services."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import (

@@ -1,7 +1,5 @@
 """KEDA: scaled objects and jobs, and the credentials of their triggers."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, ByReference, TargetKind, When, mounts, scales

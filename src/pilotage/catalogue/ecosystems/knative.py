@@ -1,7 +1,5 @@
 """Knative Serving: where traffic goes, and what revisions mount."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, ByReference, TargetKind, routes_to, scales

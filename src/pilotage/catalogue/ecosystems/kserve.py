@@ -1,7 +1,5 @@
 """KServe: inference services, their runtimes and where their models are."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import ByName, NameForm, TargetKind, mounts, needs, routes_to, targets
 from pilotage.catalogue.shared import (

@@ -1,7 +1,5 @@
 """Projects of Kubernetes SIGs: LeaderWorkerSet, Kueue, Cluster API, Karpenter."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 

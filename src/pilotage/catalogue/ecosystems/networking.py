@@ -1,7 +1,5 @@
 """Ingresses and network policies."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByReference, mounts, needs, routes_to, selects

@@ -1,7 +1,5 @@
 """Routes of Traefik and OpenShift."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownKind
 from pilotage.catalogue.phase import Phase
 

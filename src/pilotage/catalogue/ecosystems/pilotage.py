@@ -1,7 +1,5 @@
 """Pilotage's own kinds."""
 
-from __future__ import annotations
-
 from pilotage.api.names import (
     ENDPOINTS,
     GATEWAY_ROUTES,

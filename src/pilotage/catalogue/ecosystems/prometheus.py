@@ -1,7 +1,5 @@
 """Prometheus operator: what is scraped, found by labels and namespaces."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import BySelector, TargetKind, selects
 from pilotage.catalogue.shared import POD, SERVICE

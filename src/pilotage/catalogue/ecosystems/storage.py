@@ -1,7 +1,5 @@
 """Attachments and snapshots of volumes. The relations of claims and volumes are with the core."""
 
-from __future__ import annotations
-
 from pilotage.catalogue.kind import Ecosystem, KnownKind
 from pilotage.catalogue.relation import ByName, TargetKind, claims, needs
 from pilotage.catalogue.shared import A_NODE, A_VOLUME, A_VOLUME_CLAIM

@@ -1,7 +1,5 @@
 """``pilotage install``: what has to be on a cluster for the operator, to be applied by somebody who may."""
 
-from __future__ import annotations
-
 import click
 
 from pilotage import __version__

@@ -1,7 +1,5 @@
 """``pilotage scale``: how many replicas an endpoint has."""
 
-from __future__ import annotations
-
 import click
 
 from pilotage.cli.connection import connected, run_briefly

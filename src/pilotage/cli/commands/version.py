@@ -1,7 +1,5 @@
 """``pilotage version``: which Pilotage this is, and which API server it would talk to."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -5,8 +5,6 @@ this endpoint's is somebody else's, and is left alone. A part that exists is bro
 server-side apply under our name, with its uid as a precondition. Every part is sealed.
 """
 
-from __future__ import annotations
-
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID, LABEL_KEPT
 from pilotage.controllers.caches import Caches
 from pilotage.controllers.endpoint.problem import EndpointProblem

@@ -4,8 +4,6 @@ An endpoint that is being deleted is finalized, whatever else is wrong with it. 
 executes what `decide` says). Whatever goes, for whatever reason, goes through a `Teardown` (`teardown_records`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 

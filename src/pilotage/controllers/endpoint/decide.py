@@ -16,8 +16,6 @@ the result to what was observed, and decides again. The order is always the same
 parts, status.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias

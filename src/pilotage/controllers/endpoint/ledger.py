@@ -1,7 +1,5 @@
 """The ledger of an endpoint: its parts, in its status before they are made, each with its uid once that is known."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 

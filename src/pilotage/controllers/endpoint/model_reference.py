@@ -1,7 +1,5 @@
 """The model that an endpoint serves: its own source, or a Model of its namespace that is ready. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pilotage.controllers.endpoint.problem import EndpointProblem

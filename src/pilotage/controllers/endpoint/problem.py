@@ -1,7 +1,5 @@
 """The reason why an endpoint cannot be brought to what its spec asks for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 RECHECK_SECONDS = 300.0

@@ -4,8 +4,6 @@
 the status before it is made.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple

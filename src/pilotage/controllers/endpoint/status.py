@@ -1,7 +1,5 @@
 """The status of an endpoint, from its state at the end of a reconcile. Pure."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from typing import NamedTuple

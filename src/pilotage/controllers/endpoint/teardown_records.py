@@ -4,8 +4,6 @@ A Teardown is in the namespace of its endpoint. A namespace that is being delete
 Teardown is in the operator's own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence

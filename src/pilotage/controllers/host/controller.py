@@ -9,8 +9,6 @@ Where the Lease is stale, the person who deletes the Host has said that the mach
 the cluster is removed here, and only there is the agent's finalizer taken off by somebody else.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

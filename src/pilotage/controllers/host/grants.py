@@ -5,8 +5,6 @@ when an agent writes an EndpointSlice (`operator.policies`): so the key of one a
 its Host serves anyway. A grant goes when the last process of its Service on that Host is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pilotage.api.names import GRANTED, HOST_SERVICES

@@ -5,8 +5,6 @@ that has just started has seen no change yet: no Host is lost before the whole d
 then. A cache may lag behind, so a Lease that looks stale is read afresh before anything is done about it.
 """
 
-from __future__ import annotations
-
 import enum
 from typing import NamedTuple
 

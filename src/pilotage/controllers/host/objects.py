@@ -3,8 +3,6 @@
 Everything is found afresh by label and changed by uid. What is gone already is fine.
 """
 
-from __future__ import annotations
-
 from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, Client, Foreign, Json, Object, Propagation, Resource, merge_patch, without_finalizer
 from pilotage.serving.resources import SLICES

@@ -5,8 +5,6 @@ before that, its Service is granted to that Host (`hosts_grants`). It is let go 
 it was never placed, or its Host is not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import structlog

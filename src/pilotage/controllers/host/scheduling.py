@@ -4,8 +4,6 @@ A Host by name is taken whatever its free memory: its agent knows better than we
 a selector matches, the one with the most free memory is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@
   reconcile and without a write. A transient one (a time-out) is retried with exponential backoff.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Self
 

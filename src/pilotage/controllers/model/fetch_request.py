@@ -1,7 +1,5 @@
 """The fetch request of a Model, read from its spec. Pure."""
 
-from __future__ import annotations
-
 from pilotage.api.base import InvalidField
 from pilotage.api.model import ModelSpec
 from pilotage.controllers.model.status import ByPods

@@ -4,8 +4,6 @@ The same state always has the same messages, without times and counts in them, s
 once. The number of fetched bytes changes no faster than `models.attempts` reports it.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """The endpoints that use a Model: they block its deletion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pilotage.kube import Object, ObjectKey

@@ -7,8 +7,6 @@ A record acts in its own namespace alone, and on proven parts of its target: who
 can do no more with it than that. Only the operator's own namespace has records about others.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from typing import NamedTuple

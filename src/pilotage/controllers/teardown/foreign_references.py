@@ -4,8 +4,6 @@ They are found by what they refer to, whatever their name. They are not ours to 
 them, so that nobody has to find out later why they point at nothing. Many teardowns in a namespace share one search.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ had its time, the route is deleted, and nothing has to be waited for any more. A
 is in no Envoy. One that somebody else deletes is proven by nobody: then time decides, as with other routes.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Collection
 

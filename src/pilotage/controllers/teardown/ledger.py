@@ -5,8 +5,6 @@ it was made, and the answer never came. One that is named with a uid has to be a
 Teardown can name anything. What is not proven stays, and the receipt says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A watch can lag behind: a pod that it has not told of would be missed, and what 
 once nothing that runs is known to be left, pods are listed afresh, before anything goes that they may need.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections.abc import Collection

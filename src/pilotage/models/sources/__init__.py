@@ -5,8 +5,6 @@ It is imported when the first source of its kind is opened. A new kind is a type
 here, and a row in the table below.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module

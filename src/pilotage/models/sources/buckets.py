@@ -7,8 +7,6 @@ Secret only named entries are passed on, and of a key file only named members. o
 environment, piece by piece: where a Secret is given, it gets them from a provider, which leaves no gap to fill.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """pvc://: nothing to fetch. The pod that mounts the claim reads it there, and says when it is not."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 

@@ -4,8 +4,6 @@ Symbolic links are followed and judged by where they lead. What is outside is re
 Model cannot be used to find out what else is there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -4,8 +4,6 @@ The hub redirects to a store of its own, with another host: the token stays with
 own cache and its own idea of retries, and nothing that is missing here.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 from urllib.parse import quote

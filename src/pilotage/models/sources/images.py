@@ -1,7 +1,5 @@
 """oci://: not yet. The libraries that are kept for it block, and can neither stream from an offset nor resume."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 

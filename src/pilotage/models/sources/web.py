@@ -6,8 +6,6 @@ made, which is after names were resolved: a name that resolves differently the s
 answer is believed only where its headers say that it continues exactly what is there.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import datetime as dt

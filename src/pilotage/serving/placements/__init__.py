@@ -3,8 +3,6 @@
 Every module of this package that has a `PLACEMENT` is registered; `contract` says what that is.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from importlib import import_module
 

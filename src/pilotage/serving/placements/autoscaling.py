@@ -1,7 +1,5 @@
 """Autoscalers: a HorizontalPodAutoscaler by CPU, or a ScaledObject of KEDA by requests in flight."""
 
-from __future__ import annotations
-
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.kube import Resource
 from pilotage.kube.wire import Json

@@ -1,7 +1,5 @@
 """The contract of a placement: one file in this package with a `PLACEMENT`, which the registry finds by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 

@@ -1,7 +1,5 @@
 """A Deployment and a Service for each revision, and what scales it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pilotage.kube import Resource

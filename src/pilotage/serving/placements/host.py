@@ -4,8 +4,6 @@ The Service has no selector. The agent adds the address of its server to it, as 
 healthy. On which Host a process runs is decided when it is there, and once: see `controllers.host.scheduling`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -13,8 +13,6 @@ Our labels are on them, too, because KServe copies those of the InferenceService
 - Its deadline for progress is 600 seconds, always, which a large model exceeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pilotage.kube import Object, Resource

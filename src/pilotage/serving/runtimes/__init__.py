@@ -4,8 +4,6 @@ Every module of this package that has a `RUNTIME` is registered. `contract` says
 of the tables of arguments that a Host accepts, `stop` the ways to stop a server in a pod.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from importlib import import_module
 

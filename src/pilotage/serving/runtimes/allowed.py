@@ -5,8 +5,6 @@ connection, load code, nor turn on tools or a user interface, whatever its value
 abbreviations, no other spelling, no word that is neither an option nor its value (such as ``@file``). Pure.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

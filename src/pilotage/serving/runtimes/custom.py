@@ -5,8 +5,6 @@ and can have them in its arguments, as ``$(MODEL_PATH)``. Like any program in Ku
 after SIGTERM.
 """
 
-from __future__ import annotations
-
 from pilotage.serving.runtimes.contract import HostLaunch, PodLaunch, ServerContainer, ServingRuntime
 from pilotage.serving.runtimes.llama_cpp import context_tokens
 from pilotage.serving.runtimes.stop import after_sigterm

@@ -4,8 +4,6 @@ After SIGTERM with a request in flight it closes its port and hangs, and so does
 signal when it has no request, or when the time for them is over.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

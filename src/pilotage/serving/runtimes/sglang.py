@@ -3,8 +3,6 @@
 It has no executable of its own: it is a module of some Python, which on a Host only the command can name.
 """
 
-from __future__ import annotations
-
 from pilotage.serving.runtimes.contract import (
     HostLaunch,
     Launch,

@@ -6,8 +6,6 @@ its requests after SIGTERM gets the signal at once; any other gets it when its r
 covers both and a margin. Kubernetes kills what is left then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

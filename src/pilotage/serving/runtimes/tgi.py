@@ -1,7 +1,5 @@
 """Text Generation Inference. It answers to any model name, and after SIGTERM gives its requests 90 seconds at most."""
 
-from __future__ import annotations
-
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, Allowed, options
 from pilotage.serving.runtimes.contract import (
     HostLaunch,

@@ -1,7 +1,5 @@
 """vLLM. From 0.18 on it finishes its requests after SIGTERM when it is told for how long; before, it drops them."""
 
-from __future__ import annotations
-
 import re
 
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, SWITCH, Allowed, options

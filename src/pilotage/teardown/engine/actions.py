@@ -1,7 +1,5 @@
 """How each act is done through the API, and what its answer tells about the object."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import msgspec

@@ -12,8 +12,6 @@ about a kind of which nothing is known.
 The same lists show what appeared since, and belongs to something in the ledger.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ None of them changes anything. The two dry runs are writes that the server check
 Two questions of different kinds are never equal, which tuples with the same fields would be.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from pilotage.kube import Json

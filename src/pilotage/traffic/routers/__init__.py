@@ -4,8 +4,6 @@ Every module of this package that has a `ROUTER` is registered; `base` says what
 backends into an object, and an object into backends and a status. It neither moves weights nor reads proxies.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from importlib import import_module
 

@@ -6,8 +6,6 @@ and caches and the choices of the command line come from it. What a teardown kno
 catalogue.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple

@@ -5,8 +5,6 @@ weight: neither is written here. `Valid` with the current generation says that C
 Envoy has it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource

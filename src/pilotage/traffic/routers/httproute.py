@@ -5,8 +5,6 @@ here. A route has a status for each Gateway; `Accepted` and `ResolvedRefs` with 
 controller has accepted it, and nothing says that a proxy has it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource

@@ -4,8 +4,6 @@ A switch is one write. When the proxies have it is unknown: only a bounded wait 
 Where Contour serves it and its Envoys can be read, these prove it as well; the switch stays direct.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource

@@ -1,7 +1,5 @@
 """No route: clients use the Service by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from pilotage.kube import Json

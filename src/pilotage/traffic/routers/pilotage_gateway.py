@@ -5,8 +5,6 @@ weight 0. So it is the one route that is proven by its own status. It counts aft
 on a count only falls: one that is read late is too high, and never too low.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """The owner of a finalizer, as far as it is known."""
 
-from __future__ import annotations
-
 import enum
 
 import msgspec

@@ -4,8 +4,6 @@ Sorted by family. `NOTES` are those that are worth saying and hold nothing up; `
 little could be read.
 """
 
-from __future__ import annotations
-
 import enum
 
 

@@ -10,8 +10,6 @@ for those that nobody claimed.
 cause of a namespace's discovery failure by ``causes_of`` that APIService.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from pilotage.teardown.diagnosis.why.context import WhyContext
