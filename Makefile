@@ -61,9 +61,10 @@ kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-contr
 field: $(VENV)/dev ## build the controllers of others that some tests run beside: Contour, KServe's manager, Helm
 	$(PYTHON) -m field contour kserve helm
 
-manifests: $(VENV)/dev ## write deploy/crds, deploy/chart and the generated table of the catalogue from the code
+manifests: $(VENV)/dev ## write deploy/crds, deploy/chart, the generated table of the catalogue and docs/layers.svg from the code
 	$(PYTHON) -m deploy
 	$(PYTHON) -m pilotage.catalogue.generate
+	$(PYTHON) -m docs.layers
 
 lock: ## compile requirements/*.txt from pilotage-sim, which needs all distributions (needs uv)
 	for group in dev bench fuzz; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
