@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, field
 
 from pilotage.api.base import (
@@ -188,6 +189,10 @@ class PhaseTimeouts(Schema, frozen=True):
     """Until its pods or processes are gone."""
     remove: Seconds = 120
     """Until its other objects are gone."""
+
+    def total(self) -> int:
+        """The seconds of all phases."""
+        return sum(msgspec.structs.astuple(self))
 
 
 class Deletion(Schema, frozen=True):

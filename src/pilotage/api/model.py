@@ -7,17 +7,18 @@ from msgspec import Meta
 from pilotage.api.base import Conditions, Schema, SecretRef, Stored, matches, one_of
 from pilotage.kube.wire import ObjectMeta
 
-_SCHEMES = "file|https?|hf|s3|gs|az|oci|pvc"
+SCHEMES = ("file", "https", "http", "hf", "s3", "gs", "az", "oci", "pvc")
+_SCHEME = "|".join(SCHEMES)
 Source = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=2048,
-        pattern=rf"^({_SCHEMES})://\S+\Z",
+        pattern=rf"^({_SCHEME})://\S+\Z",
         description="Location of the weights: a URL with the scheme file, https, http, hf, s3, gs, az or oci, or "
         "pvc://CLAIM/PATH.",
         # Nothing that a terminal would act on. Python's patterns cannot say it: `models.parse_source` does.
-        extra_json_schema={"pattern": rf"^({_SCHEMES})://[^\pC\pZ]+$"},
+        extra_json_schema={"pattern": rf"^({_SCHEME})://[^\pC\pZ]+$"},
     ),
 ]
 Sha256 = Annotated[

@@ -12,16 +12,16 @@ that waits for its body is there for long: of three readings the largest counts.
 import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import quote
 
 from pilotage.gateway.admin import Admin
 from pilotage.gateway.inputs import parsed_name
 from pilotage.gateway.resources import STAT_PREFIX
 
 DOWNSTREAM = f"http.{STAT_PREFIX}.downstream_rq_active"
-GAUGES = (
-    "/stats?type=Gauges&filter="
-    f"%5E%28cluster%5C..%2A%5C.upstream_rq_%28pending_%29%3Factive%7Chttp%5C.{STAT_PREFIX}%5C.downstream_rq_active%29%24"
-)
+COUNTED = rf"cluster\..*\.upstream_rq_(pending_)?active|http\.{STAT_PREFIX}\.downstream_rq_active"
+"""Pattern of the gauges that are read here. Envoy is told to keep them (`envoy`)."""
+GAUGES = f"/stats?type=Gauges&filter={quote(f'^({COUNTED})$', safe='')}"
 READINGS = 3
 READING_SECONDS = 0.01
 """Between two readings."""

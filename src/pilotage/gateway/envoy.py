@@ -16,7 +16,7 @@ import msgspec
 from pilotage.gateway import overload
 from pilotage.gateway.admin import Admin, AdminTimeout, AdminUnavailable
 from pilotage.gateway.child import GatewayChild
-from pilotage.gateway.counts import DOWNSTREAM
+from pilotage.gateway.counts import COUNTED, DOWNSTREAM
 from pilotage.gateway.server_paths import PATTERN_STEPS_MAX
 from pilotage.gateway.settings import Folder
 from pilotage.kube import Json
@@ -30,10 +30,10 @@ DRAIN_TIME_SECONDS = 600
 POLL_SECONDS = 0.05
 
 # Only these are counted: each statistic costs memory for every cluster, and time whenever they are asked for.
-_STATS = (
-    r"cluster\..*\.(upstream_rq_(active|pending_active|[1-5]xx|total|retry|rx_reset|pending_overflow)"
+_STATS = COUNTED + (
+    r"|cluster\..*\.(upstream_rq_([1-5]xx|total|retry|rx_reset|pending_overflow)"
     r"|upstream_cx_(active|connect_fail)|membership_(healthy|total)|version_text|update_(success|rejected))"
-    r"|http\.gateway\.(downstream_rq_(active|total|[1-5]xx)|downstream_cx_active|rds\.main\..*"
+    r"|http\.gateway\.(downstream_rq_(total|[1-5]xx)|downstream_cx_active|rds\.main\..*"
     r"|no_route|no_cluster)"
     r"|cluster_manager\.(cds\..*|active_clusters|warming_clusters)|listener_manager\.(lds\..*|listener_.*)"
     r"|server\.(live|uptime|memory_allocated)|control_plane\..*|overload\..*"

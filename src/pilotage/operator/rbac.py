@@ -8,7 +8,7 @@ may do that decides what a machine runs, within what its owner allows.
 
 from pilotage.api.rbac_rules import MAKE, READ, RbacRule
 from pilotage.controllers.seals import SECRET_NAME
-from pilotage.traffic.routers import ROUTERS
+from pilotage.traffic.routers import ROUTE_RESOURCES
 
 __all__ = [
     "AT_HOME",
@@ -51,11 +51,7 @@ EVERYWHERE = (
     ),
     RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
     RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
-    *(
-        RbacRule(each.resource.group, (each.resource.plural,), MAKE, f"route.kind {each.kind}")
-        for each in ROUTERS.values()
-        if each.resource is not None
-    ),
+    *(RbacRule(each.group, (each.plural,), MAKE, f"routes of kind {each.kind}") for each in ROUTE_RESOURCES),
     RbacRule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
     RbacRule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
     RbacRule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),

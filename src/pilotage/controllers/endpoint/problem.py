@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-RECHECK_SECONDS = 300.0
+PROBLEM_RETRY_SECONDS = 300.0
 """Pause after a problem that only a change can solve: the change wakes the endpoint, as a rule."""
 
 
@@ -12,7 +12,7 @@ class EndpointProblem(Exception):
 
     reason: str
     message: str
-    retry_after: float = RECHECK_SECONDS
+    retry_after: float = PROBLEM_RETRY_SECONDS
     """Seconds until it is reconciled again."""
     waits: bool = False
     """Nothing is wrong: it takes its time."""

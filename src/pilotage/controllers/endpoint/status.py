@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.endpoint_status import PastRevision
 from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.catalogue.phase import Phase
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import Revision
 from pilotage.controllers.routing import Routed
@@ -16,9 +17,9 @@ from pilotage.serving import backend
 from pilotage.serving.parts import Readiness
 from pilotage.traffic.routers import ROUTERS, UrlRequest
 
-ATTACHED = ("cordon", "detach")
+ATTACHED = tuple(str(each) for each in Phase if each < Phase.DRAIN)
 """Phases of a Teardown in which requests may still arrive."""
-RUNNING = (*ATTACHED, "drain", "quiesce")
+RUNNING = tuple(str(each) for each in Phase if each < Phase.STOP)
 """Phases of a Teardown in which all replicas still run."""
 
 
@@ -119,7 +120,7 @@ def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[t
     blocked = said.get("Blocked", {})
     stuck = blocked.get("status") == "True"
     step = teardown.get("phase") or ""
-    draining = step in ("detach", "drain")
+    draining = step in (str(Phase.DETACH), str(Phase.DRAIN))
     drained = "Drained" if step not in ("", *ATTACHED) else "NotBegun"
     found: list[tuple[str, bool | None, str, str]] = [
         ("Deleting", True, blocked["reason"] if stuck else "InOrder", waiting or "Parts are torn down in order."),

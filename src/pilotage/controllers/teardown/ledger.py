@@ -161,11 +161,10 @@ def _add(world: World, found: Iterable[Seen]) -> None:
 
 
 def _policy(deletion: Deletion) -> Policy:
-    timeouts = deletion.timeouts
     keep = {"Volumes": Keep.VOLUMES, "ModelCache": Keep.CACHES, "Secrets": Keep.SECRETS}
     return Policy(
         keep=frozenset(keep[each] for each in deletion.keep if each in keep),
         drain_seconds=deletion.drain_seconds,
         detach_seconds=UNPROVEN_SECONDS,
-        timeout_seconds=timeouts.detach + timeouts.drain + timeouts.quiesce + timeouts.stop + timeouts.remove,
+        timeout_seconds=deletion.timeouts.total(),
     )

@@ -19,7 +19,7 @@ _FILES: dict[type, str] = {
     kinds.HttpSource: "web",
     kinds.HubSource: "hub",
     kinds.BucketSource: "buckets",
-    kinds.ImageSource: "images",
+    kinds.ImageSource: "oci",
     kinds.ClaimSource: "claims",
 }
 
