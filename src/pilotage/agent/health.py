@@ -33,7 +33,7 @@ class ProbeResult(enum.Enum):
     UNHEALTHY = "unhealthy"
     """It answers with an error, or not in time."""
     FOREIGN = "foreign"
-    """Something else answers on its port."""
+    """Another program answers on its port."""
     DEAD = "dead"
 
 

@@ -74,7 +74,7 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether an EndpointSlice was made, or was about to be."""
     drain_seconds: int = 0
     since: float = 0.0
-    """When its stop began, by `clock.uptime`."""
+    """Time at which its stop began, by `clock.uptime`."""
     why: str = ""
     """Why it is stopped."""
 

@@ -33,7 +33,7 @@ class AgentExit(enum.IntEnum):
     PROVEN = 0
     """Everything was drained, stopped, unregistered, and proven to be so."""
     UNPROVEN = 3
-    """Something could not be proven: the journal has it, and the next agent goes on."""
+    """Not everything could be proven: the journal has the rest, and the next agent continues."""
     HURRIED = 4
     """As `PROVEN`, but a second signal came: requests may have been cut."""
 

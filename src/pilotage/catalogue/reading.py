@@ -1,4 +1,4 @@
-"""Which kinds are read in full, first, or only when asked for.
+"""Kinds that are read in full, first, or only when asked for.
 
 Reading a cluster begins while the rest of a command is still imported, so nothing here imports the ecosystems:
 `reading_table` is generated from them (`make manifests`), and a test sees that it is current.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SWITCH_SECONDS = 0.0005
-"""So soon an answer that has arrived is looked at; by default it would wait ten times as long."""
+"""Switch interval of threads, so that an answer is processed soon after it arrives; the default is ten times this."""
 TEARDOWN = (
     "pilotage.teardown.snapshot.gather",
     "pilotage.teardown.relations",

@@ -76,7 +76,7 @@ class Ads:
         self.snapshot: Snapshot | None = None
         self.on_connection: Callable[[], None] = lambda: None
         self.sent = dict.fromkeys(ORDER, 0)
-        """How many responses, by type."""
+        """Number of responses, by type."""
         self._stream: _Stream | None = None
         self._verdict: asyncio.Future[OfferResult] | None = None
 

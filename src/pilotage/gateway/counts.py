@@ -33,7 +33,7 @@ class GaugeReading(NamedTuple):
     under_way: dict[str, int]
     """By cluster: with a server, or waiting for a connection."""
     unrouted: int
-    """Which no cluster has."""
+    """Requests that no cluster has."""
 
 
 def read(stats: bytes) -> GaugeReading:

@@ -132,7 +132,7 @@ def written_bootstrap(folder: Folder, memory_bytes: int) -> bytes:
 
 
 def command(program: Path) -> list[str]:
-    """How it is started: in its folder, with its bootstrap as standard input."""
+    """Command line of Envoy, to be run in its folder with its bootstrap as standard input."""
     return [
         str(program),
         "--config-path",

@@ -1,4 +1,4 @@
-"""Which hosts a route may have: never an address, never a name by which clients reach the gateway itself. Pure.
+"""Hosts that a route may have: never an address, never a name by which clients reach the gateway itself. Pure.
 
 A host leads past everything else that the gateway serves. A route that had the gateway's own address or name as its
 host would get the requests of all tenants. The gateway knows its own names only as far as it is told (`--name`), and

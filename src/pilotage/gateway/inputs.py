@@ -98,7 +98,7 @@ def read_route(obj: Object) -> ProxiedRoute:
 
 
 def service_of(endpoint_slice: Object) -> Service | None:
-    """Whose addresses a slice has."""
+    """The Service of an EndpointSlice."""
     name = endpoint_slice.meta.labels.get(LABEL_SERVICE)
     return Service(endpoint_slice.meta.namespace, name) if name else None
 

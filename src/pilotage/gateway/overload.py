@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05
 GIVE_BACK, CLOSE, REFUSE, CUT = 0.6, 0.75, 0.8, 0.9
 """Parts of the memory at which each of them begins."""
 BYTES_GIVEN_BACK, GIVE_BACK_SECONDS = 64 * 1024 * 1024, 1
-"""So much of what is free goes back to the system each time, also after a flood is over."""
+"""Bytes of free memory that are returned to the system each time, also after a flood is over."""
 
 
 MIB = 1024 * 1024
@@ -49,7 +49,7 @@ def machine_share() -> int:
 
 
 def connections_max(memory_bytes: int) -> int:
-    """How many connections of clients fit into that memory, and into half of the files that a process may have open."""
+    """Number of client connections that fit into that memory, and into half of the open files of a process."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = CONNECTIONS_MAX * 2 if files == resource.RLIM_INFINITY else files
     return min(CONNECTIONS_MAX, memory_bytes // CONNECTION_BYTES, files // 2)

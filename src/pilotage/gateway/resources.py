@@ -35,7 +35,7 @@ LISTENER = "gateway"
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """Of requests whose model has to be found in them. Longer ones would stall everybody while they are parsed."""
 CONNECTION_BUFFER_BYTES = 128 * 1024
-"""So much is read from a connection, or held for one that reads slowly, before anything else is looked at."""
+"""Bytes that are read from a connection, or held for a slow reader, before another connection is served."""
 STREAMS_MAX = 100
 """Requests at a time on one connection of HTTP/2."""
 STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES = 256 * 1024, 1024 * 1024

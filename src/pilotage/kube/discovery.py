@@ -1,4 +1,4 @@
-"""Which resources the server has, and which one a person means by ``deploy`` or ``widgets.example.com``.
+"""Discovery of the server's resources, and of the one that a user means by ``deploy`` or ``widgets.example.com``.
 
 Two requests tell everything (aggregated discovery, Kubernetes 1.26 and up; older servers are asked group by group).
 The answer is kept until `refresh`, or until something is looked up that it does not have. Groups that could not be read

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server: what the kubeconfig names, else the environment, by the rules that kubectl follows."""
+"""Choice of a proxy for a server: the kubeconfig's, else the environment's, by the rules that kubectl follows."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class CacheEntry:
             return None
 
     def forget(self, user: str) -> None:
-        """Somebody does not use it any more."""
+        """Remove a user."""
         (self._users / user).unlink(missing_ok=True)
 
     def retain(self) -> None:

@@ -186,7 +186,7 @@ def _skip_array(reader: _Reader, depth: int) -> None:
 
 
 def _tensors(reader: _Reader, tensors: int) -> tuple[int, collections.Counter[int]]:
-    """How many parameters there are, and how many of each type."""
+    """Number of parameters, in all and by type."""
     by_type: collections.Counter[int] = collections.Counter()
     for _ in range(tensors):
         reader.text()
@@ -235,7 +235,7 @@ class _Reader:
             raise GgufError("its header claims to be larger than any header is")
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next bytes."""
         self.fits(size)
         self._left -= size
         data = self._file.read(size)

@@ -23,7 +23,7 @@ class Limits:
     bytes_max: int = BYTES_MAX
     """Size limit of one file."""
     reserve_bytes: int = 1 << 30
-    """So much of a disk is left free, or a twentieth of a small one: others live there, such as the API server."""
+    """Bytes of a disk that are kept free (a twentieth of a small one) for other programs, such as the API server."""
     open_seconds: float = 180.0
     """From the first connection to the first byte of the file, redirects included."""
     rate_bytes: int = 16 << 10

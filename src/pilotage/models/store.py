@@ -28,7 +28,7 @@ from pilotage.models.source import FileSource, Source, file_name
 from pilotage.models.sources.files import open_allowed, opened_path, validator_of
 
 AT_ONCE_MAX = 8
-"""So many sources are fetched at a time, in fair shares for the namespaces that ask."""
+"""Number of sources that are fetched at a time, in fair shares for the namespaces."""
 HASH_BYTES = 16 << 20
 DISTRUST_SECONDS = 3600.0
 """A content that was no good, of a source that does not say when it changes, is read again after so long."""
@@ -265,7 +265,7 @@ class FileModelStore:
             progress(done, size)
 
     async def _remember(self, entry: CacheEntry, problem: PermanentError, validator: str) -> None:
-        """That this content is no good."""
+        """Record that this content was refused."""
         if problem.reason not in (Reason.CHECKSUM, Reason.BAD_FORMAT):
             return
         told = {"reason": problem.reason.value, "what": problem.what, "to_do": problem.to_do}

@@ -83,7 +83,7 @@ def _may_use(host: str) -> str:
 
 
 def _same(field: str) -> str:
-    """That a field is as it was, or is not there as before."""
+    """Expression: a field is unchanged, or absent as before."""
     new, old = f"object.{field}", f"oldObject.{field}"
     return f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
 
@@ -95,7 +95,7 @@ def _others(which: str) -> str:
 
 
 def _labelled(which: str) -> str:
-    """That an object has the label of the author's Host."""
+    """Expression: an object has the label of the author's Host."""
     labels = f"{which}.metadata.labels"
     label = f"'{LABEL_HOST}' in {labels} && request.userInfo.username == '{_AGENT}' + {labels}['{LABEL_HOST}']"
     return f"has({labels}) && {label}"

@@ -99,7 +99,7 @@ async def _wait(
 
 
 def _send(members: Sequence[ProcessInfo], number: signal.Signals, leader: ProcessId | None) -> None:
-    """To the leader's group, to the groups that members lead if it is SIGKILL, and to each member beside them."""
+    """Signal the leader's group, with SIGKILL also groups that members lead, and each member outside of them."""
     groups = {each.pid for each in members if number == signal.SIGKILL and _group(each) == each.pid}
     if leader is not None and any(each.session == leader.pid for each in members):
         groups.add(leader.pid)

@@ -79,11 +79,11 @@ class Recorder:
         self.dropped = 0
 
     def normal(self, obj: Object, reason: str, message: str) -> None:
-        """Something worth knowing happened."""
+        """Record a normal Event."""
         self._note(Note(obj.ref, "Normal", reason, message))
 
     def warning(self, obj: Object, reason: str, message: str) -> None:
-        """Something that a person should look at happened."""
+        """Record an Event that a person should know of."""
         self._note(Note(obj.ref, "Warning", reason, message))
 
     async def run(self) -> None:

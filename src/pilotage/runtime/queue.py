@@ -55,7 +55,7 @@ class QueueObserver(Protocol[T_contra]):
         """An item was added with a delay, also if that was zero."""
 
     def depth(self, n: int) -> None:
-        """So many items need work that no worker has begun; called at each change."""
+        """Number of items that wait for a worker; called at each change."""
 
 
 class Queue(Generic[T]):

@@ -24,7 +24,7 @@ class Backend(NamedTuple):
 
 
 class Programming(enum.Enum):
-    """How far the current generation of a route has come, in the order of confidence."""
+    """Progress of the current generation of a route, in the order of confidence."""
 
     PROGRAMMED = "programmed"
     """Every proxy was read and has the route loaded."""

@@ -1,4 +1,4 @@
-"""How all requests get from the services that a route names to one: the next step, from what is known now.
+"""Shift of all requests from the Services that a route names to one: the next step, from the observed state.
 
     [old 100] → [old 100, new 0] → proven → [old 0, new 100] → proven, old drained → [new 100] → proven → done
 
@@ -24,9 +24,9 @@ from pilotage.traffic.contract import WHOLE, Backend, ExpectedRoute, Programming
 from pilotage.traffic.drain import GRACE_SECONDS, SECONDS_MIN, DrainLimits, TrafficWait, undrained
 
 POLL_SECONDS = 0.2
-"""How often proxies are asked while something is awaited of them."""
+"""Interval at which proxies are asked during a shift."""
 REJECTED_SECONDS = 5.0
-"""How often a route is looked at that its controller refuses. A change of the route wakes its watchers anyway."""
+"""Interval at which a refused route is checked again. A change of the route wakes its watchers anyway."""
 
 
 class ShiftTimeouts(NamedTuple):

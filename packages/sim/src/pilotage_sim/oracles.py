@@ -74,7 +74,7 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:  # noqa: ANN
 
 
 def foreign_writes(trace: Trace, who: str, is_theirs: Callable[[Write], bool]) -> list[str]:
-    """Nobody changed or deleted what is not theirs: `is_theirs` judges every write of `who` that was applied."""
+    """Writes to foreign objects: `is_theirs` judges every write of `who` that was applied."""
     return [
         f"a write to an object of somebody else: {write}"
         for write in trace.writes

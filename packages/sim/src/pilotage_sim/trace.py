@@ -57,7 +57,7 @@ class Trace:
         return "\n".join(self.lines) + "\n"
 
     def remark(self, text: str) -> None:
-        """Something that is no write: a fault, a crash, a restart."""
+        """Record an event other than a write: a fault, a crash, a restart."""
         self.lines.append(f"{asyncio.get_running_loop().time():12.6f}  ** {text}")
 
     def record(self, call: Call, answer: Answer) -> None:

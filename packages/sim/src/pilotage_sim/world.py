@@ -39,7 +39,7 @@ HEARTBEATS = ("leases.coordination.k8s.io", "events", "events.events.k8s.io")
 
 
 class NotSettled(Exception):
-    """Somebody still writes. The message ends with the last lines of the trace."""
+    """The world is not quiet: writes continue. The message ends with the last lines of the trace."""
 
 
 class _Observed(Harbor):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TELL_FIRST_SECONDS = 2.0
 TELL_AGAIN_SECONDS = 15.0
-"""When it is told what is waited for: soon, and then now and then, if that has changed."""
+"""Delays of the messages about what is waited for: the first, and later ones if that has changed."""
 
 
 @click.command()

@@ -20,7 +20,7 @@ def exit_code(prepared: Prepared) -> int:
 
 
 def unread_sentence(ledger: Ledger) -> str:
-    """Which kinds could not be searched."""
+    """Sentence about the kinds that could not be searched."""
     shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
     return (
         f"{len(ledger.unread)} kinds could not be read ({shown}), so what of them is meant is unknown. "

@@ -74,7 +74,7 @@ class Renderer(Protocol):
         """The state by now."""
 
     def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:
-        """Something happened: `event` for scripts, and `line` for people, if they want to know of each."""
+        """Report an event: `event` for scripts, and `line` for people, if they want to know of each."""
 
     def close(self) -> None:
         """Nothing more comes."""

@@ -39,7 +39,7 @@ class TeardownProgress:
         self._renderer = renderer
 
     def step(self, step: Step) -> None:
-        """Something happened. A person wants to know of refusals and of new objects."""
+        """Report a step. Only refusals and new objects get a line for people."""
         event: dict[str, Any] = {"event": step.what}
         if step.entry is not None:
             event["object"] = identify(step.entry)

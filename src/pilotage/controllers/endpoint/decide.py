@@ -72,7 +72,7 @@ class Observed(NamedTuple):
     leaving: frozenset[str] = frozenset()
     """Uids of parts that unfinished Teardowns name."""
     teardowns: int = 0
-    """How many Teardowns of parts are unfinished."""
+    """Number of unfinished Teardowns of parts."""
     accepted: bool = False
     """`DryRun` succeeded. If it fails, `requested` becomes the problem."""
     applied: AppliedParts | None = None
@@ -144,7 +144,7 @@ class WriteStatus(NamedTuple):
     routed: Routed | None = None
     """None where there is no route, or it was not observed."""
     replacing: int = 0
-    """How many groups of former parts are being torn down."""
+    """Number of groups of former parts that are being torn down."""
     requeue_after: float | None = None
 
 

@@ -175,7 +175,7 @@ class TeardownRecords:
         return max(found, key=lambda record: record.meta.creation_timestamp, default=None)
 
     def under_way(self, whose: Identity) -> int:
-        """How many Teardowns of an endpoint are unfinished."""
+        """Number of unfinished Teardowns of an endpoint."""
         return sum(record.decode_as(TeardownSummary).status.phase != TEARDOWN_DONE for record in self._about(whose))
 
     def proven_gone(self, whose: Identity) -> set[str]:

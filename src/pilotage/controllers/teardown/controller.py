@@ -41,11 +41,11 @@ from pilotage.traffic.contract import ProxyObserver
 _log = structlog.get_logger(__name__)
 
 REFUSED_SECONDS = 30.0
-"""How often a ledger is checked again that was refused: what it names may be gone by then."""
+"""Interval at which a refused ledger is checked again: the objects that it names may be gone by then."""
 SHOW_SECONDS = 2.0
-"""How often progress is written at most."""
+"""Minimum interval between writes of progress."""
 LOOK_SECONDS = 0.25
-"""How often a proxy is asked that has not let go yet."""
+"""Interval at which a proxy is asked that still has the route."""
 READ_SECONDS_MAX = 30.0
 WAITS_MAX = 20
 WAIT_CHARS_MAX = 1000
@@ -384,7 +384,7 @@ def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
 
 
 def _pause(decision: Decision, now: dt.datetime) -> float:
-    """When to look again, though nothing may have happened."""
+    """Seconds until the next reconcile, though nothing may have happened."""
     moments = [wait.again for wait in decision.waits if wait.again is not None]
     pause = min(((moment - now).total_seconds() for moment in moments), default=READ_SECONDS_MAX)
     return min(max(pause, LOOK_SECONDS), READ_SECONDS_MAX)

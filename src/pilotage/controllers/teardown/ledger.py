@@ -27,9 +27,9 @@ from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 
 NAMED_MAX = 5
-"""So many objects are named in a remark."""
+"""Maximum number of objects that are named in a remark."""
 UNPROVEN_SECONDS = 5.0
-"""How long a router that nobody can look into is given to let go of a route."""
+"""Time that a router without readable proxies is given to drop a route."""
 
 
 async def find_parts(

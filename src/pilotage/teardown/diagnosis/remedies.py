@@ -29,7 +29,7 @@ EDIT = 3
 DELETE = 5
 """Another object is deleted."""
 UNGUARD = 7
-"""Something that protects others as well is taken away, such as a webhook configuration."""
+"""An object that protects others as well is removed, such as a webhook configuration."""
 FORCE = 9
 """The record goes, and what it stands for may live on."""
 STRIP = 10

@@ -1,4 +1,4 @@
-"""How each act is done through the API, and what its answer tells about the object."""
+"""Execution of each act through the API, and the observation that its answer gives."""
 
 import datetime as dt
 

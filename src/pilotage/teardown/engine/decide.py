@@ -40,7 +40,7 @@ NOTICE = dt.timedelta(seconds=2)
 SKEW = dt.timedelta(seconds=60)
 """Between our clock and the API server's, at most."""
 HOPELESS_SECONDS = 3.0
-"""How long a refusal for lack of permission is retried before it is taken for a final one."""
+"""Time for which a refusal for lack of permission is retried before it counts as final."""
 _NOTHING: Mapping[str, Withheld] = MappingProxyType({})
 
 

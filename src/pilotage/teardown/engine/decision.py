@@ -41,13 +41,13 @@ class Action(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """How the last attempt at an entry ended, if it failed."""
+    """Failure of the last attempt at an entry."""
 
     act: Act
     error_class: ErrorClass
     message: str
     first: dt.datetime
-    """When it was first refused in a row."""
+    """Time of the first refusal in a row."""
     retry: dt.datetime
     """Not before then."""
 
@@ -59,7 +59,7 @@ class Withheld(NamedTuple):
     """The controller or component that has to act."""
     text: str
     retry: dt.datetime
-    """When it has to be looked at again, though nothing may have happened."""
+    """Time at which it is decided again, though nothing may have happened."""
     draining: bool = False
     """Nothing new is sent to it any more; what is under way ends."""
 
@@ -75,7 +75,7 @@ class Observation(NamedTuple):
     """metadata.deletionTimestamp."""
     grace_seconds: int = 0
     gone_at: dt.datetime | None = None
-    """When it was first seen gone."""
+    """Time at which it was first seen gone."""
     problem: str = ""
     """Why it is unknown, or what is still seen of it (`settled`)."""
     settled: bool | None = None
@@ -86,7 +86,7 @@ class Cause(enum.StrEnum):
     """Why something is waited for."""
 
     ORDER = "order"
-    """Something has to go before it. Not a blocker by itself: that one has a wait of its own."""
+    """Another entry has to be gone first. Not a blocker by itself: that entry has a wait of its own."""
     HELD = "held"
     """Its parts go first."""
     ROUTER = "router"
@@ -109,9 +109,9 @@ class Wait(msgspec.Struct, frozen=True):
     text: str
     since: dt.datetime
     until: dt.datetime
-    """When it is given up."""
+    """Deadline."""
     again: dt.datetime | None = None
-    """When it has to be looked at again, though nothing may have happened."""
+    """Time at which it is decided again, though nothing may have happened."""
 
     @property
     def blocks(self) -> bool:

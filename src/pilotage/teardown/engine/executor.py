@@ -83,7 +83,7 @@ class Executor:
         return HOLD in self.observations.get(entry.uid).finalizers
 
     def outcome(self, proof: Proof | None) -> Outcome:
-        """How it has ended. Routes that were seen to be gone from the proxies are verified."""
+        """Result of the teardown. Routes that were seen to be gone from the proxies are verified."""
         state, ledger = self.state, self.state.ledger
         if self._verified:
             entries = tuple(

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 POD = GroupKind("", "Pod")
 AT_ONCE = 32
-"""How many requests are under way at the same time."""
+"""Maximum number of concurrent requests."""
 POLL_SECONDS = 2.0
-"""How often an object is read that cannot be watched."""
+"""Interval at which an object is read that cannot be watched."""
 
 
 class Reader:

@@ -42,7 +42,7 @@ class Partitions:
         self._unfinished = set(self._due)
         self._entries = ledger.by_uid()
         self._collected: dt.datetime | None = None
-        """When the garbage collector was last seen at work."""
+        """Time at which the garbage collector was last seen at work."""
         self._running: dict[str, set[str]] = {}
         """By namespace, what runs and is not known to be gone."""
         self._last: dict[str, set[int]] = {}
@@ -69,7 +69,7 @@ class Partitions:
         return self._hasten and not self.is_large
 
     def touch(self, uid: str, observation: Observation | None) -> None:
-        """Something has happened to an object, or to an attempt at it."""
+        """Mark the partition of an object to be decided again, after an event or an attempt."""
         if uid not in self._partition_of:
             return
         self._due.add(self._partition_of[uid])
@@ -129,7 +129,7 @@ class Partitions:
         return decided
 
     def again(self) -> dt.datetime | None:
-        """When a partition has to be decided again, though nothing may have happened."""
+        """Time at which a partition has to be decided again, though nothing may have happened."""
         while self._moments and self._again.get(self._moments[0][1]) != self._moments[0][0]:
             heapq.heappop(self._moments)
         return self._moments[0][0] if self._moments else None

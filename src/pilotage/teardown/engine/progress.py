@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Entry, Ledger
 
 SHOW_EVERY = dt.timedelta(seconds=0.1)
-"""Nobody reads faster: what is waited for is shown no more often."""
+"""Minimum interval between reports of waits."""
 SHOW_SHARE = 50
 """Reporting takes no more than one part in this many of the time."""
 SHOW_AGAIN = dt.timedelta(seconds=1)
-"""So often it is shown at least, though nothing has happened: the time that it takes has changed."""
+"""Maximum interval between reports: the elapsed time has changed even if nothing else has."""
 
 
 class Step(NamedTuple):
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a teardown ended. Complete if there is a proof and it holds."""
+    """Result of a teardown. Complete if there is a proof and it holds."""
 
     ledger: Ledger
     """With what was found on the way."""
@@ -64,5 +64,5 @@ class DecisionReporter:
             self._next = now + max(SHOW_EVERY, SHOW_SHARE * dt.timedelta(seconds=monotonic() - began))
 
     def again(self, now: dt.datetime) -> dt.datetime | None:
-        """When there is something to show, though nothing may have happened; None if nobody looks."""
+        """Time of the next report, though nothing may have happened; None if no reporter is set."""
         return now + SHOW_AGAIN if self._on_decision is not None else None

@@ -54,7 +54,7 @@ class ObjectRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     name: str
     uid: str
     found: str
-    """How it came to be part of the teardown."""
+    """Reason why it is part of the teardown."""
     phase: str
     state: str
     """``gone``, ``kept``, or what it was when the teardown ended without it."""
@@ -90,7 +90,7 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     notes: tuple[str, ...] = ()
 
     def count(self, state: str) -> int:
-        """How many objects ended in a state."""
+        """Number of objects that ended in a state."""
         return sum(record.state == state for record in self.objects)
 
 

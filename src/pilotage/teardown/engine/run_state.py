@@ -83,7 +83,7 @@ class RunState:
 
     @property
     def left(self) -> int:
-        """How many entries are not gone, as far as is known."""
+        """Number of entries that are not gone, as far as is known."""
         return sum(not self.is_over(entry) for entry in self.ledger.going)
 
     def is_over(self, entry: Entry) -> bool:
@@ -104,7 +104,7 @@ class RunState:
     # News
 
     def touch(self, uid: str) -> None:
-        """Something is new about an object: its partition is decided again."""
+        """Mark the partition of an object to be decided again."""
         self.partitions.touch(uid, self.observations.all.get(uid))
         self.changed.set()
 
@@ -185,7 +185,7 @@ class RunState:
                 self._notes.append(note)
 
     def _found(self, resource: Resource, obj: Object, owner: Entry) -> None:
-        """Something that appeared after the plan was made, and that belongs to it."""
+        """Add an object that appeared after the plan was made, and that belongs to it."""
         ledger, entry = take_in(self.ledger, resource, obj, owner)
         self.grow(ledger)
         self._on_ledger(ledger)

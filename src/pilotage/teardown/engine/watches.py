@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     """The entries of a kind that are not known to be gone."""
 
 LOOK_SECONDS = 2.0
-"""How often an object is read that cannot be watched."""
+"""Interval at which an object is read that cannot be watched."""
 NAMESPACES_ONE_BY_ONE_MAX = 3
 """A kind in more namespaces than this is watched in all of them at once."""
 

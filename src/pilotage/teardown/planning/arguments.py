@@ -64,12 +64,12 @@ NAME_AND_SELECTOR = "Names and a selector exclude each other: leave out -l, or t
 
 
 def no_names(kinds: list[str]) -> str:
-    """That a kind alone says too little."""
+    """Message for a kind without a name."""
     return f"Which {', '.join(kinds)}? Add a name ({kinds[0]}/NAME), or a selector (-l)."
 
 
 def missing_name(name: Name, names: Iterable[str]) -> str:
-    """That there is no such object, and what there is of a similar name."""
+    """Message for an object that does not exist, with similar names."""
     import difflib  # most names mean something
 
     text = f"There is no {name}."
@@ -80,7 +80,7 @@ def missing_name(name: Name, names: Iterable[str]) -> str:
 
 
 def unknown_kind(word: str, surface: Surface) -> str:
-    """That no kind is called so, and what is called similarly."""
+    """Message for an unknown kind, with similar ones."""
     text = f"The server has no kind {word!r}."
     near = near_kinds(word, ([each.resource.plural, each.singular, *each.short_names] for each in surface.resources))
     if near:

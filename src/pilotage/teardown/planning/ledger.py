@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     phase: Phase
     disposition: Disposition
     reason: str
-    """How it came here: ``named``, ``owned by deployment/web``, ``kept: policy``."""
+    """Reason why it is here: ``named``, ``owned by deployment/web``, ``kept: policy``."""
     owner: str = ""
     """The uid of the entry that takes it along (`COLLECT`), or whose parts it belongs to."""
     after: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     keeper: str = ""
     """The controller that removes its finalizers, as far as is known."""
     settle_seconds: float = 0.0
-    """How long after it is gone things may go on as if it were there: routes that proxies still have."""
+    """Seconds after its removal in which it may still have effects: routes that proxies still have."""
     unverified: str = ""
     """Why its removal cannot be proven in full, for the receipt."""
     abandoned: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that stays, and points at something that goes."""
+    """A reference from an object that stays to one that is deleted."""
 
     resource: Resource
     namespace: str

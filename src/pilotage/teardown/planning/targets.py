@@ -160,7 +160,7 @@ class _Live:
         return Targets([*world], [], tuple(reading for reading in world.kinds.values() if reading.problem))
 
     async def missing(self, name: Name) -> str:
-        """That there is no such object, and what there is of a similar name."""
+        """Message for an object that does not exist, with similar names."""
         if name.namespace and await self._is_absent(ObjectKey("", name.namespace)):
             return f"There is no {name}: there is no namespace {name.namespace}. Look in another one with -n."
         resource = await self._served(name.group, name.kind)

@@ -105,7 +105,7 @@ class Nearby:
         return [] if plan is None else template_labels(item, self._found(item, plan))
 
     def _selecting(self) -> Finder:
-        """To try selectors on everything."""
+        """Finder for selectors over all objects."""
         if self._by_labels is None:
             self._by_labels = Finder(self._world, [each for item in self._world for each in self._templates(item)])
         return self._by_labels

@@ -32,7 +32,7 @@ class TeardownObserver(Protocol):
     """A front end, as told of the progress of a teardown."""
 
     def step(self, step: Step) -> None:
-        """Something happened."""
+        """Report a step."""
 
     def decision(self, decision: Decision, now: dt.datetime) -> None:
         """The acts and waits of this moment."""

@@ -140,7 +140,7 @@ def _wait(wait: Waiting, ledger: Ledger, phase: Phase, now: dt.datetime) -> Wait
 
 
 def _unlisted(words: str, phase: Phase) -> Entry:
-    """Something that is waited for and stands in no ledger."""
+    """Entry for an object that is waited for and is not in the ledger."""
     name, _, namespace = words.partition(" -n ")
     kind, _, name = name.partition("/")
     return Entry(

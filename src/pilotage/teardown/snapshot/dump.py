@@ -160,7 +160,7 @@ def _files(paths: Iterable[Source]) -> Iterator[Source]:
 
 
 def _read(source: Source) -> tuple[dt.datetime, bytes]:
-    """When the file was last changed, and what is in it."""
+    """Modification time and content of the file."""
     if source == "-":
         return dt.datetime.now(dt.UTC), sys.stdin.buffer.read()
     try:
@@ -223,7 +223,7 @@ def _shape_of(where: str, raw: bytes) -> tuple[_Shape, _ShapeMeta]:
 
 
 def _check(where: str, shape: _Shape, meta: _ShapeMeta) -> None:
-    """That it is an object: with a kind, an apiVersion and a name."""
+    """Check that it is an object: with a kind, an apiVersion and a name."""
     kind, version = shape.kind, shape.api_version
     if not kind:
         raise DumpError(f"{where}: there is no kind; objects are wanted as `kubectl get -o yaml` prints them.")

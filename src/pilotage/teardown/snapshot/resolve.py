@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 AT_ONCE = 8
 ROUNDS_MAX = 6
 LISTED_RATHER_THAN_GOT = 8
-"""So many objects of one kind in one namespace are had by one list, if they are a good part of what is there."""
+"""Number of objects in one namespace from which on one list replaces single reads, if they are a good part of it."""
 _GOOD_PART = 4
 
 _EVENTS = Resource("", "v1", "events", "Event")
@@ -91,7 +91,7 @@ async def answer(client: Client, world: World) -> bool:
 
 
 def _grouped(world: World, wanted: Iterable[Question]) -> tuple[list[Question], list[list[Item]]]:
-    """Which questions are asked one by one, and which objects are better listed."""
+    """Questions that are asked one by one, and groups of objects that are listed."""
     alone: list[Question] = []
     places: dict[tuple[Resource, str], list[Item]] = {}
     for question in wanted:

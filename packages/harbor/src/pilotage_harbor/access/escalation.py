@@ -1,4 +1,4 @@
-"""Nobody grants what he does not have: what is asked before a role is written, or a binding to one.
+"""Protection against escalation: no user grants permissions that they lack, by a role or a binding.
 
 Whoever may `escalate` a role may write anything into it; whoever may `bind` it may bind it to anybody. Everybody else
 must hold each of the rules, in the place where they would apply.
@@ -35,7 +35,7 @@ _HOUSEKEEPING = ("ownerReferences", "finalizers", "managedFields", "selfLink")
 def check_escalation(
     authorizer: Authorizer, user: User, plural: str, obj: Json, old: Json | None, *, named: str = ""
 ) -> None:
-    """To be called before a Role, ClusterRole or a binding is created (`old` is None) or updated.
+    """Check a Role, a ClusterRole or a binding before it is created (`old` is None) or updated.
 
     `plural` says which of the four it is, `named` is the name in the request's path. Raises the refusal of
     kube-apiserver; other kinds pass.

@@ -133,7 +133,7 @@ def self_subject_review(body: Json, user: User, now: str) -> Json:
 
 
 def token_review(body: Json, tokens: Tokens) -> Json:
-    """Whose token is this? The answer to a TokenReview."""
+    """Answer to a TokenReview."""
     spec = body.get("spec") or {}
     token, wanted = spec.get("token"), spec.get("audiences") or [AUDIENCE]
     if not isinstance(token, str) or not token:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.users import User
 
 AUDIENCE = "https://kubernetes.default.svc"
-"""Whom a token is meant for if it is to be used here."""
+"""Audience of tokens for this server."""
 _HERE = (AUDIENCE,)
 VERIFIED_MAX = 4096
 """Number of signed tokens that are cached."""
@@ -61,7 +61,7 @@ class Tokens:
         return bearer.user if bearer is not None and not set(bearer.audiences).isdisjoint(audiences) else None
 
     def audiences(self, token: str) -> tuple[str, ...]:
-        """Whom a valid token is meant for."""
+        """Audiences of a valid token."""
         bearer = self._valid(token)
         return bearer.audiences if bearer is not None else ()
 

@@ -68,7 +68,7 @@ class Stream(Protocol):
         """The next pieces, as soon as there are some; empty at the end. Whoever cancels it has lost nothing."""
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Stop the stream: the client has gone."""
 
 
 async def whole(answered: Answer | Stream) -> Answer | Stream:

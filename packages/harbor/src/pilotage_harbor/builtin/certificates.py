@@ -101,7 +101,7 @@ class RequestStrategy(Builtin):
         return problems + _conditions(path(obj, "status", "conditions") or [], "status.conditions")
 
     def admit(self, obj: Json, old: Json | None, view: View) -> None:
-        """Nobody asks to be an administrator."""
+        """Refuse requests for a certificate of an administrator."""
         if old is None:
             _refuse_masters(obj)
 

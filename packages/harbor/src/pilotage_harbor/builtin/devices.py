@@ -128,7 +128,7 @@ class ResourceClaimStrategy(Builtin):
         return _claim_problems(obj["spec"], "spec")
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """It stays."""
+        """Problems of a changed object: its spec is immutable."""
         return immutable("spec", obj["spec"], old["spec"])
 
 
@@ -147,7 +147,7 @@ class ResourceClaimTemplateStrategy(Builtin):
         return _claim_problems(obj["spec"]["spec"], "spec.spec")
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """It stays."""
+        """Problems of a changed object: its spec is immutable."""
         return self.check(obj) + immutable("spec", obj["spec"], old["spec"])
 
 
@@ -165,7 +165,7 @@ class ResourceSliceStrategy(Builtin):
                 taint.setdefault("timeAdded", now())
 
     def check(self, obj: Json) -> list[Cause]:
-        """Whose devices these are, and where."""
+        """Problems of the driver, the pool, the node selection and the devices."""
         spec = obj["spec"]
         problems = driver_name_problems(spec["driver"], "spec.driver")
         problems += _pool_problems(spec["pool"])

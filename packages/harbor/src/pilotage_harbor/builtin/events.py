@@ -53,7 +53,7 @@ class EventStrategy(Builtin):
     reporting = "reportingComponent"
 
     def check(self, obj: Json) -> list[Cause]:
-        """Whom it is about, and who reports it."""
+        """Problems of an Event: its object and its reporter."""
         return event_problems(obj, self.reporting)
 
     def fields(self, obj: Json) -> dict[str, str]:

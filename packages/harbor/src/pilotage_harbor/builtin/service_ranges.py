@@ -51,7 +51,7 @@ class IPAddressStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[Cause]:
-        """It stays."""
+        """Problems of a changed object: its parent is immutable."""
         new, was = (_as_go_shows(path(each, "spec", "parentRef")) for each in (obj, old))
         return self.check(obj) + immutable("spec.parentRef", new, was)
 

@@ -49,7 +49,7 @@ class Admission(Protocol):
 
 
 class NoAdmission:
-    """Nobody is asked."""
+    """Admission without webhooks and policies."""
 
     async def mutate(self, attributes: AdmissionAttributes) -> list[str]:
         """Change nothing."""

@@ -97,7 +97,7 @@ class Graph:
         ]
 
     def observe(self, event: Event) -> None:
-        """Something has changed."""
+        """Update the graph with an event of the store."""
         if event.type == DELETED:
             self._gone(event.entry.uid)
         elif event.storage not in IGNORED:

@@ -32,7 +32,7 @@ _REMEMBERED_MAX = 10_000
 def impersonated(
     user: User, head: Head, authorizer: Authorizer | None, old_way_first: MutableMapping[str, bool] | None = None
 ) -> User:
-    """Whom `user` asks to be, if it may: StatusError 400 or 403 otherwise. Without an authorizer nobody may.
+    """The user that `user` impersonates, if it may: StatusError 400 or 403 otherwise. Without an authorizer none may.
 
     `old_way_first` remembers which way last led somewhere for whom, so that it is tried first: its refusal is told.
     """

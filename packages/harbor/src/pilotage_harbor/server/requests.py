@@ -59,7 +59,7 @@ class Requests:
         return 0 if body is None else len(body.data) if isinstance(body, ChunkedBody) else len(body)
 
     def feed(self, data: bytes) -> None:
-        """Something has come."""
+        """Append bytes that have arrived."""
         self._buffer = self._buffer + data if self._buffer else data
 
     def clear(self) -> None:

@@ -158,7 +158,7 @@ def check_may_create(core: Core, scope: Scope) -> None:
 
 
 class Overtaken(errors.StatusError):
-    """Somebody else wrote while admission was asked."""
+    """The object changed while admission was asked."""
 
 
 async def change_object(

@@ -78,7 +78,7 @@ class NamespaceTeardown(TeardownScenario):
 
 
 class RecreatedTeardown(TeardownScenario):
-    """Somebody makes the ConfigMap anew as soon as it is gone, and a GitOps tool the Ingress: theirs are left alone."""
+    """A program re-creates the ConfigMap, and a GitOps tool the Ingress: the new objects are left alone."""
 
     kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS)
 

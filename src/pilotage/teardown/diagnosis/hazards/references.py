@@ -142,6 +142,6 @@ def _to_other_namespaces(outlook: Outlook) -> Iterator[Hazard]:
 
 
 def _across(source: Item, target: Name) -> tuple[str, ...]:
-    """That a reference goes from one namespace to another, if it does."""
+    """Remark on a reference from one namespace to another; empty if it is not one."""
     here, there = source.meta.namespace, target.namespace
     return (f"it goes from namespace {here} to {there}",) if here and there and here != there else ()

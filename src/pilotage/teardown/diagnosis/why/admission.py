@@ -1,4 +1,4 @@
-"""Which admission webhooks and policies a write to an object would meet, as far as their configurations say.
+"""Admission webhooks and policies that a write to an object would meet, as far as their configurations say.
 
 The server's own rules, read from what was gathered: resource rules, namespaceSelector, objectSelector. What only the
 server can tell (matchConditions, matchPolicy across versions) counts as a match that is not `certain`.

@@ -26,13 +26,13 @@ class CauseCode(enum.StrEnum):
     FINALIZER_CONTROLLER_SILENT = "finalizer-controller-silent"
     """It runs, says nothing, and has not let go for a long time."""
     FINALIZER_CONTROLLER_UNCLEAR = "finalizer-controller-unclear"
-    """Somebody is responsible, but whether they run could not be seen."""
+    """The responsible controller is known, but whether it runs could not be read."""
     FINALIZER_CONTROLLER_WORKING = "finalizer-controller-working"
     """It runs, and has not had much time yet. A note."""
     FINALIZER_TEARDOWN_UNFINISHED = "finalizer-teardown-unfinished"
     """It is our own: a `pilotage delete` holds the object until its parts are gone, and has not come to its end."""
     FINALIZER_UNCLAIMED = "finalizer-unclaimed"
-    """Nobody in the cluster can be found who would ever remove it."""
+    """No controller in the cluster was found that would ever remove it."""
 
     # owners
     FOREGROUND = "foreground"
@@ -94,7 +94,7 @@ class CauseCode(enum.StrEnum):
 
     # recreation
     CHANGED_WHILE_TERMINATING = "changed-while-terminating"
-    """Somebody applied it again while it is being deleted: that change goes with it. A note."""
+    """A client applied it again while it is being deleted: that change goes with it. A note."""
     RECREATED = "recreated"
     """Another object has its name by now; the one that was meant is gone. A note."""
 

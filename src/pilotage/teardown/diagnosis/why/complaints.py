@@ -28,7 +28,7 @@ _FORBIDDEN = re.compile(
 )
 _LENGTH_MAX = 300
 _BYSTANDERS = frozenset({"garbage-collector-controller", "default-scheduler", "kubelet", "node-controller"})
-"""They say things about many objects, and keep no finalizer that others would ask about."""
+"""Components that report about many objects, and keep no finalizer that others would ask about."""
 
 
 class Complaint(NamedTuple):

@@ -82,7 +82,7 @@ class WhyContext:
 
     @property
     def now(self) -> dt.datetime:
-        """When the world was observed."""
+        """Time at which the world was observed."""
         return self.world.now
 
     def asked_about(self, item: Item) -> bool:
@@ -165,7 +165,7 @@ class WhyContext:
         return max(0.0, seconds_since(self.now, self.deleted_at(item)) or 0.0)
 
     def deleted_at(self, item: Item) -> dt.datetime | None:
-        """When its deletion was asked for; None where it was not, or where the time cannot be read."""
+        """Time of its deletion request; None if there was none, or the time cannot be read."""
         ends = moment(item.meta.deletion_timestamp)
         if ends is None:
             return None

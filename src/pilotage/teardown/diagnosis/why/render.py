@@ -88,7 +88,7 @@ def remedies_of(explanation: Explanation) -> list[Remedy]:
 
 
 class _Marks:
-    """Which causes get the mark of a root cause: those that made the verdict."""
+    """Causes that are marked as root causes: those that made the verdict."""
 
     def __init__(self, explanation: Explanation) -> None:
         roots = explanation.roots

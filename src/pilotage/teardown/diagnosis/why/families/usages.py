@@ -49,7 +49,7 @@ class Reference(NamedTuple):
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
-    """Which usages refuse the delete of this object; and of a usage, what keeps that."""
+    """Usages that refuse the delete of this object; of a Usage, what keeps that."""
     if item.group_kind in KINDS:
         if item.terminating and FINALIZER in item.meta.finalizers:
             yield from _usage(context, item)
