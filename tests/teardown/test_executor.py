@@ -179,14 +179,18 @@ async def test_after_an_answer_that_was_lost_the_object_is_read():
         assert decision.finished
 
 
+@pytest.mark.parametrize("answer_seconds", [0.0, 2.0])
 @pytest.mark.parametrize("pacing", [Executor.run, advanced])
 @virtual
-async def test_what_is_withheld_stays_until_it_is_admitted(pacing):
+async def test_what_is_withheld_stays_until_it_is_admitted(pacing, answer_seconds):
+    """However long the one who withholds takes to say so."""
+
     class Withholding(Blind):
         async def admit(self, decision: Decision) -> bool:
             now = self.state.clock.now()
             for _, entry in decision.actions:
                 wait = Withheld("the gateway", "it drains", now + seconds(1), draining=True) if now < until else None
+                await asyncio.sleep(answer_seconds)
                 self.state.withhold(entry, wait)
             return True
 
@@ -197,7 +201,7 @@ async def test_what_is_withheld_stays_until_it_is_admitted(pacing):
         began, until = asyncio.get_running_loop().time(), running.state.clock.now() + seconds(5)
         assert (await pacing(running)).complete
         (delete,) = (write for write in world.trace.writes if write.verb == "delete")
-        assert 5.0 <= delete.at - began < 8.0
+        assert 5.0 <= delete.at - began < 8.0 + answer_seconds
 
 
 @virtual

@@ -177,9 +177,11 @@ class TeardownController:
         """Write down what has appeared since, and what no cache has shown."""
         parts = [*parts_now(self._caches, whose, teardown.spec, run.state.ledger), *uncached]
         grown = grown_ledger(run.state.ledger, parts, utc_now(), whose.namespace)
-        if grown is run.state.ledger:
+        saved = record.get("status", "ledger", "entries", default=[])
+        if grown is run.state.ledger and len(saved) == len(grown.entries):  # a proof may have found more
             return record
-        run.state.grow(grown)
+        if grown is not run.state.ledger:
+            run.state.grow(grown)
         return await self._status(record, {"ledger": msgspec.to_builtins(grown)})
 
     async def _begin(self, record: Object, teardown: Teardown, ledger: Ledger) -> Object:
@@ -385,6 +387,8 @@ def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
 
 def _pause(decision: Decision, now: dt.datetime) -> float:
     """Seconds until the next reconcile, though nothing may have happened."""
+    if decision.actions:  # they were not admitted
+        return LOOK_SECONDS
     moments = [wait.again for wait in decision.waits if wait.again is not None]
     pause = min(((moment - now).total_seconds() for moment in moments), default=READ_SECONDS_MAX)
     return min(max(pause, LOOK_SECONDS), READ_SECONDS_MAX)

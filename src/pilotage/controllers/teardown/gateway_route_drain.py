@@ -39,13 +39,14 @@ class GatewayRouteDrain:
 
         `services`: those that go with it, whose requests are waited for.
         """
-        now = self._state.clock.now()
         try:
             route = await self._detached(entry)
         except ApiError as error:
+            now = self._state.clock.now()
             return _withheld(f"it cannot be taken out of traffic: {error.message}", now, REFUSED_SECONDS)
         if route is None or route.get("status", "observedGeneration") is None:
             return None
+        now = self._state.clock.now()
         status = ROUTER.status(route.to_dict(), services)
         if status.programming is not Programming.PROGRAMMED:
             self._since.pop(entry.uid, None)

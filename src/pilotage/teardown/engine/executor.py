@@ -20,6 +20,7 @@ import msgspec
 from pilotage.kube import ApiError, Client, Conflict, Forbidden
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
+from pilotage.teardown.engine.decision import Act
 from pilotage.teardown.engine.newcomers import searched
 from pilotage.teardown.engine.observers import POLL_SECONDS, Observer, Reader, WatchObserver
 from pilotage.teardown.engine.progress import DecisionReporter, Outcome, Step
@@ -108,11 +109,16 @@ class Executor:
             decision = self._decide()
             if not await self._observer.admit(decision):
                 break
-            decision = self._decide()  # what is withheld has become a wait
-            if not decision.actions:
+            admitted = {(act, entry.uid) for act, entry in decision.actions if not self._is_withheld(act, entry)}
+            decision = self._decide()  # what is withheld has become a wait, unless its time is over by now
+            actions = [action for action in decision.actions if (action.act, action.entry.uid) in admitted]
+            if not actions:
                 break
-            await asyncio.gather(*map(self._perform, decision.actions))
+            await asyncio.gather(*map(self._perform, actions))
         return decision
+
+    def _is_withheld(self, act: Act, entry: Entry) -> bool:
+        return act is Act.DELETE and entry.uid in self.state.withheld
 
     def _decide(self) -> Decision:
         self.state.decide(self.state.clock.now())
@@ -184,9 +190,10 @@ class Executor:
 
     def _begin(self, decision: Decision) -> None:
         for action in decision.actions:
-            uid = action.entry.uid
-            if uid not in self._busy and uid not in self.state.withheld:
-                self._busy[uid] = asyncio.create_task(self._finish(action))
+            act, entry = action
+            over = self.state.is_over(entry)  # it went while the decision was admitted
+            if not over and entry.uid not in self._busy and not self._is_withheld(act, entry):
+                self._busy[entry.uid] = asyncio.create_task(self._finish(action))
 
     async def _finish(self, action: Action) -> None:
         try:

@@ -50,9 +50,12 @@ class EndpointBehindGateway(EndpointLife):
                         await client.patch(GATEWAY_ROUTES, key, patch, subresource="status")
 
     def _acknowledged(self, route: Json) -> Json:
-        generation = route["metadata"]["generation"]
+        generation, uid = route["metadata"]["generation"], route["metadata"]["uid"]
+        for each in route["spec"]["backends"]:
+            if each["weight"]:
+                self._idle_since.pop(f"{uid} {each['service']}", None)
         counts = [
-            {"service": each["service"], "inFlight": self._in_flight(route["metadata"]["uid"], each)}
+            {"service": each["service"], "inFlight": self._in_flight(uid, each)}
             for each in route["spec"]["backends"]
             if not each["weight"]
         ]
