@@ -34,7 +34,7 @@ async def test_the_lowest_priority_goes_first_and_comes_back(host):
     assert host.is_ready("high")
     assert "Evicted" in [each["reason"] for each in host.world.objects(EVENTS)]
     await host.until(lambda: host.is_ready("low"))
-    assert host.metric('pilotage_agent_takedowns_total{reason="Evicted"}') == 1
+    assert host.metric('pilotage_agent_stops_total{reason="Evicted"}') == 1
     assert host.status("low")["restarts"] == 0
 
 

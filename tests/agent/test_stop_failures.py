@@ -31,7 +31,7 @@ async def test_delete_stops_the_process_and_unregisters_it(host):
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     host.nothing_is_left()
-    assert host.metric('pilotage_agent_takedowns_total{reason="Deleted"}') == 1
+    assert host.metric('pilotage_agent_stops_total{reason="Deleted"}') == 1
 
 
 async def test_a_stop_that_fails_does_not_keep_it_registered_and_is_tried_again(host, monkeypatch):

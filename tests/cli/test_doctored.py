@@ -156,7 +156,7 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_whatever_a_receipt_says_it_is_shown_or_refused_in_one_sentence(scene: Scene, data: st.DataObject):
-    told = scene.with_entry(keeper="k", abandoned=["f"], unverified="u", disown=[], hold=False)
+    told = scene.with_entry(finalizer_owner="k", abandoned=["f"], unverified="u", disown=[], hold=False)
     known = [entry["uid"] for entry in told["ledger"]["entries"]]
     told["ledger"]["entries"][1] |= {"after": known[:1], "owner": data.draw(st.sampled_from(["", *known, "u"]))}
     for _ in range(data.draw(st.integers(1, 3))):

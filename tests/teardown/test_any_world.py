@@ -61,7 +61,7 @@ class Story(NamedTuple):
             self.targets,
             self.policy,
             adopt=self.adopt,
-            keeper_of=lambda _, item, finalizer: self.keepers.get(item.uid) if finalizer == "kept" else None,
+            owner_of_finalizer=lambda _, item, finalizer: self.keepers.get(item.uid) if finalizer == "kept" else None,
         )
 
 

@@ -234,7 +234,7 @@ def test_who_keeps_a_finalizer_goes_after_what_it_is_on():
     app = item("App", finalizers=("test.dev/app",))
     world = world_of(DEPLOYMENT, REPLICA_SET, POD, app)
     ledger = make_ledger(
-        world, relate(world), [DEPLOYMENT, app], Policy(), keeper_of=lambda world, item, finalizer: DEPLOYMENT
+        world, relate(world), [DEPLOYMENT, app], Policy(), owner_of_finalizer=lambda world, item, finalizer: DEPLOYMENT
     )
     assert app.uid in ledger.by_uid()[DEPLOYMENT.uid].after
     assert not ledger.by_uid()[app.uid].last

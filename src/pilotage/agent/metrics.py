@@ -15,7 +15,7 @@ class AgentMetrics:
         self.restarts = Counters(
             "pilotage_agent_restarts", "Servers that ended by themselves, or were unhealthy", [], to
         )
-        self.takedowns = Counters("pilotage_agent_takedowns", "Servers stopped and proven gone", ["reason"], to)
+        self.stops = Counters("pilotage_agent_stops", "Servers stopped and proven gone", ["reason"], to)
         self.failures = Counters("pilotage_agent_takedown_failures", "Attempts to stop a server that failed", [], to)
         self.killed = Counters("pilotage_agent_killed_processes", "Processes that needed SIGKILL", [], to)
         self.checks = Counters("pilotage_agent_health_checks", "Probes of servers by result", ["result"], to)

@@ -125,7 +125,7 @@ class ProcessStop:
         self._backoff.forget(entry.uid)
         if state is not None:
             state.stopped()
-        self._metrics.takedowns.labels(str(reason)).value += 1
+        self._metrics.stops.labels(str(reason)).value += 1
         return StopProgress(Phase.PROVE, done=True)
 
     async def _drain(self, entry: JournalEntry) -> StopProgress | None:

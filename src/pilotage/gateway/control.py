@@ -195,7 +195,7 @@ async def run(settings: GatewaySettings) -> None:
 
 
 def main() -> None:
-    """As the keeper starts it: with the settings as its argument."""
+    """As the supervisor starts it: with the settings as its argument."""
     import msgspec
 
     settings = msgspec.json.decode(sys.argv[1], type=GatewaySettings)

@@ -44,7 +44,7 @@ class ReadClient:
     ) -> Object:
         """One object, or Absent."""
         if version.match == "Exact":
-            raise ValueError(f"{key}: a get cannot be had at exactly one version (the server would ignore it); list")
+            raise ValueError(f"{key}: a get is not available at exactly one version (the server would ignore it); list")
         target = with_query(object_path(resource, key, subresource), version.query())
         request = Request("GET", target, accept=_METADATA if metadata_only else JSON)
         return await self._exchange.call(request, decoder(resource))

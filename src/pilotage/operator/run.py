@@ -73,10 +73,10 @@ async def add_controllers(
         limits=Limits(bytes_max=settings.model_bytes_max),
     )
     # Two clusters whose operators share a folder must not sweep each other's files.
-    keeper = FileModelStore(
+    store = FileModelStore(
         ModelCache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking
     )
-    await around.enter_async_context(Models(manager, keeper, by_pods=settings.fetch == "pods"))
+    await around.enter_async_context(Models(manager, store, by_pods=settings.fetch == "pods"))
 
 
 def _for_pods(settings: OperatorSettings) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotage.models import Access, SourceCredentials
     from pilotage.models.access import Network
 
-STANDING, PASSING = 1, 75
+PERMANENT, TRANSIENT = 1, 75
 """Exit codes: it will not get better by itself; it may, so try again (EX_TEMPFAIL)."""
 PROGRESS_SECONDS = 5.0
 
@@ -95,7 +95,7 @@ def fetch(
         asyncio.run(_fetch(source, target, sha256.lower(), kind or "", _read(credentials), access))
     except Problem as problem:
         say(f"error: {problem}", err=True)
-        sys.exit(STANDING if isinstance(problem, PermanentError) else PASSING)
+        sys.exit(PERMANENT if isinstance(problem, PermanentError) else TRANSIENT)
 
 
 async def _fetch(

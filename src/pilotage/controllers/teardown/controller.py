@@ -318,7 +318,7 @@ class TeardownController:
             found,
             "Blocked",
             status=bool(late),
-            reason="Overdue" if late else "GoesOn",
+            reason="Overdue" if late else "Progressing",
             message=f"{late[0].entry} waits for {late[0].actor}: {late[0].text}" if late else "",
             generation=record.meta.generation,
             now=utc_now(),

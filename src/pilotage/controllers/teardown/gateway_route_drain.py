@@ -51,7 +51,9 @@ class GatewayRouteDrain:
         if status.programming is not Programming.PROGRAMMED:
             self._since.pop(entry.uid, None)
             if status.programming is Programming.REJECTED:
-                return _withheld(f"the gateway refuses to let go of it: {status.text}", now, REFUSED_SECONDS)
+                return _withheld(
+                    f"the gateway rejects the change that takes it out of traffic: {status.text}", now, REFUSED_SECONDS
+                )
             return _withheld(status.text, now, PENDING_SECONDS)
         detached = (now - self._since.setdefault(entry.uid, now)).total_seconds()
         wait = undrained(status.in_flight, detached, DrainLimits(self._state.ledger.policy.drain_seconds))

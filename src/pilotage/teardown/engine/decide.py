@@ -168,10 +168,10 @@ class _Deciding:
             self.wait(entry, Cause.ORDER, self.labels[holder.uid], f"{self.labels[holder.uid]} is marked first")
             return entry.phase
         if holder is not None and (due := self.unnoticed_until(holder)) is not None:
-            keeper = holder.keeper or "the controller that put it there"
+            owner = holder.finalizer_owner or "the controller that put it there"
             names = ", ".join(self.others(holder))
-            text = f"finalizer {names} on {holder}: {keeper} might not know yet and bring this back"
-            self.wait(entry, Cause.FINALIZER, keeper, text, until=due, again=due)
+            text = f"finalizer {names} on {holder}: {owner} might not know yet and bring this back"
+            self.wait(entry, Cause.FINALIZER, owner, text, until=due, again=due)
             return entry.phase
         if blocker := self.first_unsettled(entry):
             return self.wait_for(entry, blocker)
@@ -256,7 +256,9 @@ class _Deciding:
         others = [name for name in seen.finalizers if name not in (FOREGROUND, ORPHAN)]
         if others:
             text = f"finalizer {', '.join(others)}"
-            self.wait(entry, Cause.FINALIZER, entry.keeper or "the controller that put it there", text, since=since)
+            self.wait(
+                entry, Cause.FINALIZER, entry.finalizer_owner or "the controller that put it there", text, since=since
+            )
         elif FOREGROUND in seen.finalizers:
             self.in_foreground(entry, since)
         elif ORPHAN in seen.finalizers:

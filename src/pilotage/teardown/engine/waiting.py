@@ -21,7 +21,7 @@ PAUSE_SECONDS = (0.2, 5.0)
 POLL_SECONDS = 1.0
 """Interval of reads where a watch is not allowed."""
 WATCH_SECONDS = 300
-_PASSING = (ErrorClass.UNAVAILABLE, ErrorClass.UNCERTAIN, ErrorClass.THROTTLED)
+_TRANSIENT = (ErrorClass.UNAVAILABLE, ErrorClass.UNCERTAIN, ErrorClass.THROTTLED)
 
 
 class ProvenGone(NamedTuple):
@@ -76,7 +76,7 @@ class _Place:
             except Expired:
                 continue
             except ApiError as error:
-                if error.error_class not in _PASSING or isinstance(error, KindNotServed):
+                if error.error_class not in _TRANSIENT or isinstance(error, KindNotServed):
                     raise
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)

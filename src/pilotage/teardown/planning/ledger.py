@@ -58,14 +58,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Of what stays: the uids of those of its owners that go."""
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
-    keeper: str = ""
+    finalizer_owner: str = ""
     """The controller that removes its finalizers, as far as is known."""
     settle_seconds: float = 0.0
     """Seconds after its removal in which it may still have effects: routes that proxies still have."""
     unverified: str = ""
     """Why its removal cannot be proven in full, for the receipt."""
     abandoned: tuple[str, ...] = ()
-    """Finalizers whose keepers were not seen to run, where we were asked to do their work: they are not waited for."""
+    """Finalizers whose owners were not seen to run, where we were asked to do their work: they are not waited for."""
 
     @property
     def key(self) -> ObjectKey:

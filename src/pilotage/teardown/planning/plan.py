@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.snapshot.graph import Graph
     from pilotage.teardown.snapshot.world import Item, World
 
-    KeeperOf = Callable[[World, Item, str], Item | None]
+    OwnerOfFinalizer = Callable[[World, Item, str], Item | None]
     """The workload that takes a finalizer off an object, if it is known."""
     WhoKeeps = Callable[[World, Item, str], str]
     """The name of that controller, for a person."""
@@ -45,7 +45,7 @@ def make_ledger(
     policy: Policy,
     *,
     adopt: bool = False,
-    keeper_of: KeeperOf | None = None,
+    owner_of_finalizer: OwnerOfFinalizer | None = None,
     who_keeps: WhoKeeps = lambda *_: "",
     is_abandoned: IsAbandoned = lambda *_: False,
 ) -> Ledger:
@@ -71,7 +71,7 @@ def make_ledger(
     wrapped = [(carriers.pop(uid), uid) for uid in members.going if uid in holds and uid in carriers]
     phases = {uid: Phase.RELEASE if uid in holds else _phase(uid, members) for uid in members.going}
     holders = {child: uid for uid in members.going if uid in holds for child in members.parts(uid)}
-    keepers = [*_keepers(world, members, keeper_of), *wrapped]
+    keepers = [*_keepers(world, members, owner_of_finalizer), *wrapped]
     after, cycles = order(graph, phases, carriers=carriers, holders=holders, keepers=keepers)
     owners = {**holders, **carriers}
     last = _last_of_all(after, members, owners, carriers, phases)
@@ -90,7 +90,7 @@ def make_ledger(
             after=tuple(sorted(after[uid])),
             last=uid in last,
             hold=uid in holds and not item.terminating,
-            keeper=", ".join(dict.fromkeys(who_keeps(world, item, each) for each in item.meta.finalizers)),
+            finalizer_owner=", ".join(dict.fromkeys(who_keeps(world, item, each) for each in item.meta.finalizers)),
             settle_seconds=(settle := _settle_seconds(world, item, policy))[0],
             unverified=settle[1],
             abandoned=abandoned[uid],
@@ -128,7 +128,7 @@ def plan_again(
     world: World,
     graph: Graph,
     *,
-    keeper_of: KeeperOf | None = None,
+    owner_of_finalizer: OwnerOfFinalizer | None = None,
     who_keeps: WhoKeeps = lambda *_: "",
     is_abandoned: IsAbandoned = lambda *_: False,
 ) -> Ledger:
@@ -145,7 +145,7 @@ def plan_again(
         there,
         msgspec.structs.replace(saved.policy, keep_uids=kept),
         adopt=saved.adopt,
-        keeper_of=keeper_of,
+        owner_of_finalizer=owner_of_finalizer,
         who_keeps=who_keeps,
         is_abandoned=is_abandoned,
     )
@@ -227,16 +227,16 @@ def _pointers(graph: Graph, members: Members) -> dict[str, Pointer]:
     return found
 
 
-def _keepers(world: World, members: Members, keeper_of: KeeperOf | None) -> list[tuple[str, str]]:
+def _keepers(world: World, members: Members, owner_of_finalizer: OwnerOfFinalizer | None) -> list[tuple[str, str]]:
     """Pairs of a workload in the ledger and an object whose finalizer it keeps."""
-    if keeper_of is None or not any(item.group_kind in workloads() for item in members.going.values()):
+    if owner_of_finalizer is None or not any(item.group_kind in workloads() for item in members.going.values()):
         return []
     pairs = []
     for uid, item in members.going.items():
         if is_built_in(item.resource.group):
             continue
         for finalizer in item.meta.finalizers:
-            workload = keeper_of(world, item, finalizer)
+            workload = owner_of_finalizer(world, item, finalizer)
             if workload is not None and workload.uid in members.going:
                 pairs.append((workload.uid, uid))
     return pairs

@@ -161,7 +161,7 @@ class Execution:
             entry = wait.entry
             for finalizer in self.last_seen(entry).finalizers if wait.cause is Cause.FINALIZER else ():
                 if finalizer in entry.abandoned:
-                    who = entry.keeper or "its controller"
+                    who = entry.finalizer_owner or "its controller"
                     command = strip_command(spelled(entry.resource, entry.full_name), finalizer)
                     lines.append(f"Bring {who} back, or let go of {entry} without it: {command}")
         return lines

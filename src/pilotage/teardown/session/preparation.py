@@ -95,7 +95,7 @@ def finalizer_questions() -> dict[str, Any]:
     from pilotage.teardown.diagnosis.finalizer_owners import abandoned, finalizer_owner
 
     return {
-        "keeper_of": lambda world, item, finalizer: finalizer_owner(world, item, finalizer).workload,
+        "owner_of_finalizer": lambda world, item, finalizer: finalizer_owner(world, item, finalizer).workload,
         "who_keeps": lambda world, item, finalizer: finalizer_owner(world, item, finalizer).who,
         "is_abandoned": abandoned,
     }

@@ -115,7 +115,7 @@ class TeardownScenario(Scenario):
                 return None
             ledger = self.plan(world)
         else:
-            ledger = plan_again(saved, world, relate(world, self.rows), keeper_of=self.keeper_of)
+            ledger = plan_again(saved, world, relate(world, self.rows), owner_of_finalizer=self.owner_of_finalizer)
         self.save(ledger)
         executor = watching(
             client,
@@ -131,9 +131,11 @@ class TeardownScenario(Scenario):
     def plan(self, world: World) -> Ledger:
         """The closure of the named targets, by uid: another object of the same name is not meant."""
         named = [item for item in world if item.uid in self.targets]
-        return make_ledger(world, relate(world, self.rows), named, self.policy, keeper_of=self.keeper_of)
+        return make_ledger(
+            world, relate(world, self.rows), named, self.policy, owner_of_finalizer=self.owner_of_finalizer
+        )
 
-    def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
+    def owner_of_finalizer(self, world: World, item: Item, finalizer: str) -> Item | None:
         """None: no finalizer has a controller in these stories."""
         del self, world, item, finalizer
         return None

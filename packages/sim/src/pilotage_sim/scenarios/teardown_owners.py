@@ -149,7 +149,7 @@ class OperatorTeardown(TeardownScenario):
         pods = self.world.objects(parts.PODS)
         return any(pod["metadata"]["labels"].get("app") == "operator" for pod in pods)
 
-    def keeper_of(self, world: World, item: Item, finalizer: str) -> Item | None:
+    def owner_of_finalizer(self, world: World, item: Item, finalizer: str) -> Item | None:
         """The controller of the finalizer is known."""
         del item
         return world.find("apps", "Deployment", "default", "operator") if finalizer == FINALIZER else None
