@@ -1,4 +1,4 @@
-"""A name means one thing: no public class name occurs twice in a distribution."""
+"""A name means one thing, and a docstring says it: rules of the vocabulary that a test can hold."""
 
 import ast
 from collections import defaultdict
@@ -34,3 +34,19 @@ def test_a_second_class_of_a_name_is_found(tmp_path):
     (tmp_path / "a.py").write_text("class Seen: ...\nclass _Own: ...\n")
     (tmp_path / "b.py").write_text("class Seen: ...\nclass _Own: ...\n")
     assert homes_of_classes(tmp_path) == {"Seen": ["a.py", "b.py"]}
+
+
+CALQUES = ("What ", "Who ", "See ")
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_docstring_begins_with_a_noun_or_a_verb(distribution):
+    """Not with "See", "What" or "Who": CONTRIBUTING.md."""
+    found = [
+        f"{module.name}: {text[:60]}"
+        for module in DISTRIBUTIONS[distribution].rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(text := node.value.value, str) and text.startswith(CALQUES)
+    ]
+    assert found == []
