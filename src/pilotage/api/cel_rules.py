@@ -5,10 +5,9 @@ against a rule that was added later, so an object that was valid once can always
 is never unchanged in that sense: a rule about it is for creation alone (`on_create`).
 """
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from pilotage.api.base import Schema
 from pilotage.api.endpoint import (
     Autoscaling,
     Endpoint,
@@ -18,10 +17,7 @@ from pilotage.api.endpoint import (
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.teardown import TeardownSpec
-
-if TYPE_CHECKING:
-    from pilotage.api.base import Schema
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 ENDPOINT_NAME_MAX = 52
 """A revision's parts are called NAME-N, and what they are called is a label of at most 63 characters on pods."""

@@ -7,13 +7,12 @@ A later schema may be stricter: the API server (from 1.30 on) does not validate 
 object that was valid once can still be changed elsewhere, and lose its finalizers. A test shows it.
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from pilotage.api.base import Schema
 from pilotage.api.cel_rules import RULES
 from pilotage.api.endpoint import Endpoint
 from pilotage.api.gateway_route import GatewayRoute
@@ -22,10 +21,7 @@ from pilotage.api.model import Model
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.structural import structural
 from pilotage.api.teardown import Teardown
-
-if TYPE_CHECKING:
-    from pilotage.api.base import Schema
-    from pilotage.kube import Json, Resource
+from pilotage.kube import Json, Resource
 
 
 class Column(NamedTuple):

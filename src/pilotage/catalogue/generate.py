@@ -1,19 +1,14 @@
 """``python -m pilotage.catalogue.generate`` writes `reading_table` from the ecosystems. `make manifests` calls it."""
 
-from __future__ import annotations
-
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pilotage.catalogue.groups import is_custom
 from pilotage.catalogue.kind import KnownKind, ReadFor
 from pilotage.catalogue.reading import CORE, REACHES
 from pilotage.catalogue.registry import ecosystems, kinds
 from pilotage.kube import GroupKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FILE = Path(__file__).with_name("reading_table.py")
 _WIDTH = 80

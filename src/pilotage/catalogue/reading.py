@@ -4,16 +4,11 @@ Reading a cluster begins while the rest of a command is still imported, so nothi
 `reading_table` is generated from them (`make manifests`), and a test sees that it is current.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pilotage.catalogue import reading_table
 from pilotage.catalogue.groups import is_custom
 from pilotage.kube import ApiResource, GroupKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CORE = "core"
 """The group without a name, as the table writes it."""

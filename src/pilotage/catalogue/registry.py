@@ -1,21 +1,16 @@
 """Lookups in the catalogue. The ecosystems are found and imported when the first of these is called."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import os
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
+from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import RelationRow
-
-if TYPE_CHECKING:
-    from pilotage.catalogue.phase import Phase
-    from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind
 
 
 @functools.cache

@@ -3,15 +3,11 @@
 Only click is imported here; the rest comes when a command runs.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,14 +1,9 @@
 """Modules that a command needs later, imported while the API server answers: a start costs as much as many reads."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 SWITCH_SECONDS = 0.0005
 """Switch interval of threads, so that an answer is processed soon after it arrives; the default is ten times this."""

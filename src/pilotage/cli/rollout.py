@@ -1,13 +1,12 @@
 """LiveObjects a change of an endpoint until it serves, or does not: how `deploy`, `redeploy` and `rollback` wait."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt
 import sys
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
@@ -15,16 +14,12 @@ from pilotage.cli.output.progress import Renderer, Row, RowState, print_event, r
 from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout_steps import RolloutGoal, RolloutStatus, RolloutVerdict, rollout_status
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
+from pilotage.kube import Client, Object
 from pilotage.runtime.clock import SteadyClock
 from pilotage.runtime.lazy_logger import silenced
 from pilotage.runtime.live_objects import LiveObjects
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.operator_lease import find_operator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Client, Object
-    from pilotage.teardown.session import Session
 
 TICK_SECONDS = 0.5
 SETTLE_SECONDS = 3.0

@@ -4,20 +4,15 @@ It is run when there is no credential, when the one we have is about to expire, 
 same time, however many requests are waiting for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pilotage.kube import exec_run
 from pilotage.kube.errors import CredentialsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 # A credential is replaced this long before it expires, so that no request is under way with it when it does; but not
 # earlier than in the last tenth of its life, or one that lives for a minute would be replaced with every request.

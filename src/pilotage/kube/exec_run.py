@@ -4,18 +4,17 @@ It is run directly, never by a shell, and never for longer than a bound. What it
 arguments: of all that only its standard error is ever shown. When to run it is decided in `exec_plugin`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,9 +22,6 @@ from pilotage.kube.credentials import bearer
 from pilotage.kube.errors import ConfigError, CredentialsError
 from pilotage.kube.tls import TlsSettings
 from pilotage.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 

@@ -4,15 +4,10 @@ Only what a Kubernetes API server and the proxies in front of it use: no pipelin
 ask for none). What does not parse is `BadAnswer`; nothing is guessed.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 HEAD_BYTES_MAX = 64 * 1024
 _LINE_BYTES_MAX = 4096

@@ -5,20 +5,16 @@ first `current-context` that is set. Every entry remembers its file: relative pa
 name it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from pilotage.kube.errors import ConfigError
 from pilotage.kube.kubeconfig_file import Cluster, KubeconfigContext, KubeconfigFile, User, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Value = TypeVar("Value")
 

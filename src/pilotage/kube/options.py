@@ -1,14 +1,10 @@
 """Options of reads and deletes that have no right default: the version, the object, the propagation."""
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from pilotage.kube.wire import Json
+from pilotage.kube.wire import Json
 
 
 class ReadVersion(msgspec.Struct, frozen=True):

@@ -1,15 +1,10 @@
 """Paths of requests: of one object, and the query behind it."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.kube.names import ObjectKey, Resource
+from pilotage.kube.names import ObjectKey, Resource
 
 
 def object_path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

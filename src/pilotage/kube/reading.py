@@ -3,21 +3,15 @@
 A read of objects says which version it accepts (`MOST_RECENT`, `ANY`, `not_older_than`, `exactly`).
 """
 
-from __future__ import annotations
+from collections.abc import AsyncIterator, Callable
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube.exchange import Changed, Exchange
 from pilotage.kube.names import PODS, ObjectKey, Resource
 from pilotage.kube.options import MOST_RECENT, ReadVersion
 from pilotage.kube.paths import object_path, with_query
 from pilotage.kube.transport import Request
 from pilotage.kube.watch import IDLE_SECONDS_MAX, Watch
 from pilotage.kube.wire import Object, ObjectList, decode_list
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from pilotage.kube.exchange import Changed, Exchange
 
 CHUNK = 500
 """Number of objects in one chunk of a list."""

@@ -1,12 +1,7 @@
 """Transport of requests: a small protocol, which a simulator can replace. `http` is the real one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
 REQUEST_SECONDS_MAX = 30.0
 

@@ -4,16 +4,10 @@
 that a steady state writes nothing.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Sequence
 
 from pilotage.kube.wire import Json, format_time
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
-
 
 REASON_CHARS_MAX = 1024
 MESSAGE_CHARS_MAX = 32768

@@ -4,20 +4,15 @@ prometheus_client's own take a lock and walk the buckets at each observation, wh
 manager counts in the one thread of its loop, so a plain number will do; Prometheus' families are made at the scrape.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from prometheus_client import CollectorRegistry
 
 T = TypeVar("T")
 

@@ -3,13 +3,9 @@
 That takes as long as everything else that a short command imports.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 
 @contextlib.contextmanager

@@ -1,15 +1,10 @@
 """Start and end of a long-running process: garbage collection and signals."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
 import signal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 
 def tune_gc() -> None:

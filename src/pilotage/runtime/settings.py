@@ -7,22 +7,18 @@ Settings are a struct. A field is parsed by its type; what stands beside the typ
 check or convert the parsed value, and raise ValueError.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from pilotage.kube import ConfigError
 from pilotage.runtime.manager import Address
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 S = TypeVar("S", bound="SettingsBase")
 Given = dict[str, tuple[str, object]]

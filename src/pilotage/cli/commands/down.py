@@ -1,16 +1,11 @@
 """``pilotage down``: take down what ``pilotage up`` brought up, and prove it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from pilotage.cli.commands.up import data_option
 from pilotage.cli.errors import one_sentence
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

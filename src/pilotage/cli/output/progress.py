@@ -3,17 +3,13 @@
 A command makes a `ProgressView` of each state that it sees, and shows it; the renderer decides what of it is news.
 """
 
-from __future__ import annotations
-
+import datetime as dt
 import enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, TextIO
 
 from pilotage.cli.output.text import paint, redraw
 from pilotage.terminal import one_line
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
 
 QUIET_SECONDS = 5.0
 """Without a terminal, the waits are printed after this long without news, and then as often again."""

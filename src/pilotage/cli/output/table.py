@@ -1,15 +1,10 @@
 """Tables, and the values in their cells. Pure: text in, text out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Iterable, Sequence
 
 from pilotage.teardown.snapshot.fields import seconds_since, span
 from pilotage.terminal import one_line, width
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Sequence
 
 NOTHING = "-"
 CELL_WIDTH_MAX = 200

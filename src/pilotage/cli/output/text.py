@@ -1,17 +1,13 @@
 """Lines of text, in colour where that is wanted. `pilotage.terminal` keeps what is in them from acting."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
 from pilotage.terminal import one_line, own
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _STATE_COLOURS = {
     "Serving": "green",

@@ -6,23 +6,18 @@ explained as well, needs the finalizer's own name from a person, and is only eve
 it has acted, `fix` reads the object again and reports what it finds, not what it hopes.
 """
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from pilotage.kube import Client, Object
 from pilotage.kube.errors import Absent, ApiError, Conflict, Forbidden, Foreign, Throttled, Unavailable, Uncertain
 from pilotage.kube.options import Propagation
 from pilotage.kube.patches import without_finalizer
 from pilotage.teardown.diagnosis.remedies import REDRIVE_FOREGROUND, REPLAY_DELETE, STRIP_FINALIZER, Remedy, place
 from pilotage.teardown.diagnosis.why.families.pods import FORCE_DELETE_POD
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
 from pilotage.teardown.snapshot.world import Item, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Client, Object
-    from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
 
 CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
 """Proposals for an explanation, from the least destructive up."""

@@ -4,19 +4,13 @@ Remedies are shown from the least destructive up. Removing a finalizer is always
 to do something first, and that is then never done.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotage.kube import Resource
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pilotage.kube import Resource
 
 LOOK = 0
 """Nothing is changed."""

@@ -1,17 +1,12 @@
 """The state of an object in a few words, for the lines of a tree. Says no more than what was read of it shows."""
 
-from __future__ import annotations
+import datetime as dt
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from pilotage.kube import Json
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.snapshot.fields import entries, mapping, span, text
 from pilotage.teardown.snapshot.world import Item, Name, State, World
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pilotage.kube import Json
 
 _CONDITIONS = ("Ready", "Available", "Programmed", "Accepted", "Valid", "Complete", "Healthy", "Established")
 

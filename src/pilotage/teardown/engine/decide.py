@@ -14,11 +14,9 @@ controller stops making parts, and our finalizer keeps the collector from taking
 notice (its own finalizer is gone, or it had its time), they go one by one, and then the owner is let go.
 """
 
-from __future__ import annotations
-
 import datetime as dt
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pilotage.catalogue.phase import Phase
 from pilotage.kube.errors import ErrorClass
@@ -26,9 +24,6 @@ from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, LedgerIndex
 from pilotage.teardown.snapshot.world import State
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

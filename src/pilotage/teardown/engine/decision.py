@@ -3,20 +3,16 @@
 Values only; `decide` makes them.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from pilotage.catalogue.phase import Phase
+from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.planning.ledger import Entry
-
-if TYPE_CHECKING:
-    from pilotage.kube.errors import ErrorClass
-    from pilotage.teardown.snapshot.world import State
+from pilotage.teardown.snapshot.world import State
 
 
 class Act(enum.StrEnum):

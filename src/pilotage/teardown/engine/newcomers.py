@@ -4,19 +4,13 @@ Watches show most of them, but only of the kinds that something is waited for. S
 kinds of which something may have been made.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from pilotage.catalogue.groups import is_built_in
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import known, phase_of
+from pilotage.kube import Object, Resource
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pilotage.kube import Object, Resource
 
 
 def searched(ledger: Ledger, served: Iterable[Resource]) -> list[Resource]:

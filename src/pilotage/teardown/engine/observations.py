@@ -5,18 +5,12 @@ of its name has another uid). So an answer that comes late cannot undo what is k
 something can (`contradict`).
 """
 
-from __future__ import annotations
+import datetime as dt
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Object
 from pilotage.teardown.engine.decision import Observation
 from pilotage.teardown.snapshot.world import State
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-
-    from pilotage.kube import Object
 
 _UNREAD = Observation(State.UNKNOWN, problem="it was not read")
 

@@ -4,10 +4,9 @@ Partitions do not wait for each other: a thousand endpoints are a thousand small
 as much as if it were alone. Entries that own each other, or wait for each other, are in the same partition.
 """
 
-from __future__ import annotations
-
+import datetime as dt
 import heapq
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,10 +14,6 @@ from pilotage.catalogue.phase import Phase
 from pilotage.teardown.engine.decide import decide, is_over, runs
 from pilotage.teardown.engine.decision import Decision, Observation, Refusal, Withheld
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, LedgerIndex
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
 
 LARGE = 16
 """Up to this many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is

@@ -1,14 +1,9 @@
 """A semaphore whose waiters are served by rank, the highest first."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import heapq
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator
 
 
 class PrioritySemaphore:

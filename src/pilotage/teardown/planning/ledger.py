@@ -3,11 +3,9 @@
 It is a value that can be saved and read back: a teardown that was cut off goes on from it.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import enum
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Container, Iterable, Mapping
 
 import msgspec
 
@@ -18,9 +16,6 @@ from pilotage.kube.wire import parse_time
 from pilotage.teardown.planning.order import break_cycles, needed_by
 from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.world import Name
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
 
 HOLD = TEARDOWN_FINALIZER
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""

@@ -1,18 +1,12 @@
 """The policy of a teardown: what stays, and how long each step may take."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from pilotage.api.names import CACHE_SUFFIX, MODELS
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import VOLUME_CLAIM
 from pilotage.catalogue.registry import known
-
-if TYPE_CHECKING:
-    from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind
 
 _MODEL = MODELS.group_kind
 

@@ -1,9 +1,7 @@
 """The objects of a live cluster that a person means: by words, manifests or a selector, as kubectl would find them."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pilotage.kube import (
     Absent,
@@ -30,9 +28,6 @@ from pilotage.teardown.planning.arguments import (
 from pilotage.teardown.snapshot.dump import Source, manifests
 from pilotage.teardown.snapshot.gather import gather, readable
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 AT_ONCE = 8
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

@@ -1,10 +1,9 @@
 """The objects of a dump that a person means. A dump has no discovery: kinds are known by what is in it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pilotage.catalogue.registry import known
+from pilotage.kube import GroupKind
 from pilotage.teardown.planning.arguments import (
     NAME_AND_SELECTOR,
     TargetError,
@@ -18,11 +17,6 @@ from pilotage.teardown.planning.arguments import (
 )
 from pilotage.teardown.snapshot.dump import definitions
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pilotage.kube import GroupKind
 
 KINDS_NAMED_MAX = 12
 

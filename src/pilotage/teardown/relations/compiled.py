@@ -1,21 +1,16 @@
 """Rows compiled by kind: all fields of a kind are found in one walk, and only the parts that they name are decoded."""
 
-from __future__ import annotations
-
 import functools
 import re
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Iterable
+from typing import Any, TypedDict
 
 import msgspec
 
 from pilotage.catalogue.registry import all_relation_rows, pod_labels
 from pilotage.catalogue.relation import ByName, BySelector, NameForm, RelationRow, TargetKind
 from pilotage.kube import ApiResource, GroupKind, Json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 _STEP = re.compile(r"\[\]|\[([^\]]+)\]|\*|[^.\[\]*]+")
 _PATH = re.compile(r"[^.\[\]*]+(\[\]|\[[^\]]+\])*(\.([^.\[\]*]+|\*)(\[\]|\[[^\]]+\])*)*")

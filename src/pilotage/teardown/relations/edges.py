@@ -1,23 +1,16 @@
 """The graph of a world: what every object points at, by the table of rows and by ownerReferences."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.registry import pod_labels
-from pilotage.catalogue.relation import Relation
+from pilotage.catalogue.relation import Relation, RelationRow, When
 from pilotage.kube import GroupKind
 from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, Found, below, compiled, spell
 from pilotage.teardown.relations.finder import Finder
+from pilotage.teardown.relations.labels import Labels
 from pilotage.teardown.snapshot.graph import Edge, Graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.catalogue.relation import RelationRow, When
-    from pilotage.teardown.relations.labels import Labels
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 # Pods and ReplicaSets are not read in full: what they mount stands in the template of what made them. Those that
 # nobody made are few as a rule, and are asked for one by one, up to this many.

@@ -1,9 +1,7 @@
 """From a value that a row is about to the objects it means, whether they are there or not."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from pilotage.catalogue.relation import (
     ANY_NAMESPACE,
@@ -19,9 +17,6 @@ from pilotage.kube import GroupKind, Json
 from pilotage.teardown.relations.compiled import below
 from pilotage.teardown.relations.labels import LabelIndex, Labels, understand
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 Meant = tuple[Name, "Item | None"]
 _VOLUME_URI = re.compile(r"pvc://([^/]+)")

@@ -5,23 +5,17 @@ whose text has its name in it, which is quickly seen, and among those that selec
 What is found is what `relate` would have found.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.registry import pod_labels
+from pilotage.catalogue.relation import RelationRow
 from pilotage.teardown.relations.compiled import BUILT_IN, CompiledKind, Found, compiled
 from pilotage.teardown.relations.edges import ask_for_the_unmade, edges_of, owned_by, template_labels, turned
 from pilotage.teardown.relations.finder import Finder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.catalogue.relation import RelationRow
-    from pilotage.teardown.relations.labels import Labels
-    from pilotage.teardown.snapshot.graph import Edge
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.relations.labels import Labels
+from pilotage.teardown.snapshot.graph import Edge
+from pilotage.teardown.snapshot.world import Item, World
 
 _PLAIN = r"[A-Za-z0-9._:-]+"
 """A name that stands in JSON as it is. Any other may be written in more than one way there."""

@@ -1,8 +1,6 @@
 """A request for endpoints: their operator takes them down where one runs, or may run; else this process does."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import (
@@ -17,19 +15,14 @@ from pilotage.api.teardown import StoredTeardown
 from pilotage.kube import Absent, ApiError, Client, KindNotServed, Object, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.planning.arguments import TargetError, parse
+from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.operator_lease import OperatorPresence, find_operator
 from pilotage.teardown.session.operator_teardown import OperatorTeardown
-from pilotage.teardown.session.request import is_endpoint_kind
+from pilotage.teardown.session.request import TeardownRequest, is_endpoint_kind
 from pilotage.teardown.session.teardown_record import is_of_deletion, left_by, planned
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.teardown.planning.ledger import Entry
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.session.request import TeardownRequest
 
 
 async def plan_endpoints(

@@ -1,16 +1,12 @@
 """Whether an operator runs in the cluster: by the Lease that its leader renews."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from typing import NamedTuple
 
 from pilotage.kube import LEASES, ApiError, Client, Object
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.snapshot.fields import number, seconds_since, span, text
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 LEASE = "pilotage-operator"
 LEASE_SECONDS_DEFAULT = 15

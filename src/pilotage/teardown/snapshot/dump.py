@@ -9,13 +9,12 @@ wrote into it, and before the file was last changed. Leases and Nodes carry time
 there is one, a file that is much younger is a copy, and the newest time is taken. Else it is the file's own time.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -24,9 +23,6 @@ from pilotage.kube import GroupKind, Json, Object, Resource
 from pilotage.kube.wire import encode, parse_time
 from pilotage.teardown.snapshot.dump_text import DumpError, documents_untrusted
 from pilotage.teardown.snapshot.world import Item, KindReading, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = ["DumpError", "DumpedDefinition", "Source", "definitions", "load_dump", "manifests"]
 

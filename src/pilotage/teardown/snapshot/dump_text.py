@@ -5,20 +5,16 @@ deeply enough, and because a dump can be large: the items of a list become JSON 
 mean what they mean to kubectl: times stay text, ``yes`` is true, keys are text.
 """
 
-from __future__ import annotations
-
 import codecs
 import gc
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pilotage.terminal import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEPTH_MAX = 200
 NODES_BY_ALIAS_MAX = 1_000_000

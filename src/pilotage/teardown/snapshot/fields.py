@@ -4,15 +4,11 @@ What comes from a cluster is well-formed, what comes from a dump or from a kind 
 explains must not fall over either.
 """
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pilotage.kube import Json
 from pilotage.kube.wire import parse_time
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
 
 
 def dig(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON has no narrower type

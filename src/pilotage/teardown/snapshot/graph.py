@@ -1,16 +1,12 @@
 """The graph of a world: edges from the object that points to the object it points at."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Edge(msgspec.Struct, frozen=True):

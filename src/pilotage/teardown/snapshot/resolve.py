@@ -4,11 +4,10 @@ A refusal is an answer like any other: it carries the class of the error and the
 changes anything in the cluster; the dry runs ask the server to check a write, admission included, and not to do it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from pilotage.catalogue.names import NODE
 from pilotage.kube import (
@@ -35,9 +34,6 @@ from pilotage.teardown.snapshot.questions import (
     Question,
 )
 from pilotage.teardown.snapshot.world import Item, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 AT_ONCE = 8
 ROUNDS_MAX = 6

@@ -9,20 +9,16 @@ there yet is noted in `wanted`, and whoever drives the code answers it and calls
 question to it stays open, and the code says what it could not see.
 """
 
-from __future__ import annotations
-
+import datetime as dt
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from pilotage.kube import GroupKind, Json, Object, ObjectMeta, ObjectRef, Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.snapshot.questions import Answer, FullObject, Question
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Iterator
 
 
 class Name(NamedTuple):

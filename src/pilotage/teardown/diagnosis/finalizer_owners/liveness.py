@@ -4,20 +4,14 @@ A Lease that is renewed is the best proof there is: somebody does the work at th
 workload without available pods is dead. No workload and no Lease prove nothing.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners.model import Liveness
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, moment, number, seconds_since, span, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 SLACK_SECONDS = 10
 """Clocks differ: a Lease is expired only when it is overdue by more than this."""

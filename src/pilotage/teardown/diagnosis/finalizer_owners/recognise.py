@@ -1,13 +1,12 @@
 """From a finalizer to its keeper: by the table where it is known, else by traces."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
+from pilotage.catalogue.kind import KnownFinalizer
 from pilotage.catalogue.names import LEASE
 from pilotage.catalogue.registry import find_finalizer
 from pilotage.kube import GroupKind
@@ -17,12 +16,6 @@ from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, L
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import seconds_since, text
 from pilotage.teardown.snapshot.world import Item, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.catalogue.kind import KnownFinalizer
-
 
 PATIENCE_SECONDS = 300.0
 """Time in which an owner that is not seen to run may still remove its finalizer."""

@@ -3,19 +3,13 @@
 Each is evidence, none is proof. They are tried from the most telling to the least.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet")
 UNSPECIFIC = frozenset(

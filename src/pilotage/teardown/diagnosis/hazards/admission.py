@@ -4,11 +4,9 @@ Proven with a dry run on one object of each kind, where a webhook or a policy is
 usage webhook writes every attempt down, a dry run too, and is never asked.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
@@ -17,11 +15,7 @@ from pilotage.teardown.diagnosis.why.reading import condition
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import mapping, text
 from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpdate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 _FAILED = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')

@@ -1,20 +1,14 @@
 """Finalizers and their keepers: those that do not run, and those that go before their objects."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from pilotage.catalogue.registry import find_finalizer, workloads
+from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners, Liveness
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import GroupKind
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 

@@ -1,17 +1,11 @@
 """Notes that block nothing and are worth knowing before: cycles, kept objects, volumes that stay."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.snapshot.fields import text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:

@@ -1,16 +1,10 @@
 """Ownership: who makes it again, what is never collected, and what a Job left behind before."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _NAMED = "named"

@@ -1,18 +1,13 @@
 """Permissions that are missing, asked once for each kind and namespace; one question is enough for an administrator."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.questions import MayI
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVERYTHING = MayI("*", "*", "*", "")
 

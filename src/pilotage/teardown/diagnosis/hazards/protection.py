@@ -1,8 +1,6 @@
 """Usages and mounted claims, which keep an object; and guards of pods, which do not forbid a delete."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.api.names import GROUP
 from pilotage.catalogue.names import POD, VOLUME_CLAIM
@@ -10,11 +8,7 @@ from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 IN_USE = "crossplane.io/in-use"
 _USAGES = ("Usage", "ClusterUsage")

@@ -1,18 +1,12 @@
 """Our own finalizer, left on an object by a teardown that was cut off."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 UNDER_WAY_SECONDS = 900
 """A teardown may be under way for so long, which is more than the time it is given by default."""

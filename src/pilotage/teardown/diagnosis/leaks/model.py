@@ -1,15 +1,11 @@
 """The leak: one object that was left behind."""
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import place
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import Item, Name
+from pilotage.teardown.snapshot.world import Item, Name
 
 
 class Severity(enum.StrEnum):

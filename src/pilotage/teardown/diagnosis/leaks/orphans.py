@@ -4,22 +4,16 @@
 Where somebody is there who would adopt one, it is left to them.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.diagnosis.why.reading import selects
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"

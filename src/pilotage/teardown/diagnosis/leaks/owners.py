@@ -4,20 +4,14 @@ The garbage collector takes most of them within seconds; that one is still there
 for a while. Some it never takes: where it cannot look the owner up, it leaves its dependents alone for ever.
 """
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
 from pilotage.kube import GroupKind, OwnerReference
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.snapshot.world import Item, World
 
 
 class _Owner(enum.Enum):

@@ -1,14 +1,10 @@
 """Objects that a receipt says are gone, and are there; and what they owned, and stayed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
+from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.snapshot.world import State, World
-
-if TYPE_CHECKING:
-    from pilotage.teardown.planning.ledger import Ledger
 
 
 class LeftOver(NamedTuple):

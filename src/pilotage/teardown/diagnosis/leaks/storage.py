@@ -1,19 +1,13 @@
 """Volumes whose claim is gone, and attachments to nodes that are gone."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 
 RECLAIM_SECONDS = 300
 """Time in which the storage behind a released volume should be deleted."""

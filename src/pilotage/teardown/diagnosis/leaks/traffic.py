@@ -1,20 +1,14 @@
 """Traffic that is sent to nobody: slices without their Service or with pods that are gone, routes without a backend."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.names import SLICE
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 
 SERVICE_NAME = "kubernetes.io/service-name"
 _MESH = "networking.istio.io"

@@ -4,20 +4,14 @@ The server's own rules, read from what was gathered: resource rules, namespaceSe
 server can tell (matchConditions, matchPolicy across versions) counts as a match that is not `certain`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from pilotage.kube import Json
 from pilotage.kube.selectors import LabelSelector, SelectorError
 from pilotage.teardown.snapshot.fields import entries, mapping, text, texts
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
 
 GROUP = "admissionregistration.k8s.io"
 WEBHOOK_KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

@@ -3,21 +3,15 @@
 Webhooks and aggregated APIs both stand behind one.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, counted, labels_at, selects_plainly
 from pilotage.teardown.snapshot.fields import entries, number, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item, Name, World
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 _WORKLOADS = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"))
 

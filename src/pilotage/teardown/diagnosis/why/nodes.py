@@ -3,19 +3,13 @@
 Apart from the families: whoever predicts what will stand in the way asks this as well, and needs no more of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import look_at
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
 
 
 def lost_node(world: World, name: str) -> StuckCause | None:

@@ -4,19 +4,13 @@ A line of the tree is the cause's text. Where it is about another object than th
 object's name goes before it.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER, Remedy
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
 from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
 
 ROOT_MARK = "← root cause"
 WIDTH_MAX = 100

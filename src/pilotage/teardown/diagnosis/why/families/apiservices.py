@@ -1,22 +1,16 @@
 """APIServices: an aggregated API that does not answer makes discovery fail, and no namespace is then proven empty."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import UNGUARD, Remedy, look_at
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import condition, since
 from pilotage.teardown.snapshot.fields import mapping, text
 from pilotage.teardown.snapshot.world import Item, Name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.context import WhyContext
 
 GROUP = "apiregistration.k8s.io"
 

@@ -1,20 +1,14 @@
 """CustomResourceDefinitions: one that is being deleted waits for its instances, and takes them all with it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, look_at
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"

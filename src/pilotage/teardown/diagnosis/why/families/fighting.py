@@ -4,23 +4,18 @@ That an object has a maker is only a note. It is a cause where the maker is seen
 heals itself, or an object that a GitOps tool has just made again.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 RECENT_SECONDS = 600
 """An object that was created or scaled within this time counts as just now."""

@@ -1,8 +1,6 @@
 """Finalizers: who would have to remove one, whether they run, and what they say when they try."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, Remedy, look_at, place
@@ -14,11 +12,7 @@ from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.questions import MayThey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 UNDER_WAY_SECONDS = 900
 """A `pilotage delete` may be at work for so long: more than the time it has by default."""

@@ -3,23 +3,17 @@
 Reported as a note, so that nobody takes one for the cause of a delete that does not finish.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.catalogue.kind import Guard
 from pilotage.catalogue.registry import guards
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import dig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.catalogue.kind import Guard
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:

@@ -1,19 +1,13 @@
 """Jobs: their pods are orphaned by a plain API delete, hold a tracking finalizer, and CronJobs make new ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.teardown.diagnosis.remedies import DELETE, STRIP, STRIP_FINALIZER, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import few
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")

@@ -4,10 +4,8 @@ The contents are counted, not taken from the conditions: while pods remain, thos
 conditions are read for what only the namespace controller knows: whose API does not answer it, which delete failed.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
@@ -15,11 +13,7 @@ from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContex
 from pilotage.teardown.diagnosis.why.families import finalizers
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import entries, span, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 KUBERNETES = "kubernetes"
 NAMESPACE = ("", "Namespace")

@@ -1,9 +1,8 @@
 """Ownership: foreground deletions and what blocks them, orphaning, and owners that the garbage collector cannot use."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import OwnerReference
 from pilotage.teardown.diagnosis.remedies import (
     DELETE,
     EDIT,
@@ -19,11 +18,6 @@ from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContex
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import OwnerReference
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

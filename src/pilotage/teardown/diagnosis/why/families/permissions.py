@@ -3,24 +3,18 @@
 Only the object that was asked about: what is below it is deleted by the garbage collector, which may.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
+from pilotage.kube import Resource
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.remedies import REPAIR, Remedy
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.reading import counted, few
 from pilotage.teardown.snapshot.questions import MayI
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Resource
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:

@@ -5,24 +5,18 @@ stuck. After that, what matters is whether the kubelet can still say so: the nod
 container may not let go. A forced delete removes the record, not the process: it always is the last remedy.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node, unready_node
 from pilotage.teardown.snapshot.fields import entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 FORCE_DELETE_POD = "force-delete-pod"
 MIRROR = "kubernetes.io/config.mirror"

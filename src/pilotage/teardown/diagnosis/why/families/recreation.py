@@ -1,20 +1,14 @@
 """Names that come back: another object under the same name, and changes to one that is already going."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import entries, mapping, moment, seconds_since, span, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:

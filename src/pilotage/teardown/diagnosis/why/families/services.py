@@ -1,23 +1,17 @@
 """Services whose load balancer a cloud controller has to give back; and the EndpointSlices that stay behind."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, look_at, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.diagnosis.why.reading import counted
 from pilotage.teardown.snapshot.fields import entries, text
 from pilotage.teardown.snapshot.questions import EventsAbout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 SERVICE_NAME = "kubernetes.io/service-name"

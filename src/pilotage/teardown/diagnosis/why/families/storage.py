@@ -1,22 +1,16 @@
 """Volumes: claims that pods use, volumes that claims hold, attachments on lost nodes, and what stays by intent."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node
 from pilotage.teardown.diagnosis.why.reading import counted, few
 from pilotage.teardown.snapshot.fields import dig, entries, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 PVC_PROTECTION = "kubernetes.io/pvc-protection"
 PV_PROTECTION = "kubernetes.io/pv-protection"

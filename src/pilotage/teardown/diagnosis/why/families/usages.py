@@ -4,10 +4,9 @@ Crossplane's are kept by a webhook that matches the label which a usage puts on 
 attempt to delete, so it is never asked: what protects is read from the usages themselves. Pilotage has its own kinds.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.api.names import GROUP
 from pilotage.kube import GroupKind, Json
@@ -15,14 +14,10 @@ from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FI
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import mapping, text
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.context import WhyContext
 
 CROSSPLANE = "protection.crossplane.io"
 CROSSPLANE_LEGACY = "apiextensions.crossplane.io"

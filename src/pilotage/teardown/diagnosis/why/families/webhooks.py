@@ -5,26 +5,20 @@ object that is being deleted can be held by a webhook or a schema that refuses t
 with a dry run; where none can be had, by what is seen behind the webhook.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, UNGUARD, Remedy, look_at, place, replay_delete
 from pilotage.teardown.diagnosis.why import admission
+from pilotage.teardown.diagnosis.why.admission import Hook
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpdate
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.why.admission import Hook
-    from pilotage.teardown.diagnosis.why.context import WhyContext
 
 # The garbage collector's own: what removes them is not a controller that anybody could bring back.
 _COLLECTOR = ("foregroundDeletion", "orphan")
