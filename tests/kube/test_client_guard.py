@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[Callable[[Client], Awaitable[object]], str]] = {
     ),
     "get of one version": (
         lambda client: client.get(CONFIG_MAPS, KEY, version=exactly("5")),
-        "ns/x: a get cannot be had at exactly one version (the server would ignore it); list",
+        "ns/x: a get is not available at exactly one version (the server would ignore it); list",
     ),
     "get without a name": (
         lambda client: client.get(CONFIG_MAPS, ObjectKey("ns", "")),

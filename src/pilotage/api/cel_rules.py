@@ -8,12 +8,7 @@ is never unchanged in that sense: a rule about it is for creation alone (`on_cre
 from typing import NamedTuple
 
 from pilotage.api.base import Schema
-from pilotage.api.endpoint import (
-    Autoscaling,
-    Endpoint,
-    ModelChoice,
-    Placement,
-)
+from pilotage.api.endpoint import Autoscaling, Endpoint, ModelChoice, Placement
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.teardown import TeardownSpec

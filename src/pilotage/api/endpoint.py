@@ -5,15 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from pilotage.api.base import (
-    SET,
-    ObjectName,
-    Schema,
-    SecretRef,
-    ShortName,
-    map_list,
-    matches,
-)
+from pilotage.api.base import SET, ObjectName, Schema, SecretRef, ShortName, map_list, matches
 from pilotage.api.endpoint_status import EndpointStatus
 from pilotage.api.model import Sha256, Source
 from pilotage.kube.wire import ObjectMeta

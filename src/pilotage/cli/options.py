@@ -54,6 +54,53 @@ def output_option(command: Callable[P, R]) -> Callable[P, R]:
     return click.option("-o", "--output", type=choice, default="text", show_default=True)(command)
 
 
+def rollout_options(command: Callable[P, R]) -> Callable[P, R]:
+    """``--no-wait`` and ``--timeout``, as `no_wait` and `timeout`."""
+    for option in (
+        click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True),
+        click.option("--no-wait", is_flag=True, help="Do not wait until it serves."),
+    ):
+        command = option(command)
+    return command
+
+
+def weights_options(ambient: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Where a program keeps weights, and from where it may fetch them. `ambient`: help of --ambient-credentials."""
+
+    def add(command: Callable[P, R]) -> Callable[P, R]:
+        for option in (
+            click.option("--ambient-credentials/--no-ambient-credentials", default=None, help=ambient),
+            click.option(
+                "--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://."
+            ),
+            click.option(
+                "--model-bytes-max",
+                metavar="BYTES",
+                type=int,
+                help="The largest file that is fetched. [default: 250 GB]",
+            ),
+            click.option(
+                "--networks",
+                metavar="CIDR",
+                multiple=True,
+                help="A network that is not public and may serve weights; repeatable.",
+            ),
+            click.option(
+                "--file-roots",
+                metavar="DIR",
+                multiple=True,
+                help="A folder below which file:// sources may be read; repeatable.",
+            ),
+            click.option(
+                "--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]"
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
 def files_option(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """``-f``, any number of times, as `files`: a tuple of paths, and ``-`` for stdin. `text` is its help."""
     return click.option("-f", "--filename", "files", metavar="FILE", multiple=True, callback=_sources, help=text)

@@ -10,13 +10,7 @@ sealed, or stands in the endpoint's ledger, or is owned by one that counts.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pilotage.api.names import (
-    LABEL_ENDPOINT,
-    LABEL_ENDPOINT_UID,
-    LABEL_MANAGED_BY,
-    MANAGED_BY,
-    PROCESSES,
-)
+from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.controllers.seals import Identity, Seals
 from pilotage.kube import PODS, Object, ObjectKey, Resource
 from pilotage.kube.wire import OwnerReference

@@ -52,11 +52,6 @@ class Attempt(Generic[R]):
         self.last: Fetching | None = None
         """The latest progress; None: no byte has come."""
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it has ended and the pause after it is over."""
-        return self.outcome is not None and self.due <= monotonic()
-
 
 class Pause(NamedTuple):
     """The pause after an outcome."""

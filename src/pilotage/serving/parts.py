@@ -3,13 +3,7 @@
 from typing import NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.api.names import (
-    LABEL_ENDPOINT,
-    LABEL_ENDPOINT_UID,
-    LABEL_MANAGED_BY,
-    LABEL_REVISION,
-    MANAGED_BY,
-)
+from pilotage.api.names import LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, LABEL_REVISION, MANAGED_BY
 from pilotage.kube import Resource
 from pilotage.kube.wire import Json
 

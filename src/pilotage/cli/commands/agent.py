@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pilotage.cli.errors import one_sentence
-from pilotage.cli.options import cluster_options
+from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
     from pilotage.agent.settings import AgentSettings
@@ -31,22 +31,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="The folder of the journal and the logs of servers. [default: ~/.local/state/pilotage/agent]",
 )
-@click.option("--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]")
-@click.option(
-    "--file-roots", metavar="DIR", multiple=True, help="A folder below which file:// sources may be read; repeatable."
-)
-@click.option(
-    "--networks", metavar="CIDR", multiple=True, help="A network that is not public and may serve weights; repeatable."
-)
-@click.option(
-    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
-)
-@click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
-@click.option(
-    "--ambient-credentials/--no-ambient-credentials",
-    default=None,
-    help="Whether buckets may be read with the agent's own identity.",
-)
+@weights_options("Whether buckets may be read with the agent's own identity.")
 @click.option(
     "--llama-server", metavar="FILE", help="Instead of the one on PATH, or that of the extra pilotage[llama]."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pilotage.cli.errors import one_sentence
-from pilotage.cli.options import cluster_options
+from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
     from pilotage.operator.settings import OperatorSettings
@@ -34,22 +34,7 @@ if TYPE_CHECKING:
     help="Who fetches weights: the operator into its cache, or each pod for itself. [default: operator]",
 )
 @click.option("--fetch-image", metavar="IMAGE", help="The image of Pilotage with which pods fetch weights.")
-@click.option("--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]")
-@click.option(
-    "--file-roots", metavar="DIR", multiple=True, help="A folder below which file:// sources may be read; repeatable."
-)
-@click.option(
-    "--networks", metavar="CIDR", multiple=True, help="A network that is not public and may serve weights; repeatable."
-)
-@click.option(
-    "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
-)
-@click.option("--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://.")
-@click.option(
-    "--ambient-credentials/--no-ambient-credentials",
-    default=None,
-    help="Whether any Model may read buckets with the operator's own identity.",
-)
+@weights_options("Whether any Model may read buckets with the operator's own identity.")
 @click.option(
     "--envoy-admins",
     metavar="WHERE",

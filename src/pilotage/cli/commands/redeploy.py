@@ -10,7 +10,7 @@ import click
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.endpoints import change
 from pilotage.cli.errors import BadTarget, endpoint_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_option, output_option
+from pilotage.cli.options import cluster_options, files_option, namespace_option, output_option, rollout_options
 from pilotage.cli.output.text import say
 from pilotage.cli.spec_flags import Flags, spec_options, with_flags
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 @spec_options
 @files_option("What it should be from now on, from a file, or - for stdin; instead of flags.")
 @namespace_option
-@click.option("--no-wait", is_flag=True, help="Do not wait until it serves.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True)
+@rollout_options
 @cluster_options
 @output_option
 @endpoint_errors

@@ -11,7 +11,7 @@ import click
 from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.cli.connection import connected, run_briefly
 from pilotage.cli.errors import BadTarget, endpoint_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option, rollout_options
 
 if TYPE_CHECKING:
     from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     "--to", "number", metavar="N", type=click.IntRange(min=1), help="The revision.  [default: the one before]"
 )
 @namespace_option
-@click.option("--no-wait", is_flag=True, help="Do not wait until it serves.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True)
+@rollout_options
 @cluster_options
 @output_option
 @endpoint_errors

@@ -23,12 +23,7 @@ from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.session.execution import TeardownObserver, default_receipt
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
-from pilotage.teardown.session.teardown_record import (
-    RecordedTeardown,
-    is_of_deletion,
-    planned,
-    receipt_of,
-)
+from pilotage.teardown.session.teardown_record import RecordedTeardown, is_of_deletion, planned, receipt_of
 from pilotage.teardown.snapshot.world import Name, World
 
 if TYPE_CHECKING:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pilotage.teardown.session.reading import (
-    add_finalizer_owners,
-    check_namespace,
-    read_for_teardown,
-)
+from pilotage.teardown.session.reading import add_finalizer_owners, check_namespace, read_for_teardown
 from pilotage.teardown.session.relation_files import related_graph
 from pilotage.teardown.session.targets import find, names_in, policy_of, selects_cluster_scoped
 

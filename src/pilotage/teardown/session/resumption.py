@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotage.teardown.planning.arguments import TargetError
-from pilotage.teardown.session.preparation import (
-    Prepared,
-    finalizer_questions,
-    foresee,
-    namespaces_of,
-    unread_kinds,
-)
+from pilotage.teardown.session.preparation import Prepared, finalizer_questions, foresee, namespaces_of, unread_kinds
 from pilotage.teardown.session.reading import add_finalizer_owners, cluster_uid, read_for_teardown
 
 if TYPE_CHECKING:

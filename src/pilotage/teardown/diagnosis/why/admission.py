@@ -39,11 +39,6 @@ class Hook(msgspec.Struct, frozen=True):
     url: str
 
     @property
-    def is_policy(self) -> bool:
-        """Whether the API server decides by itself."""
-        return self.kind == "ValidatingAdmissionPolicy"
-
-    @property
     def keeps_usages(self) -> bool:
         """Whether this is Crossplane's, which must not be asked."""
         return self.configuration.meta.name == _USAGE_CONFIGURATION or self.name.startswith(_USAGE_WEBHOOK)
