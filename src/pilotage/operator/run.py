@@ -1,5 +1,6 @@
 """The operator's process: a manager with the controllers, until it is told to stop."""
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -15,10 +16,9 @@ from pilotage.kube import Absent, AlreadyExists, Client, Forbidden, KindNotServe
 from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import BYTES_MAX, Limits
-from pilotage.operator.heartbeat import heartbeat
 from pilotage.operator.metrics import OperatorMetrics
 from pilotage.operator.settings import OperatorSettings
-from pilotage.runtime.leader import Election
+from pilotage.runtime.leader import Election, Leader, LeaseLost
 from pilotage.runtime.manager import Manager
 from pilotage.runtime.process import on_signals
 from pilotage.traffic.contract import ExpectedRoute, RouteStatus
@@ -111,7 +111,7 @@ async def operating(
     manager = Manager(client, name="operator", election=gate, address=settings.address)
     async with contextlib.AsyncExitStack() as around:
         if gate is None:
-            await around.enter_async_context(heartbeat(manager, election))
+            await around.enter_async_context(_heartbeat(manager, election))
         await add_controllers(manager, settings, server, around, blocking=blocking)
         yield manager
 
@@ -152,3 +152,38 @@ async def _have_namespace(name: str, client: Client) -> None:
 def identity() -> str:
     """Identity of this process, unique."""
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+
+
+@contextlib.asynccontextmanager
+async def _heartbeat(manager: Manager, election: Election) -> AsyncIterator[None]:
+    """Sign of life of an operator without leader election: hold its Lease within the context, whenever it is available.
+
+    Others know an operator by the Lease that it renews: `pilotage delete` leaves endpoints to one that runs, and an
+    alert fires where none does. One that needs no Lease takes it for their sake. It works without it as well, and never
+    takes it from somebody who holds it.
+    """
+    leader = Leader(manager.client, election, manager.rng)
+    manager.metrics.leader.labels(str(election.lease)).set_function(lambda: _is_held(leader))
+    task = asyncio.create_task(_beat(leader))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await leader.release()
+
+
+async def _beat(leader: Leader) -> None:
+    while True:
+        await leader.acquire()
+        with contextlib.suppress(LeaseLost):
+            await leader.keep()
+
+
+def _is_held(leader: Leader) -> int:
+    try:
+        leader.check()
+    except LeaseLost:
+        return 0
+    return 1

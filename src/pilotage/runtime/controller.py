@@ -4,10 +4,10 @@
 error (one condition, one Event, silence), and that a controller's own writes do not wake it (`writes`).
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -25,19 +25,14 @@ from pilotage.kube import (
 )
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.conditions import find_condition, set_condition
+from pilotage.runtime.events import Recorder
+from pilotage.runtime.informer import Change, Informer
 from pilotage.runtime.leader import LeaseLost
 from pilotage.runtime.metrics import Metrics, QueueMetrics
 from pilotage.runtime.queue import Queue, ShutDown
+from pilotage.runtime.store import Store
 from pilotage.runtime.types import Reconcile, Result, TerminalError
 from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterable
-
-    from pilotage.runtime.events import Recorder
-    from pilotage.runtime.informer import Change, Informer
-    from pilotage.runtime.store import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -6,11 +6,10 @@ was dropped is not taken for said, so the next such note is written with all tha
 refused is tried again when the count has doubled.
 """
 
-from __future__ import annotations
-
 import asyncio
 import collections
-from typing import TYPE_CHECKING, NamedTuple
+import random
+from typing import NamedTuple
 
 import structlog
 
@@ -30,9 +29,6 @@ from pilotage.kube import (
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.runtime.leader import LeaseLost
-
-if TYPE_CHECKING:
-    import random
 
 _log = structlog.get_logger(__name__)
 

@@ -1,15 +1,10 @@
 """HTTP server of a running manager: /metrics, /healthz (it is alive) and /readyz (its caches are in sync)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from pilotage.runtime.metrics import Metrics
+from pilotage.runtime.metrics import Metrics
 
 
 class HealthServer:

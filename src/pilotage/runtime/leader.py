@@ -7,20 +7,16 @@ comparison with the clock at the moment of each write, not a flag that a task se
 a minute does not write when it wakes up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
-from typing import TYPE_CHECKING, NamedTuple
+import random
+from typing import NamedTuple
 
 import structlog
 
 from pilotage.kube import LEASES, Absent, ApiError, Client, Conflict, Object, ObjectKey
 from pilotage.kube.wire import Json, format_micro_time
 from pilotage.runtime.clock import monotonic, utc_now
-
-if TYPE_CHECKING:
-    import random
 
 _log = structlog.get_logger(__name__)
 

@@ -5,29 +5,24 @@ reconcile, running ones end (bounded), Events are written, the Lease is given up
 lost ends everything at once: from that moment no write of a controller is sent, whatever its reconcile still does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random
 import socket
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
 
 import structlog
 
+from pilotage.kube import Client, Object, ObjectKey, Resource
 from pilotage.runtime.controller import Context, Controller
 from pilotage.runtime.events import Recorder
+from pilotage.runtime.health import HealthServer
 from pilotage.runtime.informer import Informer
 from pilotage.runtime.leader import Election, Leader, LeaseLost
 from pilotage.runtime.metrics import MeteredTransport, Metrics
 from pilotage.runtime.process import tune_gc
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.kube import Client, Object, ObjectKey, Resource
-    from pilotage.runtime.health import HealthServer
-    from pilotage.runtime.types import Reconcile
+from pilotage.runtime.types import Reconcile
 
 _log = structlog.get_logger(__name__)
 

@@ -4,19 +4,13 @@ One registry per manager, no globals. Everything that is counted in a reconcile 
 somebody scrapes (`instruments`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from pilotage.kube.transport import Request, Response, Transport
 from pilotage.runtime.clock import monotonic
 from pilotage.runtime.instruments import Counters, Histograms, Levels
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from pilotage.kube.transport import Request, Response, Transport
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300)
 

@@ -6,16 +6,12 @@ reconciled, its event does not wake the controller that caused it. The event oft
 while a write is in flight, changes of its object are held, and told apart by resourceVersion once the answer is there.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.kube import Object, ObjectKey, Resource
-    from pilotage.runtime.informer import Change, Handler, Informer
+from pilotage.kube import Object, ObjectKey, Resource
+from pilotage.runtime.informer import Change, Handler, Informer
 
 
 class Reconciling(NamedTuple):
