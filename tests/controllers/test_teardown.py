@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pilotage.api.names import TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage_sim.loop import virtual
@@ -113,3 +114,22 @@ async def test_a_pod_that_appears_meanwhile_is_written_into_the_ledger_before_an
         assert {each["metadata"]["uid"] for each in place.world.objects(PODS)} <= written
         await place.gone()
         assert place.parts() == []
+
+
+@virtual
+async def test_the_saved_ledger_is_complete_before_the_next_thing_is_done():
+    """Whatever made it shorter than what is being worked on: a proof that found more, or a hand."""
+    async with simulated_cluster() as place:
+        await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 60})
+        await place.serving()
+        await place.delete()
+        await place.until(place.records)
+        await asyncio.sleep(5.0)
+        (record,) = place.records()
+        entries = record["status"]["ledger"]["entries"]
+        shorter = merge_patch({"status": {"ledger": {"entries": entries[:-1]}}})
+        key = ObjectKey(record["metadata"]["namespace"], record["metadata"]["name"])
+        await place.user.patch(TEARDOWNS, key, shorter, subresource="status")
+        await asyncio.sleep(5.0)
+        assert place.records()[0]["status"]["ledger"]["entries"] == entries
+        await place.gone()
