@@ -15,8 +15,7 @@ Source = Annotated[
         min_length=1,
         max_length=2048,
         pattern=rf"^({_SCHEME})://\S+\Z",
-        description="Location of the weights: a URL with the scheme file, https, http, hf, s3, gs, az or oci, or "
-        "pvc://CLAIM/PATH.",
+        description=f"Location of the weights: a URL whose scheme is one of {', '.join(SCHEMES)}.",
         # Nothing that a terminal would act on. Python's patterns cannot say it: `models.parse_source` does.
         extra_json_schema={"pattern": rf"^({_SCHEME})://[^\pC\pZ]+$"},
     ),

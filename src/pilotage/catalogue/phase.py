@@ -1,7 +1,8 @@
 """The phases of a teardown.
 
-The order of the phases is the order of the teardown of anything that serves: first nobody is sent to it any more, then
-what would fight back goes, then what runs, then what it needed, then what owned it all.
+The order of the phases is the order of the teardown of anything that serves: first routes go, then writers that would
+fight back, then workloads, then what they needed, then owners. Related objects go in the order of their phases;
+`teardown.planning.order` says what else waits for what.
 """
 
 from __future__ import annotations

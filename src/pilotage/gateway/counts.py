@@ -20,7 +20,10 @@ from pilotage.gateway.resources import STAT_PREFIX
 
 DOWNSTREAM = f"http.{STAT_PREFIX}.downstream_rq_active"
 COUNTED = rf"cluster\..*\.upstream_rq_(pending_)?active|http\.{STAT_PREFIX}\.downstream_rq_active"
-"""Pattern of the gauges that are read here. Envoy is told to keep them (`envoy`)."""
+"""Pattern of the gauges that are read here. Envoy is told to keep them (`envoy`).
+
+Each gauge of a cluster must count requests that no other one counts: their sum is subtracted from downstream.
+"""
 GAUGES = f"/stats?type=Gauges&filter={quote(f'^({COUNTED})$', safe='')}"
 READINGS = 3
 READING_SECONDS = 0.01

@@ -145,7 +145,7 @@ def _scale_until_drained(after: Waiting, phases: Mapping[str, Phase]) -> None:
         if phase is Phase.STOP:
             routes = {other for other in after[uid] if phases[other] is Phase.DETACH}
             for other in after[uid]:
-                if phases[other] is Phase.QUIESCE:
+                if Phase.DETACH < phases[other] < Phase.STOP:
                     after[other] |= routes
 
 

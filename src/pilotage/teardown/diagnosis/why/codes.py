@@ -222,7 +222,7 @@ class CauseCode(enum.StrEnum):
     MAY_NOT_PATCH = "may-not-patch"
     """We could not remove a finalizer of it. A note: whoever keeps it can."""
 
-    # budgets
+    # guards
     BUDGET_REFUSES_EVICTION = "budget-refuses-eviction"
     """A disruption budget, which a delete ignores. A note."""
 

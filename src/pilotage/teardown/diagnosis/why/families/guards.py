@@ -48,9 +48,11 @@ def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
 
 
 def _evidence(guard: Guard, body: object) -> Iterator[str]:
-    healthy, wanted = (_at(body, path) or 0 for path in (guard.healthy, guard.healthy_wanted))
     name = guard.disruptions_allowed.rpartition(".")[2]
-    yield f"{name} is 0: {healthy} of {wanted} needed pods are healthy"
+    count = ""
+    if guard.healthy and guard.healthy_wanted:
+        count = f": {_at(body, guard.healthy) or 0} of {_at(body, guard.healthy_wanted) or 0} needed pods are healthy"
+    yield f"{name} is 0{count}"
     for path in guard.settings:
         value = _at(body, path)
         if isinstance(value, int | str) and value != "":
