@@ -15,7 +15,7 @@ from pilotage.terminal import Guarded
 
 PROGRAM = (
     "import structlog\n"
-    "from pilotage.runtime import configure_logging\n"
+    "from pilotage.runtime.logs import configure_logging\n"
     "configure_logging()\n"
     "structlog.get_logger().info('made fast', berth=7)\n"
 )
