@@ -16,6 +16,7 @@ from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.decision import Decision, Withheld
 from pilotage.teardown.engine.executor import Executor, watching
 from pilotage.teardown.engine.observers import Observer, Reader
+from pilotage.teardown.engine.partitions import LARGE
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
@@ -215,6 +216,20 @@ async def test_each_pass_says_anew_how_long_a_wait_lasts():
         assert [wait.text for wait in (await running.advance()).waits] == ["30 s of grace left"]
         await asyncio.sleep(10.0)
         assert [wait.text for wait in (await running.advance()).waits] == ["20 s of grace left"]
+
+
+@virtual
+async def test_what_many_owners_leave_is_the_collectors():
+    async with World() as world:
+        client = world.client("me")
+        entries = []
+        for number in range(LARGE + 1):
+            owner = await config_map(client, f"owner-{number}")
+            part = await config_map(client, f"part-{number}", ownerReferences=[reference(owner)])
+            entries += entry_of(owner), entry_of(part, disposition=Disposition.COLLECT, owner=owner.meta.uid)
+        await executor(client, *entries, hasten=True).advance()
+        deleted = {write.key for write in world.trace.writes if write.verb == "delete" and write.who == "me"}
+        assert deleted == {f"default/owner-{number}" for number in range(LARGE + 1)}
 
 
 @pytest.mark.parametrize("hasten", [True, False])
