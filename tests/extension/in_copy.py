@@ -107,7 +107,7 @@ async def test_the_api_server_checks_the_fields_of_the_route(spec: dict[str, Any
 
 def test_the_operator_may_write_the_routes_and_caches_them_once_they_are_served():
     [rule] = [each for each in EVERYWHERE if each.resources == ("dummyroutes",)]
-    assert (rule.group, rule.use) == ("dummy.example.com", "route.kind DummyRoute")
+    assert (rule.group, rule.use) == ("dummy.example.com", "routes of kind DummyRoute")
     assert {"get", "list", "watch", "create", "patch", "delete"} == set(rule.verbs)
     assert DUMMY_ROUTES in MADE_BY_US_WHERE_SERVED
 
