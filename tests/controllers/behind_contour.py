@@ -88,18 +88,18 @@ class ContourCluster:
         install(here.cluster)
         here.cluster.wait_for_service_account(here.namespace)
         async with Client.connect(load_config(kubeconfig=str(here.cluster.kubeconfig))) as client:
-            town = cls(here, client)
-            await town._keep_listening()
-            playing = asyncio.create_task(town.kubelet.run())
+            contour = cls(here, client)
+            await contour._keep_listening()
+            playing = asyncio.create_task(contour.kubelet.run())
             try:
-                yield town
+                yield contour
             finally:
                 here.edge.release()
                 playing.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await playing
-                town.kubelet.kill_all()
-                town._force_away()
+                contour.kubelet.kill_all()
+                contour._force_away()
 
     async def _keep_listening(self) -> None:
         """One more route, so that Envoy still listens when the last endpoint has gone, and says 404."""
@@ -145,24 +145,24 @@ class ContourCluster:
 class Endpoint:
     """One of them, as somebody sees it who has a kubectl and asks it for answers."""
 
-    def __init__(self, town: ContourCluster, kind: str, name: str) -> None:
-        self.town, self.kind, self.name = town, kind, name
+    def __init__(self, contour: ContourCluster, kind: str, name: str) -> None:
+        self.contour, self.kind, self.name = contour, kind, name
         self.host = f"{name}.example.com"
-        self.key = ObjectKey(town.namespace, name)
+        self.key = ObjectKey(contour.namespace, name)
 
     async def get(self) -> dict[str, Any] | None:
         try:
-            return (await self.town.client.get(ENDPOINTS, self.key)).to_dict()
+            return (await self.contour.client.get(ENDPOINTS, self.key)).to_dict()
         except Absent:
             return None
 
     async def redeploy(self, argument: str) -> None:
         patch = merge_patch({"spec": {"runtime": {"args": ["--alias", argument]}}})
-        await self.town.client.patch(ENDPOINTS, self.key, patch)
+        await self.contour.client.patch(ENDPOINTS, self.key, patch)
 
     async def delete(self) -> None:
-        found = await self.town.client.get(ENDPOINTS, self.key, metadata_only=True)
-        await self.town.client.delete(ENDPOINTS, self.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+        found = await self.contour.client.get(ENDPOINTS, self.key, metadata_only=True)
+        await self.contour.client.delete(ENDPOINTS, self.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
 
     async def until(
         self, condition: Callable[[dict[str, Any]], object], seconds: float = SECONDS_MAX
@@ -201,14 +201,14 @@ class Endpoint:
         await eventually(look, SECONDS_MAX)
 
     def load(self) -> None:
-        self.town.edge.load(self.host, clients=2, pause=0.02, streams=2, seconds=1.0)
+        self.contour.edge.load(self.host, clients=2, pause=0.02, streams=2, seconds=1.0)
 
     def report(self) -> dict[str, Any]:
-        return self.town.edge.report(self.host)
+        return self.contour.edge.report(self.host)
 
     async def weights(self) -> dict[str, int]:
         """What its route says."""
-        found = (await self.town.client.get(ROUTES[self.kind], self.key)).to_dict()["spec"]
+        found = (await self.contour.client.get(ROUTES[self.kind], self.key)).to_dict()["spec"]
         services = found["routes"][0]["services"] if self.kind == "HTTPProxy" else found["rules"][0]["backendRefs"]
         return {each["name"]: each["weight"] for each in services}
 

@@ -25,7 +25,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ALL = (*MADE_BY_US, *MADE_BY_US_WHERE_SERVED, *MADE_FROM_OURS)
 KEY = ObjectKey("default", "chat")
 TTL_SECONDS = 900
-SEAL_KEY = b"of the town"
+SEAL_KEY = b"of the tests"
 
 
 class SimulatedCluster:
@@ -144,7 +144,7 @@ async def simulated_cluster(
     crd: tuple[dict[str, Any], ...] = (),
     kind: type[SimulatedCluster] = SimulatedCluster,
 ) -> AsyncIterator[SimulatedCluster]:
-    """A town with an operator in it."""
+    """A simulated cluster with an operator in it."""
     async with World(1) as world:
         made = kind(world, observer or NoProxyObserver())
         await made.install(*crd)

@@ -1,4 +1,4 @@
-"""A town with Hosts: stand-ins for the agent of each and for the gateway, which speak to the API and nothing else."""
+"""A simulated cluster with Hosts: stand-ins for their agents and for the gateway, which speak to the API only."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class SimulatedHosts(SimulatedCluster):
 
 @contextlib.asynccontextmanager
 async def simulated_hosts(*hosts: str, operate: bool = True) -> AsyncIterator[SimulatedHosts]:
-    """A town with some Hosts, whose agents run, and a gateway."""
+    """A simulated cluster with some Hosts, whose agents run, and a gateway."""
     async with simulated_cluster(kind=SimulatedHosts, operate=operate) as made:
         assert isinstance(made, SimulatedHosts)
         made.agents = {}

@@ -121,8 +121,8 @@ class SimulatedModels:
 async def simulated_models(folder: Path, *, real: bool = False) -> AsyncIterator[SimulatedModels]:
     """A world with the kinds in it: as they are installed (`real`), or as open ones, which cost less."""
     async with World(1) as world:
-        town = SimulatedModels(world, folder)
+        simulated = SimulatedModels(world, folder)
         for crd in crds() if real else (definition(MODELS), definition(ENDPOINTS)):
-            await town.user.create(CRDS, crd)
+            await simulated.user.create(CRDS, crd)
         await asyncio.sleep(1)
-        yield town
+        yield simulated

@@ -21,18 +21,18 @@ HELD_SECONDS = 2.0
 
 
 @pytest.fixture
-async def town(edge: Place) -> AsyncIterator[ContourCluster]:
-    async with ContourCluster.at(edge) as town:
-        yield town
+async def contour(edge: Place) -> AsyncIterator[ContourCluster]:
+    async with ContourCluster.at(edge) as contour:
+        yield contour
 
 
-async def held(town: ContourCluster, endpoints: list[Endpoint], text: str) -> None:
+async def held(contour: ContourCluster, endpoints: list[Endpoint], text: str) -> None:
     """The feed of the Envoy has been held: for at least 2 s, and until each endpoint says what it waits for."""
 
     async def said(endpoint: Endpoint) -> None:
         status = await endpoint.until(lambda status: text in status.get("waitingFor", ""))
         assert "programmed in 0 of 1 Envoys" in status["waitingFor"]
-        assert town.edge.admin.name in status["waitingFor"]
+        assert contour.edge.admin.name in status["waitingFor"]
 
     await asyncio.gather(asyncio.sleep(HELD_SECONDS), *map(said, endpoints))
 
@@ -41,10 +41,10 @@ async def moved(endpoint: Endpoint) -> bool:
     return (await endpoint.weights()).get(f"{endpoint.name}-3") == WHOLE
 
 
-async def redeployed(town: ContourCluster, endpoints: list[Endpoint], revision: int) -> None:
+async def redeployed(contour: ContourCluster, endpoints: list[Endpoint], revision: int) -> None:
     await asyncio.gather(*(each.serves(revision) for each in endpoints))
     for each in endpoints:
-        town.edge.mark(each.host)
+        contour.edge.mark(each.host)
     await asyncio.gather(*(each.answers(revision) for each in endpoints))
     for each in endpoints:
         report = each.report()
@@ -52,10 +52,10 @@ async def redeployed(town: ContourCluster, endpoints: list[Endpoint], revision: 
         assert (report["failed"], report["cut"], report["errors"]) == (0, 0, [])
 
 
-async def test_no_request_fails_in_all_of_an_endpoints_life(town: ContourCluster, tmp_path: Path):
-    mark = town.place.cluster.audit_mark()
-    with town.operate(tmp_path):
-        endpoints = [await town.deploy(kind) for kind in ROUTES]
+async def test_no_request_fails_in_all_of_an_endpoints_life(contour: ContourCluster, tmp_path: Path):
+    mark = contour.place.cluster.audit_mark()
+    with contour.operate(tmp_path):
+        endpoints = [await contour.deploy(kind) for kind in ROUTES]
         await asyncio.gather(*(each.serves(1) for each in endpoints))
         for each in endpoints:
             each.load()
@@ -63,50 +63,52 @@ async def test_no_request_fails_in_all_of_an_endpoints_life(town: ContourCluster
 
         for each in endpoints:
             await each.redeploy("second")
-        await redeployed(town, endpoints, 2)
+        await redeployed(contour, endpoints, 2)
 
         # Envoy does not hear of the new revision's addresses, nor that the route names it.
-        town.edge.hold()
+        contour.edge.hold()
         for each in endpoints:
             await each.redeploy("third")
-        await held(town, endpoints, "sends ")
+        await held(contour, endpoints, "sends ")
         for each in endpoints:
             assert (await each.weights()) == {f"{each.name}-2": 100, f"{each.name}-3": 0}
-        town.edge.release()
+        contour.edge.release()
         # Contour has taken up that nothing goes to the old revision any more; Envoy may not have heard of it.
         await eventually(partial(moved, endpoints[0]), 30.0)
-        town.edge.hold()
-        await held(town, endpoints, "sends ")
-        town.edge.release()
-        await redeployed(town, endpoints, 3)
+        contour.edge.hold()
+        await held(contour, endpoints, "sends ")
+        contour.edge.release()
+        await redeployed(contour, endpoints, 3)
 
-        town.edge.hold()
+        contour.edge.hold()
         for each in endpoints:
             await each.delete()
-        await held(town, endpoints, "still has a route")
+        await held(contour, endpoints, "still has a route")
         assert [each.report()["failed"] for each in endpoints] == [0, 0]
         for each in endpoints:  # nothing behind the route has been touched
-            assert deletes(town, mark, each)[-1] == f"{ROUTES[each.kind].plural} {each.name}"
-        town.edge.release()
+            assert deletes(contour, mark, each)[-1] == f"{ROUTES[each.kind].plural} {each.name}"
+        contour.edge.release()
         await asyncio.gather(*(each.until(lambda status: not status) for each in endpoints))
     for each in endpoints:
-        check_end(town, mark, each)
-    await check_receipts(town, endpoints)
+        check_end(contour, mark, each)
+    await check_receipts(contour, endpoints)
 
 
-def deletes(town: ContourCluster, mark: int, endpoint: Endpoint) -> list[str]:
+def deletes(contour: ContourCluster, mark: int, endpoint: Endpoint) -> list[str]:
     """What teardowns of an endpoint's parts deleted, in order."""
     kinds = {"deployments", "services", *(each.plural for each in ROUTES.values())}
     return [
         f"{record.resource} {record.name}"
-        for record in town.place.cluster.audit(since=mark, namespace=town.namespace, verb="delete", user_agent=DELETES)
+        for record in contour.place.cluster.audit(
+            since=mark, namespace=contour.namespace, verb="delete", user_agent=DELETES
+        )
         if record.code < 300 and record.resource in kinds and record.name.startswith(endpoint.name)
     ]
 
 
-def check_end(town: ContourCluster, mark: int, endpoint: Endpoint) -> None:
+def check_end(contour: ContourCluster, mark: int, endpoint: Endpoint) -> None:
     """Who asked until the end got answers until the route was gone, and never an error of a server that was."""
-    report = town.edge.stop_load(endpoint.host)
+    report = contour.edge.stop_load(endpoint.host)
     total = sum(report["answers"].values()) + sum(report["streams"].values())
     sys.stdout.write(f"{endpoint.kind}: {total} answered, {report['cut']} cut, after the end {report['failures']}\n")
     assert report["cut"] == 0
@@ -117,12 +119,12 @@ def check_end(town: ContourCluster, mark: int, endpoint: Endpoint) -> None:
     assert report["answers"].keys() == report["streams"].keys() == set(revisions)
     wanted = [f"{kind} {name}" for name in revisions for kind in ("deployments", "services")]
     wanted.insert(4, f"{ROUTES[endpoint.kind].plural} {endpoint.name}")
-    assert deletes(town, mark, endpoint) == wanted
+    assert deletes(contour, mark, endpoint) == wanted
 
 
-async def check_receipts(town: ContourCluster, endpoints: list[Endpoint]) -> None:
+async def check_receipts(contour: ContourCluster, endpoints: list[Endpoint]) -> None:
     for endpoint in endpoints:
-        found = [each for each in await town.records() if each["spec"]["target"]["name"] == endpoint.name]
+        found = [each for each in await contour.records() if each["spec"]["target"]["name"] == endpoint.name]
         receipts = {each["spec"]["reason"]: each["status"]["receipt"] for each in found}
         assert [each["result"] for each in receipts.values()] == ["complete"] * len(receipts)
         route = next(each for each in receipts["Deleted"]["objects"] if each["kind"] == endpoint.kind)
@@ -142,21 +144,21 @@ class Believes:
         return RouteStatus(Programming.PROGRAMMED, 0, "believed")
 
 
-async def test_an_operator_that_believes_its_router_loses_requests(town: ContourCluster):
-    manager = Manager(town.client, name="operator")
+async def test_an_operator_that_believes_its_router_loses_requests(contour: ContourCluster):
+    manager = Manager(contour.client, name="operator")
     add_endpoints(manager, Options(Believes(), fetch_image="pilotage:test"))
     running = asyncio.create_task(manager.run())
     try:
-        endpoint = await town.deploy("HTTPProxy")
+        endpoint = await contour.deploy("HTTPProxy")
         await endpoint.serves(1)
         endpoint.load()
         await endpoint.reports(lambda report: report["answers"])  # a moment later it has it, this time
-        town.edge.hold()
+        contour.edge.hold()
         await endpoint.redeploy("second")
         await endpoint.serves(2)
         await endpoint.reports(lambda report: unreachable(report) >= 10)
-        town.edge.release()
-        report: dict[str, Any] = town.edge.stop_load(endpoint.host)
+        contour.edge.release()
+        report: dict[str, Any] = contour.edge.stop_load(endpoint.host)
         assert report["cut"] >= 1
         sys.stdout.write(f"by belief: {report['failures']}, {report['cut']} cut\n")
     finally:

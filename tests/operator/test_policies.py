@@ -41,30 +41,30 @@ def installed():
     return [each for each in manifests(Values()) if each["kind"] not in programs]
 
 
-async def people(town: TwoTenants) -> None:
+async def people(tenants: TwoTenants) -> None:
     """They all have `edit`; what is theirs beside it is bound by an administrator. `none` owns our kinds at home."""
     for name in ("both", "one", "none"):
-        await town.bind(name, "pilotage-edit")
-        await town.bind(name, "pilotage-edit", namespace=town.theirs)
-    await town.bind("both", "pilotage-place-on-hosts")
+        await tenants.bind(name, "pilotage-edit")
+        await tenants.bind(name, "pilotage-edit", namespace=tenants.theirs)
+    await tenants.bind("both", "pilotage-place-on-hosts")
     named = {"apiGroups": ["pilotage.dev"], "resources": ["hosts"], "resourceNames": [OWN], "verbs": ["use"]}
     owned = ["hostprocesses", *(f"{each}/status" for each in STATUSES)]
     owner = {"apiGroups": ["pilotage.dev"], "resources": owned, "verbs": ["*"]}
     for user, rule in (("one", named), ("none", owner)):
-        await town.admin.create(ROLES, {"metadata": {"name": f"of-{user}"}, "rules": [rule]}, namespace=town.mine)
-        await town.bind(user, f"of-{user}", kind="Role")
+        await tenants.admin.create(ROLES, {"metadata": {"name": f"of-{user}"}, "rules": [rule]}, namespace=tenants.mine)
+        await tenants.bind(user, f"of-{user}", kind="Role")
 
 
-async def judge(town: TwoTenants) -> None:
-    assert await work_of_an_agent(town) == {}, "an agent is refused nothing of its work"
-    tried = await attacks_with_the_key_of_an_agent(town)
+async def judge(tenants: TwoTenants) -> None:
+    assert await work_of_an_agent(tenants) == {}, "an agent is refused nothing of its work"
+    tried = await attacks_with_the_key_of_an_agent(tenants)
     assert [what for what, why in tried.items() if not why] == [], "all of it is refused"
     assert "only what belongs to the Host of its own name" in tried["the status of another's process"]
     assert "to no others" in tried["an address for default/kubernetes"]
-    tried = await statuses(town)
+    tried = await statuses(tenants)
     assert len(tried) == len(STATUSES)
     assert [what for what, why in tried.items() if "may patch it in all namespaces" not in why] == []
-    tried = await placing(town)
+    tried = await placing(tenants)
     assert {what for what, why in tried.items() if not why} == ALLOWED
     assert {what for what, why in tried.items() if why and RIGHT not in why} == set()
 
@@ -77,10 +77,10 @@ async def test_on_harbor():
         await apply_all(admin, (each for each in installed() if each["kind"] != "CustomResourceDefinition"))
         for name in ("mine", "theirs"):
             await admin.create(NAMESPACES, {"metadata": {"name": name}})
-        town = TwoTenants(admin, lambda name, groups: world.client(name, groups=groups), "mine", "theirs")
-        await town.settle()
-        await people(town)
-        await judge(town)
+        tenants = TwoTenants(admin, lambda name, groups: world.client(name, groups=groups), "mine", "theirs")
+        await tenants.settle()
+        await people(tenants)
+        await judge(tenants)
 
 
 @pytest.fixture
@@ -108,30 +108,30 @@ async def test_on_a_real_server(there):
         agent = f"system:serviceaccount:{HOST_LEASES}:{OWN}"
         clients[agent] = await client(there.user(agent, ("system:serviceaccounts", AGENTS_GROUP)))
         with there.namespace("mine", for_pods=False) as mine, there.namespace("theirs", for_pods=False) as theirs:
-            town = TwoTenants(admin, lambda name, _: clients[name], mine, theirs)
-            await town.settle()
-            await people(town)
-            await in_force(town)
-            await judge(town)
+            tenants = TwoTenants(admin, lambda name, _: clients[name], mine, theirs)
+            await tenants.settle()
+            await people(tenants)
+            await in_force(tenants)
+            await judge(tenants)
 
 
-async def in_force(town: TwoTenants) -> None:
+async def in_force(tenants: TwoTenants) -> None:
     """A real server learns of policies, of what they read, and of bindings after a moment, in the order they were made.
 
     An agent tries again until then. The last policy and the last binding are waited for.
     """
-    key, owner = town.agent(), town.user("none")
+    key, owner = tenants.agent(), tenants.user("none")
 
     async def knows_the_last_policy():
         return "to no others" in await answer(
-            key.create(SLICES, slice_of("shop", OWN), namespace=town.mine, dry_run=True)
+            key.create(SLICES, slice_of("shop", OWN), namespace=tenants.mine, dry_run=True)
         )
 
     async def knows_the_grants():
-        return not await answer(key.create(SLICES, slice_of("chat-1", OWN), namespace=town.mine, dry_run=True))
+        return not await answer(key.create(SLICES, slice_of("chat-1", OWN), namespace=tenants.mine, dry_run=True))
 
     async def knows_the_last_binding():
-        return RIGHT in await answer(owner.create(PROCESSES, process("x", OWN), namespace=town.mine, dry_run=True))
+        return RIGHT in await answer(owner.create(PROCESSES, process("x", OWN), namespace=tenants.mine, dry_run=True))
 
     for known in (knows_the_last_policy, knows_the_grants, knows_the_last_binding):
         await eventually(known, SECONDS_MAX)

@@ -51,7 +51,7 @@ VICTIMS: dict[str, Json] = {
 PARTS = (*MADE_BY_US, PROCESSES, GATEWAY_ROUTES)
 
 
-class Town(NamedTuple):
+class TeamClients(NamedTuple):
     """Clients of everybody, and where they are at home. Ann may view everything; the owner has all of pilotage.dev."""
 
     admin: Client
@@ -86,7 +86,7 @@ def teams(own_cluster: Cluster, namespace_for_pods: str) -> Iterator[tuple[str, 
 
 
 @pytest.fixture
-async def town(own_cluster: Cluster, account: Path, teams: tuple[str, str]) -> AsyncIterator[Town]:
+async def clients(own_cluster: Cluster, account: Path, teams: tuple[str, str]) -> AsyncIterator[TeamClients]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def connect(kubeconfig: Path) -> Client:
@@ -95,7 +95,7 @@ async def town(own_cluster: Cluster, account: Path, teams: tuple[str, str]) -> A
         admin = await connect(own_cluster.kubeconfig)
         await install(admin)
         ann, bob, owner = [await connect(own_cluster.user(name)) for name in ("ann", "bob", "owner")]
-        yield Town(admin, ann, bob, owner, *teams)
+        yield TeamClients(admin, ann, bob, owner, *teams)
 
 
 @pytest.fixture
@@ -132,12 +132,12 @@ async def serving(client: Client, namespace: str, name: str) -> Object:
     return found
 
 
-async def parts(town: Town) -> dict[str, str]:
+async def parts(clients: TeamClients) -> dict[str, str]:
     """The uids of all that was made for Bob, and is not on its way out."""
     return {
         f"{resource.kind}/{each.meta.name}": each.meta.uid
         for resource in PARTS
-        for each in (await town.admin.list(resource, town.b, labels=LABEL_ENDPOINT_UID)).items
+        for each in (await clients.admin.list(resource, clients.b, labels=LABEL_ENDPOINT_UID)).items
         if not each.meta.terminating
     }
 
@@ -149,47 +149,52 @@ async def plant(client: Client, namespace: str, name: str, uid: str, endpoint_na
 
 
 async def test_labels_with_the_uids_of_another_teams_endpoints_have_no_effect_on_them(
-    town: Town, operator: Any
+    clients: TeamClients, operator: Any
 ) -> None:
     """Nor do finalizers on what carries them, when these endpoints are deleted."""
     made = {
-        name: await town.admin.create(ENDPOINTS, endpoint(name, SOURCE | spec), namespace=town.b)
+        name: await clients.admin.create(ENDPOINTS, endpoint(name, SOURCE | spec), namespace=clients.b)
         for name, spec in VICTIMS.items()
     }
     async with operator():
         expected = {"Service/plain-1", "Deployment/plain-1", "Service/behind-1", "Deployment/behind-1"}
         expected |= {"Service/hosted-1", "HostProcess/hosted-1-0", "GatewayRoute/behind"}
-        await serving(town.bob, town.b, "plain")
-        await eventually(lambda: _all_made(town, expected), SECONDS_MAX)
-        before = await parts(town)
+        await serving(clients.bob, clients.b, "plain")
+        await eventually(lambda: _all_made(clients, expected), SECONDS_MAX)
+        before = await parts(clients)
         for victim in made.values():
-            key = ObjectKey(town.b, f"{victim.meta.name}-1")
-            service = await town.ann.get(SERVICES, key)
+            key = ObjectKey(clients.b, f"{victim.meta.name}-1")
+            service = await clients.ann.get(SERVICES, key)
             with pytest.raises(Forbidden):
-                await town.ann.delete(SERVICES, key, uid=service.meta.uid, propagation=Propagation.BACKGROUND)
+                await clients.ann.delete(SERVICES, key, uid=service.meta.uid, propagation=Propagation.BACKGROUND)
             await plant(
-                town.ann, town.a, f"bait-{victim.meta.name}", victim.meta.uid, "ghost", finalizers=["example.com/never"]
+                clients.ann,
+                clients.a,
+                f"bait-{victim.meta.name}",
+                victim.meta.uid,
+                "ghost",
+                finalizers=["example.com/never"],
             )
         # An endpoint is worked on after what others of its name have left: once this one serves, the bait was seen.
-        await town.ann.create(ENDPOINTS, endpoint("ghost", SOURCE), namespace=town.a)
-        await serving(town.ann, town.a, "ghost")
-        assert await parts(town) == before
-        assert not (await town.admin.list(TEARDOWNS, town.a)).items
-        assert not (await town.admin.list(TEARDOWNS, town.b)).items
+        await clients.ann.create(ENDPOINTS, endpoint("ghost", SOURCE), namespace=clients.a)
+        await serving(clients.ann, clients.a, "ghost")
+        assert await parts(clients) == before
+        assert not (await clients.admin.list(TEARDOWNS, clients.a)).items
+        assert not (await clients.admin.list(TEARDOWNS, clients.b)).items
         for name, victim in made.items():
-            key = ObjectKey(town.b, name)
-            await town.bob.delete(ENDPOINTS, key, uid=victim.meta.uid, propagation=Propagation.BACKGROUND)
+            key = ObjectKey(clients.b, name)
+            await clients.bob.delete(ENDPOINTS, key, uid=victim.meta.uid, propagation=Propagation.BACKGROUND)
         for name in made:
-            await until(town.bob, ENDPOINTS, ObjectKey(town.b, name), lambda obj: obj is None, SECONDS_MAX)
-        assert await parts(town) == {}
+            await until(clients.bob, ENDPOINTS, ObjectKey(clients.b, name), lambda obj: obj is None, SECONDS_MAX)
+        assert await parts(clients) == {}
         for name in made:
-            bait = await town.ann.get(SERVICES, ObjectKey(town.a, f"bait-{name}"))
+            bait = await clients.ann.get(SERVICES, ObjectKey(clients.a, f"bait-{name}"))
             assert not bait.meta.terminating
-            await town.ann.patch(SERVICES, bait.key, merge_patch({"metadata": {"finalizers": None}}))
+            await clients.ann.patch(SERVICES, bait.key, merge_patch({"metadata": {"finalizers": None}}))
 
 
-async def _all_made(town: Town, expected: set[str]) -> bool:
-    return expected <= (await parts(town)).keys()
+async def _all_made(clients: TeamClients, expected: set[str]) -> bool:
+    return expected <= (await parts(clients)).keys()
 
 
 async def database(client: Client, namespace: str) -> list[Json]:
@@ -230,17 +235,17 @@ def said(reason: str, obj: Object | None) -> bool:
 
 
 async def test_a_teardown_takes_nothing_of_another_namespace_and_nothing_that_is_no_part(
-    town: Town, operator: Any
+    clients: TeamClients, operator: Any
 ) -> None:
     with pytest.raises(Forbidden):
-        await town.ann.create(TEARDOWNS, record("mine", town.a, []), namespace=town.a)
-    theirs, own = await database(town.bob, town.b), await database(town.owner, town.a)
-    await town.owner.create(TEARDOWNS, record("foreign", town.b, theirs), namespace=town.a)
-    await town.owner.create(TEARDOWNS, record("own", town.a, own), namespace=town.a)
-    for name, place, part in (("forged-b", town.b, theirs[0]), ("forged-a", town.a, own[0])):
-        made = await town.owner.create(TEARDOWNS, record(name, town.a, []), namespace=town.a)
+        await clients.ann.create(TEARDOWNS, record("mine", clients.a, []), namespace=clients.a)
+    theirs, own = await database(clients.bob, clients.b), await database(clients.owner, clients.a)
+    await clients.owner.create(TEARDOWNS, record("foreign", clients.b, theirs), namespace=clients.a)
+    await clients.owner.create(TEARDOWNS, record("own", clients.a, own), namespace=clients.a)
+    for name, place, part in (("forged-b", clients.b, theirs[0]), ("forged-a", clients.a, own[0])):
+        made = await clients.owner.create(TEARDOWNS, record(name, clients.a, []), namespace=clients.a)
         patch = merge_patch({"status": {"phase": "cordon", "ledger": forged_ledger(place, part)}})
-        await town.owner.patch(TEARDOWNS, made.key, patch, subresource="status")
+        await clients.owner.patch(TEARDOWNS, made.key, patch, subresource="status")
     async with operator():
         for name, reason in (
             ("foreign", "ForeignTarget"),
@@ -248,16 +253,16 @@ async def test_a_teardown_takes_nothing_of_another_namespace_and_nothing_that_is
             ("forged-a", "LedgerRefused"),
             ("own", "ProvenGone"),
         ):
-            await until(town.owner, TEARDOWNS, ObjectKey(town.a, name), partial(said, reason), SECONDS_MAX)
-    for place in (town.a, town.b):
+            await until(clients.owner, TEARDOWNS, ObjectKey(clients.a, name), partial(said, reason), SECONDS_MAX)
+    for place in (clients.a, clients.b):
         for resource in (DEPLOYMENTS, CLAIMS):
-            found = await town.admin.get(resource, ObjectKey(place, "database"))
+            found = await clients.admin.get(resource, ObjectKey(place, "database"))
             assert not found.meta.terminating
 
 
-async def test_nobody_asks_for_more_replicas_than_the_operator_can_bear(town: Town) -> None:
+async def test_nobody_asks_for_more_replicas_than_the_operator_can_bear(clients: TeamClients) -> None:
     with pytest.raises(Invalid, match=r"spec\.replicas"):
-        await town.ann.create(ENDPOINTS, endpoint("huge", SOURCE | {"replicas": 100_000}), namespace=town.a)
-    made = await town.ann.create(ENDPOINTS, endpoint("grows", SOURCE), namespace=town.a)
+        await clients.ann.create(ENDPOINTS, endpoint("huge", SOURCE | {"replicas": 100_000}), namespace=clients.a)
+    made = await clients.ann.create(ENDPOINTS, endpoint("grows", SOURCE), namespace=clients.a)
     with pytest.raises(Invalid, match="replicas"):
-        await town.ann.patch(ENDPOINTS, made.key, merge_patch({"spec": {"replicas": 100_000}}), subresource="scale")
+        await clients.ann.patch(ENDPOINTS, made.key, merge_patch({"spec": {"replicas": 100_000}}), subresource="scale")

@@ -131,11 +131,11 @@ async def answer(request: object) -> str:
     return ""
 
 
-async def work_of_an_agent(town: TwoTenants) -> dict[str, str]:
+async def work_of_an_agent(tenants: TwoTenants) -> dict[str, str]:
     """All that an agent does to the API, in its order; what was refused of it."""
-    agent, here = town.agent(), ObjectKey(town.mine, "chat-1-0")
+    agent, here = tenants.agent(), ObjectKey(tenants.mine, "chat-1-0")
     said: dict[str, str] = {}
-    found = await town.admin.get(HOSTS, ObjectKey("", OWN))
+    found = await tenants.admin.get(HOSTS, ObjectKey("", OWN))
     said["label"] = await answer(agent.patch(HOSTS, found.key, merge_patch({"metadata": {"labels": {"gpu": "l4"}}})))
     status = merge_patch({"status": {"phase": "Ready", "addresses": ["198.18.0.1"]}})
     said["status"] = await answer(agent.patch(HOSTS, found.key, status, subresource="status"))
@@ -148,22 +148,22 @@ async def work_of_an_agent(town: TwoTenants) -> dict[str, str]:
         )
     running = merge_patch({"status": {"phase": "Running", "ready": True}})
     said["process"] = await answer(agent.patch(PROCESSES, here, running, subresource="status"))
-    said["slice"] = await answer(agent.create(SLICES, slice_of("chat-1", OWN), namespace=town.mine))
+    said["slice"] = await answer(agent.create(SLICES, slice_of("chat-1", OWN), namespace=tenants.mine))
     leaving = [{"addresses": ["198.18.0.1"], "conditions": {"ready": False}}]
     said["withdraw"] = await answer(agent.patch(SLICES, here, merge_patch({"endpoints": leaving})))
-    made = await town.admin.get(SLICES, here)
+    made = await tenants.admin.get(SLICES, here)
     gone = agent.delete(SLICES, here, uid=made.meta.uid, propagation=Propagation.BACKGROUND)
     said["unregister"] = await answer(gone)
     return {what: why for what, why in said.items() if why}
 
 
-async def attacks_with_the_key_of_an_agent(town: TwoTenants) -> dict[str, str]:
+async def attacks_with_the_key_of_an_agent(tenants: TwoTenants) -> dict[str, str]:
     """What somebody tries who has the key of one agent, each with the answer."""
-    key = town.agent()
-    own, others = ObjectKey(town.mine, "chat-1-0"), ObjectKey(town.theirs, "chat-1-0")
+    key = tenants.agent()
+    own, others = ObjectKey(tenants.mine, "chat-1-0"), ObjectKey(tenants.theirs, "chat-1-0")
     command = merge_patch({"spec": {"runtime": {"name": "custom", "command": ["/bin/sh", "-c", "id"]}}})
     ready = merge_patch({"status": {"ready": True}})
-    foreign = await town.admin.get(SLICES, others)
+    foreign = await tenants.admin.get(SLICES, others)
     to_own = merge_patch({"metadata": {"labels": {LABEL_HOST: OWN}}})
     hold = merge_patch({"metadata": {"finalizers": [PROCESS_FINALIZER]}})
     never = merge_patch({"metadata": {"finalizers": ["attacker.example/never"]}})
@@ -179,9 +179,9 @@ async def attacks_with_the_key_of_an_agent(town: TwoTenants) -> dict[str, str]:
         ),
         "an address for default/kubernetes": key.create(SLICES, slice_of("kubernetes", OWN, "x"), namespace="default"),
         "the same in another's name": key.create(SLICES, slice_of("kubernetes", OTHER, "y"), namespace="default"),
-        "an address for another's Service": key.create(SLICES, slice_of("chat-1", OWN, "z"), namespace=town.theirs),
-        "the same in that one's name": key.create(SLICES, slice_of("chat-1", OTHER, "z"), namespace=town.theirs),
-        "an address for a Service without a process": key.create(SLICES, slice_of("shop", OWN), namespace=town.mine),
+        "an address for another's Service": key.create(SLICES, slice_of("chat-1", OWN, "z"), namespace=tenants.theirs),
+        "the same in that one's name": key.create(SLICES, slice_of("chat-1", OTHER, "z"), namespace=tenants.theirs),
+        "an address for a Service without a process": key.create(SLICES, slice_of("shop", OWN), namespace=tenants.mine),
         "another's slice deleted": key.delete(SLICES, others, uid=foreign.meta.uid, propagation=Propagation.BACKGROUND),
         "another's slice taken over": key.patch(SLICES, others, to_own),
         "another's slice changed": key.patch(SLICES, others, merge_patch({"endpoints": []})),
@@ -191,23 +191,23 @@ async def attacks_with_the_key_of_an_agent(town: TwoTenants) -> dict[str, str]:
         "the labels of another Host": key.patch(HOSTS, ObjectKey("", OTHER), to_own),
         "a Host of another name": key.create(HOSTS, {"metadata": {"name": "gpu-c"}, "spec": {}}),
         "whose processes its Host takes": key.patch(
-            HOSTS, ObjectKey("", OWN), merge_patch({"spec": {"allowedNamespaces": [town.theirs]}})
+            HOSTS, ObjectKey("", OWN), merge_patch({"spec": {"allowedNamespaces": [tenants.theirs]}})
         ),
         "another's Lease": key.create(LEASES, lease(OTHER), namespace=HOST_LEASES),
         "its own grants": key.patch(
             HOST_SERVICES, KEY, merge_patch({"spec": {"hosts": {OWN: ["default/kubernetes"]}}})
         ),
-        "a process": key.create(PROCESSES, process("more-1-0", OWN), namespace=town.mine),
+        "a process": key.create(PROCESSES, process("more-1-0", OWN), namespace=tenants.mine),
     }
     return {what: await answer(request) for what, request in tries.items()}
 
 
-async def statuses(town: TwoTenants) -> dict[str, str]:
+async def statuses(tenants: TwoTenants) -> dict[str, str]:
     """What an owner of our kinds in a namespace tries with the statuses there, which our programs go by."""
-    owner = town.user("none")
+    owner = tenants.user("none")
     served = {"model": {"source": "hf://o/r/m.gguf"}}
     ledger = {"apiVersion": "v1", "kind": "Secret", "resource": "secrets", "name": "s"}
-    record = {"namespace": town.mine, "name": "chat", "uid": "1", "apiVersion": "pilotage.dev/v1alpha1"}
+    record = {"namespace": tenants.mine, "name": "chat", "uid": "1", "apiVersion": "pilotage.dev/v1alpha1"}
     made = {
         ENDPOINTS: (endpoint("status", served), {"ledger": [ledger]}),
         MODELS: (model("status", {"source": "hf://o/r/m.gguf"}), {"phase": "Ready"}),
@@ -220,41 +220,41 @@ async def statuses(town: TwoTenants) -> dict[str, str]:
     }
     said: dict[str, str] = {}
     for resource, (body, status) in made.items():
-        obj = await town.admin.create(resource, body, namespace=town.mine)
+        obj = await tenants.admin.create(resource, body, namespace=tenants.mine)
         patch = merge_patch({"status": status})
         said[resource.kind] = await answer(owner.patch(resource, obj.key, patch, subresource="status"))
     return said
 
 
-async def placing(town: TwoTenants) -> dict[str, str]:
+async def placing(tenants: TwoTenants) -> dict[str, str]:
     """What people with `edit` try who have the right to place on Hosts, on one Host, or none; with the answers."""
-    both, one, none = map(town.user, ("both", "one", "none"))
+    both, one, none = map(tenants.user, ("both", "one", "none"))
     host: Json = {"host": OWN}
     selector: Json = {"hostSelector": {"matchLabels": {}}}
-    there = ObjectKey(town.mine, "there")
+    there = ObjectKey(tenants.mine, "there")
     plain = {"model": {"source": "hf://o/r/m.gguf"}}
     said: dict[str, str] = {}
 
     async def note(what: str, request: object) -> None:
         said[what] = await answer(request)
 
-    await note("both: by name", both.create(ENDPOINTS, on_host("there", **host), namespace=town.mine))
-    await note("both: by selector", both.create(ENDPOINTS, on_host("any", **selector), namespace=town.mine))
-    await note("one: by name", one.create(ENDPOINTS, on_host("one", **host), namespace=town.mine))
-    await note("one: another name", one.create(ENDPOINTS, on_host("two", host=OTHER), namespace=town.mine))
-    await note("one: by selector", one.create(ENDPOINTS, on_host("three", **selector), namespace=town.mine))
-    await note("none: by name", none.create(ENDPOINTS, on_host("four", **host), namespace=town.mine))
-    await note("none: by selector", none.create(ENDPOINTS, on_host("five", **selector), namespace=town.mine))
-    await note("none: as pods", none.create(ENDPOINTS, endpoint("pods", plain), namespace=town.mine))
+    await note("both: by name", both.create(ENDPOINTS, on_host("there", **host), namespace=tenants.mine))
+    await note("both: by selector", both.create(ENDPOINTS, on_host("any", **selector), namespace=tenants.mine))
+    await note("one: by name", one.create(ENDPOINTS, on_host("one", **host), namespace=tenants.mine))
+    await note("one: another name", one.create(ENDPOINTS, on_host("two", host=OTHER), namespace=tenants.mine))
+    await note("one: by selector", one.create(ENDPOINTS, on_host("three", **selector), namespace=tenants.mine))
+    await note("none: by name", none.create(ENDPOINTS, on_host("four", **host), namespace=tenants.mine))
+    await note("none: by selector", none.create(ENDPOINTS, on_host("five", **selector), namespace=tenants.mine))
+    await note("none: as pods", none.create(ENDPOINTS, endpoint("pods", plain), namespace=tenants.mine))
     moved = merge_patch({"spec": {"placement": {"kind": "Host", **host}}})
-    await note("none: moved to a host", none.patch(ENDPOINTS, ObjectKey(town.mine, "pods"), moved))
+    await note("none: moved to a host", none.patch(ENDPOINTS, ObjectKey(tenants.mine, "pods"), moved))
     changed = merge_patch({"spec": {"runtime": {"args": ["-c", "9"]}}})
     await note("none: what runs", none.patch(ENDPOINTS, there, changed))
     await note("none: a label", none.patch(ENDPOINTS, there, merge_patch({"metadata": {"labels": {"a": "b"}}})))
-    await note("none: a process", none.create(PROCESSES, process("own-1-0", OWN), namespace=town.mine))
+    await note("none: a process", none.create(PROCESSES, process("own-1-0", OWN), namespace=tenants.mine))
     await note("both: what runs", both.patch(ENDPOINTS, there, changed))
-    await note("both: elsewhere", both.create(ENDPOINTS, on_host("six", **host), namespace=town.theirs))
-    found = await town.admin.get(ENDPOINTS, there)
+    await note("both: elsewhere", both.create(ENDPOINTS, on_host("six", **host), namespace=tenants.theirs))
+    found = await tenants.admin.get(ENDPOINTS, there)
     gone = none.delete(ENDPOINTS, there, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
     await note("none: deleted", gone)
     return said

@@ -25,7 +25,7 @@ POLL_SECONDS = 0.02
 SECONDS_MAX = 30.0
 
 
-class Town:
+class ContourRoutes:
     """One test's part of the place: what it makes here has names of its own, and goes at the end."""
 
     def __init__(self, here: Place, client: Client) -> None:
@@ -40,16 +40,16 @@ class Town:
     @asynccontextmanager
     async def at(cls, here: Place) -> AsyncIterator[Self]:
         async with Client.connect(load_config(kubeconfig=str(here.cluster.kubeconfig))) as client:
-            town = cls(here, client)
+            contour = cls(here, client)
             try:
-                yield town
+                yield contour
             finally:
                 here.edge.release()
-                for resource, name in reversed(town._made):
-                    await town.remove(resource, name)
-                for name in [*town._servers]:
-                    town.kill(name)
-                await town.proxies.close()
+                for resource, name in reversed(contour._made):
+                    await contour.remove(resource, name)
+                for name in [*contour._servers]:
+                    contour.kill(name)
+                await contour.proxies.close()
 
     async def service(self, name: str, *, empty: bool = False) -> Backend:
         """A Service with a server behind it; `empty`: with none, yet."""
@@ -110,27 +110,27 @@ class Town:
 class Moving:
     """A route, and who moves it."""
 
-    def __init__(self, town: Town, route: Route, name: str) -> None:
-        self.town, self.route, self.name = town, route, name
+    def __init__(self, contour: ContourRoutes, route: Route, name: str) -> None:
+        self.contour, self.route, self.name = contour, route, name
         self.host = route.host or ""
         self.router, self.resource = router_of(route.kind)
 
     async def write(self, *backends: Backend) -> None:
-        body = self.router.manifest(RouteRequest(self.town.namespace, self.name, {}, self.route, backends))
-        await self.town.client.apply(self.resource, body, force=True)
+        body = self.router.manifest(RouteRequest(self.contour.namespace, self.name, {}, self.route, backends))
+        await self.contour.client.apply(self.resource, body, force=True)
 
     async def read(self) -> Json | None:
         try:
-            found = await self.town.client.get(self.resource, ObjectKey(self.town.namespace, self.name))
+            found = await self.contour.client.get(self.resource, ObjectKey(self.contour.namespace, self.name))
         except Absent:
             return None
         return found.to_dict()
 
     def expect(self, *backends: Backend, **options: frozenset[str]) -> ExpectedRoute:
-        return ExpectedRoute(self.town.namespace, self.host, self.route.path, backends, **options)
+        return ExpectedRoute(self.contour.namespace, self.host, self.route.path, backends, **options)
 
     async def seen(self, wanted: ExpectedRoute) -> RouteStatus:
-        return await observe(self.town.proxies, wanted)
+        return await observe(self.contour.proxies, wanted)
 
     async def until(self, wanted: ExpectedRoute, proof: Programming = Programming.PROGRAMMED) -> RouteStatus:
         return await until(lambda: self.seen(wanted), proof)
@@ -155,7 +155,7 @@ class Moving:
                 status = self.router.status(obj) if obj else RouteStatus(Programming.PENDING)
                 if proven:
                     services = {each.service for each in others}
-                    place = (self.town.namespace, self.host, self.route.path)
+                    place = (self.contour.namespace, self.host, self.route.path)
                     status = combined(status, await self.seen(expected_route(*place, says, target, others=services)))
                 fact = (obj["metadata"]["generation"], status.programming) if obj else None
                 if fact != proven_at[0]:

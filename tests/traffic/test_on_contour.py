@@ -9,55 +9,57 @@ import pytest
 from pilotage.traffic.contract import WHOLE, Backend, Programming, RouteStatus
 from pilotage.traffic.shift import Done, ShiftTimeouts
 from tests.support.edge import Place
-from tests.traffic.moving import SLICES, Moving, Town, until
+from tests.traffic.moving import SLICES, ContourRoutes, Moving, until
 
 KINDS = ("HTTPProxy", "HTTPRoute")
 PACE = ShiftTimeouts(settle_seconds=0.1, drain_seconds=20.0, grace_seconds=0.3)
 
 
 @pytest.fixture
-async def town(edge: Place) -> AsyncIterator[Town]:
-    async with Town.at(edge) as town:
-        yield town
+async def contour(edge: Place) -> AsyncIterator[ContourRoutes]:
+    async with ContourRoutes.at(edge) as contour:
+        yield contour
 
 
-async def serving(town: Town, kind: str, *, streams: int = 3) -> tuple[Moving, Backend, Backend]:
+async def serving(contour: ContourRoutes, kind: str, *, streams: int = 3) -> tuple[Moving, Backend, Backend]:
     """A route whose old service has all of the load, and a new service beside it."""
-    old, new = await town.service(f"old-{kind.lower()}"), await town.service(f"new-{kind.lower()}")
-    moving = town.moving(kind)
+    old, new = await contour.service(f"old-{kind.lower()}"), await contour.service(f"new-{kind.lower()}")
+    moving = contour.moving(kind)
     assert await moving.move(old, timeouts=PACE) == Done(verified=True)
-    town.edge.load(moving.host, streams=streams)
-    await answered(town, moving, old)
+    contour.edge.load(moving.host, streams=streams)
+    await answered(contour, moving, old)
     return moving, old, new
 
 
-async def answered(town: Town, moving: Moving, by: Backend, times: int = 10) -> None:
+async def answered(contour: ContourRoutes, moving: Moving, by: Backend, times: int = 10) -> None:
     """Wait for so many answers of one of them."""
-    first = town.edge.report(moving.host)["answers"].get(by.service, 0)
+    first = contour.edge.report(moving.host)["answers"].get(by.service, 0)
 
     async def look() -> RouteStatus:
-        enough = town.edge.report(moving.host)["answers"].get(by.service, 0) >= first + times
+        enough = contour.edge.report(moving.host)["answers"].get(by.service, 0) >= first + times
         return RouteStatus(Programming.PROGRAMMED if enough else Programming.PENDING)
 
     await until(look, Programming.PROGRAMMED)
 
 
 @pytest.mark.parametrize("held_seconds", [0.0, 2.0], ids=["at once", "with the feed held for 2 s"])
-async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(town: Town, held_seconds: float):
-    ready = [await serving(town, kind) for kind in KINDS]
+async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(
+    contour: ContourRoutes, held_seconds: float
+):
+    ready = [await serving(contour, kind) for kind in KINDS]
     loop = asyncio.get_running_loop()
     start = loop.time()
     if held_seconds:
-        town.edge.hold()
-        loop.call_later(held_seconds, town.edge.release)
+        contour.edge.hold()
+        loop.call_later(held_seconds, contour.edge.release)
 
     async def moved(moving: Moving, old: Backend, new: Backend) -> dict[str, Any]:
         assert await moving.move(new, old, timeouts=PACE) == Done(verified=True)
         assert loop.time() >= start + held_seconds
-        town.edge.mark(moving.host)
-        await town.take_down(old)
-        await answered(town, moving, new)
-        report = town.edge.stop_load(moving.host)
+        contour.edge.mark(moving.host)
+        await contour.take_down(old)
+        await answered(contour, moving, new)
+        report = contour.edge.stop_load(moving.host)
         assert report["streams"].keys() == {old.service, new.service}
         assert report["after"].keys() == {new.service}
         return report
@@ -67,50 +69,52 @@ async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(town
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_by_the_routers_word_alone_the_same_move_loses_requests(town: Town, kind: str):
-    moving, old, new = await serving(town, kind)
-    town.edge.hold()
+async def test_by_the_routers_word_alone_the_same_move_loses_requests(contour: ContourRoutes, kind: str):
+    moving, old, new = await serving(contour, kind)
+    contour.edge.hold()
     assert await moving.move(new, timeouts=ShiftTimeouts(0.1, 0.0, 0.0), proven=False) == Done(verified=False)
-    town.edge.mark(moving.host)
-    await answered(town, moving, old)  # it is said to have no route any more
-    await town.take_down(old)
+    contour.edge.mark(moving.host)
+    await answered(contour, moving, old)  # it is said to have no route any more
+    await contour.take_down(old)
 
     async def look() -> RouteStatus:
-        report = town.edge.report(moving.host)
+        report = contour.edge.report(moving.host)
         return RouteStatus(Programming.PROGRAMMED if report["failed"] >= 10 else Programming.PENDING)
 
     await until(look, Programming.PROGRAMMED)
-    town.edge.release()
-    report = town.edge.stop_load(moving.host)
+    contour.edge.release()
+    report = contour.edge.stop_load(moving.host)
     assert report["after"][old.service] >= 1
     assert report["cut"] >= 1
     assert any(each in ("503", "stream: 503") for each in report["errors"]), report["errors"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(town: Town, kind: str):
-    moving, old, new = await serving(town, kind, streams=0)
-    town.edge.stop_load(moving.host)
-    town.edge.hold()
+async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(contour: ContourRoutes, kind: str):
+    moving, old, new = await serving(contour, kind, streams=0)
+    contour.edge.stop_load(moving.host)
+    contour.edge.hold()
     weights = (old, new._replace(weight=0))
     await moving.write(*weights)
     said = await moving.said(Programming.ACCEPTED)
     seen = await moving.seen(moving.expect(*weights))
     assert seen.programming is Programming.PENDING
-    assert f"sends {moving.host}/ to {town.namespace}/{old.service}:8080" in seen.text
+    assert f"sends {moving.host}/ to {contour.namespace}/{old.service}:8080" in seen.text
     assert said.in_flight is None
-    town.edge.release()
+    contour.edge.release()
     assert await moving.until(moving.expect(*weights)) == RouteStatus(
         Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are_counted_on(town: Town, kind: str):
-    service = await town.service(f"only-{kind.lower()}")
-    moving = town.moving(kind)
+async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are_counted_on(
+    contour: ContourRoutes, kind: str
+):
+    service = await contour.service(f"only-{kind.lower()}")
+    moving = contour.moving(kind)
     await moving.move(service, timeouts=PACE)
-    town.edge.load(moving.host, clients=0, streams=1, seconds=1.5)
+    contour.edge.load(moving.host, clients=0, streams=1, seconds=1.5)
     gone = moving.expect(counted=frozenset({service.service}))
 
     async def streaming() -> RouteStatus:
@@ -119,8 +123,8 @@ async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are
 
     seen = await until(streaming, Programming.PENDING)
     assert seen.in_flight == 1
-    assert f"still has a route from {moving.host}/ to {town.namespace}/{service.service}:8080" in seen.text
-    await town.remove(moving.resource, moving.name)
+    assert f"still has a route from {moving.host}/ to {contour.namespace}/{service.service}:8080" in seen.text
+    await contour.remove(moving.resource, moving.name)
     assert (await moving.until(gone)).in_flight == 1
     assert (await moving.seen(moving.expect())).programming is Programming.PROGRAMMED  # no route at all
 
@@ -128,27 +132,27 @@ async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are
         return await moving.seen(gone) if (await moving.seen(gone)).in_flight == 0 else RouteStatus(Programming.PENDING)
 
     await until(drained, Programming.PROGRAMMED)
-    assert town.edge.stop_load(moving.host)["cut"] == 0
+    assert contour.edge.stop_load(moving.host)["cut"] == 0
 
 
-async def test_a_service_without_an_address_does_not_count_as_reachable(town: Town):
-    empty = await town.service("a-service-whose-name-is-so-long-that-contour-cuts-it", empty=True)
-    moving = town.moving("HTTPProxy", path="/v1")
+async def test_a_service_without_an_address_does_not_count_as_reachable(contour: ContourRoutes):
+    empty = await contour.service("a-service-whose-name-is-so-long-that-contour-cuts-it", empty=True)
+    moving = contour.moving("HTTPProxy", path="/v1")
     await moving.write(empty)
     await moving.until(moving.expect(empty))
     wanted = moving.expect(empty, reachable=frozenset({empty.service}))
     seen = await moving.seen(wanted)
     assert seen.programming is Programming.PENDING
-    assert seen.text.endswith(f"knows no address of {town.namespace}/{empty.service}")
-    await town.open(empty.service)
+    assert seen.text.endswith(f"knows no address of {contour.namespace}/{empty.service}")
+    await contour.open(empty.service)
     await moving.until(wanted)
-    await town.remove(SLICES, empty.service)
+    await contour.remove(SLICES, empty.service)
     await moving.until(wanted, Programming.PENDING)
 
 
-async def test_routers_say_why_they_refuse(town: Town):
+async def test_routers_say_why_they_refuse(contour: ContourRoutes):
     absent = Backend("not-there", 8080, WHOLE)
-    proxy, route = town.moving("HTTPProxy"), town.moving("HTTPRoute")
+    proxy, route = contour.moving("HTTPProxy"), contour.moving("HTTPRoute")
     await proxy.write(absent)
     await route.write(absent)
     said = await proxy.said(Programming.REJECTED)
@@ -161,9 +165,9 @@ async def test_routers_say_why_they_refuse(town: Town):
     assert (await route.seen(route.expect(absent))).programming is Programming.PENDING
 
 
-async def test_an_ingress_of_contours_is_proven_too(town: Town):
-    first, second = await town.service("first"), await town.service("second")
-    moving = town.moving("Ingress", path="/v1")
+async def test_an_ingress_of_contours_is_proven_too(contour: ContourRoutes):
+    first, second = await contour.service("first"), await contour.service("second")
+    moving = contour.moving("Ingress", path="/v1")
     await moving.write(first)
     await moving.until(moving.expect(first))
     await moving.write(second)
