@@ -20,7 +20,7 @@ SOMEBODY = RunAsUser(UID, UID)
 
 
 def identity(pid):
-    """What the system says of a process."""
+    """Facts of the system about a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
 

@@ -164,7 +164,7 @@ class HostFleet(Place):
         return "\n".join([json.dumps(self.status("chat"))[:3000], json.dumps(states), json.dumps(hosts), *logs])
 
     def refusals(self, mark: int) -> list[str]:
-        """What our programs were not allowed to do. An agent tries to make the namespace, which is installed.
+        """Requests of our programs that were refused. An agent tries to make the namespace, which is installed.
 
         In namespaces that go away nobody may create anything; those of other tests do.
         """

@@ -23,7 +23,7 @@ OURS = re.compile(r"\x1b\[(0|1|3[1-6])m")
 
 
 def check(printed: str) -> None:
-    """What was printed shows that the text was there, and nothing in it had an effect."""
+    """The output shows that the text was there, and nothing in it had an effect."""
     assert "FORGED" in printed
     left = OURS.sub("", printed.replace("FORGED\x1b[32m", "RAW COLOUR\x1b"))
     raw = {character for character in left if not character.isprintable()} - {"\n"}

@@ -1,4 +1,4 @@
-"""What happens to an object that has the name of a part: only one that is proven to be the endpoint's is changed."""
+"""Objects that have the name of a part: only one that is proven to be the endpoint's is changed."""
 
 import asyncio
 from typing import Any

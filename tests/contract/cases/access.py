@@ -371,7 +371,7 @@ async def token_claims(kit: Kit) -> None:
 
 
 def _claims(answer: Any) -> Any:
-    """What a signed token says, without what differs from server to server."""
+    """Claims of a signed token that are the same on every server."""
     part = answer["status"]["token"].split(".")[1]
     claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     about = claims["kubernetes.io"]
@@ -511,7 +511,7 @@ async def aggregation_into_view_edit_and_admin(kit: Kit) -> None:
 
 @theme.case()
 async def aggregation_needs_everything(kit: Kit) -> None:
-    """Who cannot do everything cannot let a role gather what others write."""
+    """A user without all rights cannot let a role aggregate the rules of others."""
     await grant(kit, "hal", rule(GROUP, "clusterroles", "create update patch get list"), cluster=True)
     hal = kit.as_user("hal")
     await hal.create(ROLES, gathering(kit, "aggregation-of-hal"))

@@ -207,7 +207,7 @@ async def two_quotas(kit: Kit) -> None:
 
 @theme.case()
 async def quota_made_smaller(kit: Kit) -> None:
-    """What is there stays; nothing comes to it."""
+    """Existing objects stay; no new ones are accepted."""
     await limited(kit, {"count/configmaps": "2"})
     for name in ("a", "b"):
         await kit.quiet.create(CM, cm(name))

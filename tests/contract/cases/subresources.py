@@ -273,7 +273,7 @@ async def streams_of_a_pod_without_a_node(kit: Kit) -> None:
 
 @theme.case()
 async def streams_need_a_right(kit: Kit) -> None:
-    """Who may not is told that and nothing else, be there a pod or not."""
+    """A user without the right learns only that, whether the pod exists or not."""
     await with_pod(kit, "p")
     nobody = kit.as_user("nobody")
     for sub in ("exec", "attach", "portforward", "proxy", "log"):
