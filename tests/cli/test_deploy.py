@@ -7,11 +7,12 @@ import click
 import pytest
 
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.cli import pilotage, rollout
+from pilotage.cli import pilotage
 from pilotage.cli.errors import NoAnswer, endpoint_errors
-from pilotage.cli.spec_flags import PLACEMENTS, ROUTES, RUNTIMES, Flags, with_flags
+from pilotage.cli.spec_options import PLACEMENTS, ROUTES, RUNTIMES
 from pilotage.kube import Client, KindNotServed, Propagation
 from pilotage.operator.crds import crds
+from pilotage.rollout import follow, status
 from tests.cli.running import Ran, run
 from tests.cli.serving import SOURCE, Chat, condition, press_ctrl_c, serving, with_ctrl_c
 from tests.support.waiting import until
@@ -161,33 +162,6 @@ def test_what_means_nothing_is_refused_before_anybody_is_asked(arguments: list[s
     assert words in ran.err
 
 
-@pytest.mark.parametrize(
-    ("spec", "flags", "words"),
-    [
-        ({}, Flags(host="a.example.com"), "--host needs a route"),
-        ({"route": {"kind": "Ingress"}}, Flags(gateway="g"), "--gateway goes with --route HTTPRoute"),
-        ({"autoscaling": {"min": 1, "max": 8}}, Flags(replicas=2), "between 1 and 8"),
-        ({}, Flags(env=("A",)), "write NAME=VALUE"),
-    ],
-)
-def test_flags_that_contradict_are_refused(spec: dict[str, object], flags: Flags, words: str):
-    with pytest.raises(click.UsageError, match=words):
-        with_flags(spec, flags)
-
-
-def test_another_runtime_begins_anew_and_the_same_one_stays():
-    spec = {"runtime": {"name": "vllm", "image": "i", "args": ["x"]}, "route": {"kind": "Ingress", "host": "h"}}
-    assert with_flags(spec, Flags(runtime="sglang"))["runtime"] == {"name": "sglang"}
-    assert with_flags(spec, Flags(runtime="vllm", image="j"))["runtime"] == {
-        "name": "vllm",
-        "image": "j",
-        "args": ["x"],
-    }
-    assert with_flags(spec, Flags(route="HTTPProxy"))["route"] == {"kind": "HTTPProxy", "host": "h"}
-    assert with_flags(spec, Flags(route="None"))["route"] == {"kind": "None"}
-    assert spec["runtime"]["args"] == ["x"]
-
-
 # Waiting
 
 
@@ -212,7 +186,7 @@ def test_for_scripts_each_line_is_an_event(chat: Chat):
 
 
 def test_what_will_not_come_up_ends_it_with_the_reason(chat: Chat, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollout, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(status, "SETTLE_SECONDS", 0.0)
     missing = condition("Degraded", True, "ModelMissing", "the file /models/a.gguf does not exist.")
     with chat.answering("a", {"phase": "Degraded", "conditions": [missing]}):
         ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "20")
@@ -230,7 +204,7 @@ def test_a_moment_of_trouble_is_waited_out(chat: Chat):
 
 
 def test_without_an_operator_the_time_runs_out_and_that_is_why(chat: Chat, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollout, "OPERATOR_SECONDS", 0.0)
+    monkeypatch.setattr(follow, "OPERATOR_SECONDS", 0.0)
     ran = chat.run("deploy", "a", "--model", SOURCE, "--timeout", "0.5")
     assert ran.code == 1
     assert "none runs: there is no Lease pilotage-operator" in ran.err

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli import rollout
-from pilotage.cli.endpoints import change
-from pilotage.cli.output.progress import Block, Lines, RowState
+from pilotage.cli.output.progress import Block, Lines
 from pilotage.cli.rollout import RolloutView
-from pilotage.cli.rollout_steps import RolloutGoal, RolloutVerdict, rollout_status
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time
+from pilotage.rollout import status
+from pilotage.rollout.requests import change
+from pilotage.rollout.status import rollout_status
 from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving
+from tests.rollout.test_status import GOAL, redeploying
 
 
 def test_flags_change_what_they_name_and_no_more(chat: Chat):
@@ -112,7 +112,7 @@ def test_it_is_followed_until_the_old_revision_is_gone(chat: Chat):
 
 
 def test_a_failed_one_says_that_the_old_one_keeps_serving(chat: Chat, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollout, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(status, "SETTLE_SECONDS", 0.0)
     chat.make("a", serving("a") | {"observedGeneration": 1})
     failed = serving("a", phase="Redeploying", history=[revision(1, "Current"), revision(2, "Starting", OTHER)])
     failed["conditions"] = [
@@ -125,91 +125,7 @@ def test_a_failed_one_says_that_the_old_one_keeps_serving(chat: Chat, monkeypatc
     assert "ImagePullBackOff: acme/x:1 cannot be pulled. a-1 keeps serving at http://a.example.com/v1." in ran.err
 
 
-# What a status says, and how it is shown
-
-
-def seen(status: Json, generation: int = 2, **spec: object) -> StoredEndpoint:
-    meta = {"name": "a", "namespace": "chat", "uid": "u", "generation": generation}
-    made = {"model": {"source": SOURCE}} | spec
-    return StoredEndpoint.of(Object.from_dict({"metadata": meta, "spec": made, "status": status}))
-
-
-GOAL = RolloutGoal("u", 2, "a-1")
-HISTORY = [revision(1, "Current"), revision(2, "Starting")]
-OLD, NEW = part("Deployment", "a-1", 1), part("Deployment", "a-2", 2)
-ROUTED = {"kind": "HTTPProxy", "host": "a.example.com"}
-
-
-def redeploying() -> list[StoredEndpoint]:
-    """What an operator says one after the other."""
-    base = {"observedGeneration": 2, "revision": "a-1", "replicas": {"ready": 1, "desired": 1}}
-    available = condition("Available", True)
-    coming = base | {
-        "phase": "Redeploying",
-        "history": HISTORY,
-        "ledger": [OLD, NEW],
-        "conditions": [
-            available,
-            condition("Progressing", True, "RevisionComing", "a-2 is on its way."),
-            condition("RouteProgrammed", True, "ProvenByProxy"),
-        ],
-    }
-    arrived = [revision(1, "Previous"), revision(2, "Current")]
-    moving = coming | {
-        "conditions": [
-            available,
-            condition("Progressing", True, "RevisionComing"),
-            condition("RouteProgrammed", False, "Moving", "1 of 2 Envoys have it"),
-        ]
-    }
-    moved = coming | {
-        "phase": "Serving",
-        "revision": "a-2",
-        "history": arrived,
-        "conditions": [
-            available,
-            condition("Progressing", True, "Replacing"),
-            condition("RouteProgrammed", True, "AcceptedUnverified"),
-        ],
-    }
-    done = moved | {
-        "ledger": [NEW],
-        "conditions": [available, condition("RouteProgrammed", True, "AcceptedUnverified")],
-    }
-    return [seen({"observedGeneration": 1}), *(seen(each, route=ROUTED) for each in (coming, moving, moved, done))]
-
-
-def test_each_step_is_told_from_the_status():
-    looks = [rollout_status(endpoint, GOAL) for endpoint in redeploying()]
-    assert [each.verdict for each in looks] == [*[RolloutVerdict.GOING] * 4, RolloutVerdict.SERVING]
-    states = [{step.name: step.state for step in each.rows} for each in looks]
-    assert states == [
-        {"operator": RowState.ACTIVE},
-        {"up": RowState.ACTIVE, "route": RowState.LATER, "gone": RowState.LATER},
-        {"up": RowState.ACTIVE, "route": RowState.ACTIVE, "gone": RowState.LATER},
-        {"up": RowState.DONE, "route": RowState.DONE, "gone": RowState.ACTIVE},
-        {"up": RowState.DONE, "route": RowState.DONE, "gone": RowState.DONE},
-    ]
-
-
-def test_replicas_of_the_old_revision_are_not_told_of_the_new_one():
-    up = rollout_status(redeploying()[1], GOAL).rows[0]
-    assert up.text == "RevisionComing: a-2 is on its way (a-2)"
-
-
-def test_a_route_that_waits_says_why_in_its_own_row_alone():
-    up, route, _ = rollout_status(redeploying()[2], GOAL).rows
-    assert route.text
-    assert route.text not in up.text
-
-
-def test_a_revision_that_serves_without_the_proof_of_the_proxy_says_so():
-    route = rollout_status(redeploying()[-1], GOAL).rows[1]
-    assert "not proven" in route.text
-
-
-def test_another_endpoint_of_the_same_name_is_not_taken_for_it():
-    assert rollout_status(redeploying()[-1], GOAL._replace(uid="before")).verdict is RolloutVerdict.DELETED
+# How it is shown
 
 
 def test_lines_tell_each_news_once():

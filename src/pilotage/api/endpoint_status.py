@@ -117,3 +117,8 @@ class StoredEndpoint(Stored, frozen=True):
     """A ServingEndpoint as a client reads it."""
 
     status: EndpointStatus = EndpointStatus()
+
+    @property
+    def phase(self) -> str:
+        """The phase; where no operator has written one yet, by the object alone."""
+        return self.status.phase or ("Deleting" if self.metadata.terminating else "Pending")

@@ -1,31 +1,20 @@
-"""LiveObjects a change of an endpoint until it serves, or does not: how `deploy`, `redeploy` and `rollback` wait."""
+"""A change of an endpoint, shown until it serves, or does not: how `deploy`, `redeploy` and `rollback` wait."""
 
-import asyncio
-import contextlib
 import datetime as dt
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from shlex import quote
 from typing import Any, NamedTuple
 
-from pilotage.api.endpoint_status import StoredEndpoint
-from pilotage.api.names import ENDPOINTS
-from pilotage.cli.output.progress import Renderer, Row, RowState, print_event, renderer
+from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
-from pilotage.cli.rollout_steps import RolloutGoal, RolloutStatus, RolloutVerdict, rollout_status
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
-from pilotage.kube import Client, Object
-from pilotage.runtime.clock import SteadyClock
+from pilotage.kube import Json, Object, ObjectKey
+from pilotage.rollout.follow import follow
+from pilotage.rollout.requests import change
+from pilotage.rollout.status import RolloutStatus, RolloutVerdict
 from pilotage.runtime.lazy_logger import silenced
-from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.operator_lease import find_operator
-
-TICK_SECONDS = 0.5
-SETTLE_SECONDS = 3.0
-"""An endpoint that is degraded for a shorter time than this may just not have been reconciled again."""
-OPERATOR_SECONDS = 5.0
-"""After this long without a reconcile, the command asks whether an operator runs."""
 
 
 class Patience(NamedTuple):
@@ -36,52 +25,43 @@ class Patience(NamedTuple):
     json: bool
 
 
+async def carry_out(session: Session, key: ObjectKey, alter: Callable[[Object], Json], patience: Patience) -> int:
+    """Change an endpoint and follow it; returns the exit code."""
+    changed = await change(session.client, key, alter)
+    if not changed.anything:
+        say(f"{changed.after.ref} is unchanged: the spec is the same", err=patience.json)
+        return 0
+    say(f"{changed.after.ref} changed", err=patience.json)
+    before = changed.before.get("status", "revision", default="")
+    return await follow_rollout(session, changed.after, before, patience)
+
+
 async def follow_rollout(session: Session, obj: Object, before: str, patience: Patience) -> int:
     """Show how a change goes on until it is done; returns the exit code. `before`: the revision that served."""
     if not patience.wait:
         return 0
-    goal = RolloutGoal(obj.meta.uid, obj.meta.generation, before)
     shown = renderer(sys.stdout, as_json=patience.json, hint="Ctrl-C leaves it to the operator")
+
+    def show(status: RolloutStatus, now: dt.datetime) -> None:
+        shown.show(RolloutView(status), now)
+
+    def no_operator(why: str) -> None:
+        note(f"{obj.ref} waits for an operator, and none runs: {why}. Start one: pilotage operator")
+
     try:
         with interruptible(), silenced():
-            return await _follow(session.client, obj, goal, patience, shown)
+            status = await follow(session.client, obj, before, patience.timeout, show, no_operator)
     except Interrupted:
         say(f"Stopped waiting; the operator continues. Look with: pilotage status {_words(obj)}", err=True)
         return INTERRUPTED
-
-
-async def _follow(client: Client, obj: Object, goal: RolloutGoal, patience: Patience, shown: Renderer) -> int:
-    clock = SteadyClock()
-    deadline = clock.now() + dt.timedelta(seconds=patience.timeout)
-    degraded: dt.datetime | None = None
-    asking = asyncio.create_task(_mention_operator(client, obj))
-    try:
-        async with LiveObjects(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
-            while True:
-                now = clock.now()
-                current = seen.objects.get(obj.meta.name)
-                found = rollout_status(StoredEndpoint.of(current) if current else None, goal)
-                shown.show(RolloutView(found), now)
-                degraded = (degraded or now) if found.verdict is RolloutVerdict.FAILED else None
-                settled = degraded is not None and (now - degraded).total_seconds() >= SETTLE_SECONDS
-                if found.verdict in (RolloutVerdict.SERVING, RolloutVerdict.DELETED) or settled:
-                    return _end(obj, found, found.verdict, current, patience)
-                if now >= deadline:
-                    return _end(obj, found, "timeout", current, patience)
-                if not any(row.name == "operator" for row in found.rows):
-                    asking.cancel()
-                await seen.changed(min(TICK_SECONDS, (deadline - now).total_seconds()))
-    finally:
-        asking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asking
+    return _end(obj, status, patience)
 
 
 class RolloutView:
     """One state of a rollout; see `ProgressView`."""
 
     def __init__(self, status: RolloutStatus) -> None:
-        self._rows = status.rows
+        self._rows = tuple(Row(step.name, RowState(step.state), step.text) for step in status.steps)
         self.finished = status.verdict is not RolloutVerdict.GOING
 
     def news(self) -> Iterator[Row]:
@@ -102,31 +82,22 @@ class RolloutView:
             yield row.name, row, {"event": row.name, "state": row.state, "text": row.text}
 
 
-def _end(obj: Object, found: RolloutStatus, result: str, current: Object | None, patience: Patience) -> int:
+def _end(obj: Object, status: RolloutStatus, patience: Patience) -> int:
     """Say how it ended, and what to do next."""
     if patience.json:
-        url = current.get("status", "url") if current else None
-        print_event(sys.stdout, {"event": "end", "result": str(result), "text": found.text, "url": url})
-    if result == RolloutVerdict.SERVING:
+        end = {"event": "end", "result": str(status.verdict), "text": status.text, "url": status.url}
+        print_event(sys.stdout, end)
+    if status.verdict is RolloutVerdict.SERVING:
         if not patience.json:
-            say(f"{obj.ref} {found.text}")
+            say(f"{obj.ref} {status.text}")
         return 0
-    after = f"After {patience.timeout:g} s: " if result == "timeout" else ""
-    lines = [f"{obj.ref} does not serve as asked. {after}{found.text}"]
-    if result != RolloutVerdict.DELETED:
-        more = "; the operator continues" if result == "timeout" else ""
-        lines.append(f"Look with: pilotage status {_words(obj)}{more}")
+    late = status.verdict is RolloutVerdict.TIMEOUT
+    lines = [f"{obj.ref} does not serve as asked. {f'After {patience.timeout:g} s: ' if late else ''}{status.text}"]
+    if status.verdict is not RolloutVerdict.DELETED:
+        lines.append(f"Look with: pilotage status {_words(obj)}{'; the operator continues' if late else ''}")
     say(*lines, err=True)
     return 1
 
 
 def _words(obj: Object) -> str:
     return f"{quote(obj.meta.name)} -n {quote(obj.meta.namespace)}"
-
-
-async def _mention_operator(client: Client, obj: Object) -> None:
-    """Say why nothing happens, where no operator runs that could do it."""
-    await asyncio.sleep(OPERATOR_SECONDS)
-    operator = await find_operator(client)
-    if operator.alive is False:
-        note(f"{obj.ref} waits for an operator, and none runs: {operator.text}. Start one: pilotage operator")

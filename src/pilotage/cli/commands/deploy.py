@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import checking
-from pilotage.cli.errors import BadTarget, endpoint_errors
+from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, files_option, namespace_option, output_option, rollout_options
 from pilotage.cli.output.text import say
-from pilotage.cli.spec_flags import Flags, spec_options, with_flags
+from pilotage.cli.spec_options import spec_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.cli.manifests import Manifests
     from pilotage.cli.rollout import Patience
-    from pilotage.kube import Client, Json, Object
+    from pilotage.rollout.spec import SpecArguments
 
 
 @click.command()
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 @endpoint_errors
 def deploy(
     name: str | None,
-    flags: Flags,
+    arguments: SpecArguments,
     files: tuple[Path | Literal["-"], ...],
     namespace: str,
     dry_run: bool,
@@ -60,17 +58,17 @@ def deploy(
     """
     from pilotage.cli.rollout import Patience
 
-    if bool(files) == bool(name) or (files and flags):
+    if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
-    if name and not flags.model:
+    if name and not arguments.model:
         raise click.UsageError("Say what is served: --model SOURCE or --model NAME.")
     patience = Patience(not no_wait, timeout, output == "json")
-    sys.exit(run_briefly(_deploy(name, flags, files, namespace, dry_run, patience, kubeconfig, context)))
+    sys.exit(run_briefly(_deploy(name, arguments, files, namespace, dry_run, patience, kubeconfig, context)))
 
 
 async def _deploy(
     name: str | None,
-    flags: Flags,
+    arguments: SpecArguments,
     files: tuple[Path | Literal["-"], ...],
     namespace: str,
     dry_run: bool,
@@ -78,80 +76,22 @@ async def _deploy(
     kubeconfig: str | None,
     context: str | None,
 ) -> int:
-    from pilotage.cli.manifests import Manifests, read_manifests
     from pilotage.cli.rollout import follow_rollout
+    from pilotage.rollout.requests import Manifests, create, endpoint_name, sorted_manifests
+    from pilotage.rollout.spec import with_arguments
+    from pilotage.teardown.snapshot.dump import manifests
 
     async with connected(kubeconfig, context) as session:
         client = session.client
         if name:
             meta = {"name": name, "namespace": namespace or client.namespace}
-            wanted = Manifests([], [{"metadata": meta, "spec": with_flags({}, flags)}])
+            wanted = Manifests([], [{"metadata": meta, "spec": with_arguments({}, arguments)}])
         else:
-            wanted = await read_manifests(files, namespace, client.namespace)
-        await _send(client, wanted, dry_run=True)
+            wanted = sorted_manifests(await asyncio.to_thread(manifests, files), namespace, client.namespace)
+        await create(client, wanted, dry_run=True)
         if dry_run:
-            _say([f"{_name(body)} would be created" for body in wanted.endpoints], patience)
+            say(*(f"{endpoint_name(body)} would be created" for body in wanted.endpoints), err=patience.json)
             return 0
-        made = await _send(client, wanted, dry_run=False)
-        _say([f"{obj.ref} created" for obj in made], patience)
-        codes = [await follow_rollout(session, obj, "", patience) for obj in made]
-        return max(codes)
-
-
-async def _send(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Object]:
-    """Make everything, or let the server say whether it could be made. Raises BadTarget."""
-    from pilotage.api.names import ENDPOINTS, MODELS
-    from pilotage.kube import Absent, AlreadyExists, Terminating
-
-    made = []
-    for body in wanted.models:
-        applied = client.apply(MODELS, body, force=True, dry_run=dry_run)
-        await checking(f"model/{body['metadata']['name']}", applied)
-    for body in wanted.endpoints:
-        what, place = _name(body), body["metadata"]["namespace"]
-        try:
-            if dry_run:
-                await _check_model(client, body, wanted)
-            made.append(await checking(what, client.create(ENDPOINTS, body, dry_run=dry_run)))
-        except AlreadyExists as error:
-            raise BadTarget(f"{what} exists already. Change it with: pilotage redeploy") from error
-        except Terminating as error:
-            raise BadTarget(
-                f"{what} cannot be created, because it or its namespace is being deleted. Wait until that is gone: "
-                f"pilotage wait {quote('servingendpoint/' + body['metadata']['name'])} -n {quote(place)}"
-            ) from error
-        except Absent as error:
-            raise BadTarget(
-                f"There is no namespace {place}. Create it with: kubectl create namespace {quote(place)}"
-            ) from error
-    return made
-
-
-async def _check_model(client: Client, body: Json, wanted: Manifests) -> None:
-    """Refuse what names a Model that is not there. Who may not read Models is told by the endpoint's status."""
-    from pilotage.api.names import MODELS
-    from pilotage.kube import Absent, Forbidden, ObjectKey
-    from pilotage.teardown.snapshot.fields import text
-
-    name, place = text(body, "spec", "model", "name"), body["metadata"]["namespace"]
-    along = {(model["metadata"]["namespace"], model["metadata"]["name"]) for model in wanted.models}
-    if not name or (place, name) in along:
-        return
-    try:
-        await client.get(MODELS, ObjectKey(place, name), metadata_only=True)
-    except Absent:
-        raise BadTarget(
-            f"There is no model/{name} -n {place}. Create it first, or give a source, such as --model hf://…"
-        ) from None
-    except Forbidden:
-        return
-
-
-def _name(body: Json) -> str:
-    meta = body["metadata"]
-    return f"servingendpoint/{meta['name']} -n {meta['namespace']}"
-
-
-def _say(lines: list[str], patience: Patience) -> None:
-    for line in lines:
-        say(line, err=patience.json)
+        made = await create(client, wanted, dry_run=False)
+        say(*(f"{obj.ref} created" for obj in made), err=patience.json)
+        return max([await follow_rollout(session, obj, "", patience) for obj in made])

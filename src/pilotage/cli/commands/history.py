@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import get
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.text import say
@@ -50,6 +49,7 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
 async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import ObjectKey
+    from pilotage.rollout.requests import get
 
     async with connected(kubeconfig, context) as session:
         return await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))

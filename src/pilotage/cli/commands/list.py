@@ -87,7 +87,7 @@ def plain(obj: Object) -> dict[str, object]:
 
 def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
     """The table: what `kubectl get se` prints, and how many replicas are wanted."""
-    from pilotage.cli.output.endpoints import model_of, phase_of, ready_of, route_of
+    from pilotage.cli.output.endpoints import model_of, ready_of, route_of
     from pilotage.cli.output.table import NOTHING, age, table
     from pilotage.cli.output.text import coloured
     from pilotage.teardown.snapshot.fields import text
@@ -103,7 +103,7 @@ def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, 
             model_of(each.spec),
             text(each.spec, "placement", "kind") or "Deployment",
             ready_of(each),
-            coloured(phase_of(each)),
+            coloured(each.phase),
             status.url or NOTHING,
             age(now, meta.creation_timestamp),
         ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import get
 from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
@@ -70,13 +69,16 @@ def logs(
 
 
 async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None, context: str | None) -> int:
+    from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
     from pilotage.kube import PODS, ObjectKey
+    from pilotage.rollout.requests import get
+    from pilotage.rollout.revisions import serving_revision
 
     async with connected(kubeconfig, context) as session:
         client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
-        number = asked.revision if asked.revision is not None else serving_revision(endpoint)
+        number = asked.revision if asked.revision is not None else serving_revision(StoredEndpoint.of(endpoint))
         if number is None:
             raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: pilotage status {quote(name)}")
         labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
@@ -98,20 +100,6 @@ async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
     if asked.previous or asked.container:
         raise BadTarget("On a Host all starts of a server are in one log: leave out --previous and -c.")
     return 0 if await print_logs(processes, tail=asked.tail, follow=asked.follow) else 1
-
-
-def serving_revision(endpoint: Object) -> int | None:
-    """The number of the revision that serves; where none does, of the newest."""
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.cli.rollout_steps import newest_revision
-
-    seen = StoredEndpoint.of(endpoint)
-    name = seen.status.revision or ""
-    number = name.removeprefix(f"{seen.metadata.name}-")
-    if number != name and number.isdigit():
-        return int(number)
-    newest = newest_revision(seen)
-    return newest.number if newest else None
 
 
 async def _print(client: Client, pod: Object, asked: _Asked, *, prefix: bool) -> bool:

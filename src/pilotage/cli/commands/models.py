@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import get
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, namespace_options, output_option
 from pilotage.cli.output.text import say
@@ -76,6 +75,7 @@ async def _read(name: str, namespace: str, kubeconfig: str | None, context: str 
     """A Model, and the endpoints of its namespace that name it."""
     from pilotage.api.names import ENDPOINTS, MODELS
     from pilotage.kube import ObjectKey
+    from pilotage.rollout.requests import get
 
     async with connected(kubeconfig, context) as session:
         key = ObjectKey(namespace or session.client.namespace, name)

@@ -3,8 +3,7 @@
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import checking, get
-from pilotage.cli.errors import BadTarget, endpoint_errors
+from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
 
@@ -29,21 +28,13 @@ def scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, cont
 
 
 async def _scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, context: str | None) -> str:
-    from pilotage.api.names import ENDPOINTS
-    from pilotage.cli.spec_flags import scales_itself
-    from pilotage.kube import ObjectKey, merge_patch
+    from pilotage.kube import ObjectKey
+    from pilotage.rollout import requests
 
     async with connected(kubeconfig, context) as session:
-        client = session.client
-        key = ObjectKey(namespace or client.namespace, name)
-        endpoint = await get(client, ENDPOINTS, key)
-        if endpoint.meta.terminating:
-            raise BadTarget(f"{endpoint.ref} is being deleted.")
-        spec = endpoint.get("spec", default={})
-        if spec.get("autoscaling"):
-            raise BadTarget(f"{endpoint.ref}: {scales_itself(spec)}")
-        if spec.get("replicas") == replicas:
-            return f"{endpoint.ref} has {replicas} replicas already"
-        patch = merge_patch({"metadata": {"uid": endpoint.meta.uid}, "spec": {"replicas": replicas}})
-        await checking(str(endpoint.ref), client.patch(ENDPOINTS, key, patch, subresource="scale"))
-        return f"{endpoint.ref} scaled from {spec.get('replicas', 1)} to {replicas}"
+        key = ObjectKey(namespace or session.client.namespace, name)
+        before = await requests.scale(session.client, key, replicas)
+        had = before.get("spec", "replicas", default=1)
+        if had == replicas:
+            return f"{before.ref} has {replicas} replicas already"
+        return f"{before.ref} scaled from {had} to {replicas}"

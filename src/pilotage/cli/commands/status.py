@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pilotage.cli.connection import connected, run_briefly
-from pilotage.cli.endpoints import get
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.text import say
@@ -65,6 +64,7 @@ async def _read(
 ) -> tuple[Object, list[EndpointEvent] | None]:
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import Forbidden, ObjectKey
+    from pilotage.rollout.requests import get
 
     async with connected(kubeconfig, context) as session:
         key = ObjectKey(namespace or session.client.namespace, name)
@@ -92,13 +92,13 @@ async def _notes(client: Client, obj: Object) -> list[EndpointEvent]:
 
 def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
     """The page. `notes`: None where Events may not be read."""
-    from pilotage.cli.output.endpoints import condition_lines, model_of, phase_of, ready_of, route_of
+    from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of
     from pilotage.cli.output.table import age, facts
     from pilotage.cli.output.text import coloured, paint
     from pilotage.teardown.snapshot.fields import text
 
     meta, state, spec = endpoint.metadata, endpoint.status, endpoint.spec
-    lines = [f"{paint(f'servingendpoint/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(phase_of(endpoint))}"]
+    lines = [f"{paint(f'servingendpoint/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(endpoint.phase)}"]
     lines += facts(
         [
             ("URL", state.url or ""),

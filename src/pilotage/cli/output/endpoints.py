@@ -37,11 +37,6 @@ def ready_of(endpoint: StoredEndpoint) -> str:
     return f"{replicas.ready}/{desired}"
 
 
-def phase_of(endpoint: StoredEndpoint) -> str:
-    """In one word; what no operator has looked at has none of its own."""
-    return endpoint.status.phase or ("Deleting" if endpoint.metadata.terminating else "Pending")
-
-
 def condition_lines(conditions: Iterable[Condition], now: dt.datetime) -> list[str]:
     """Each with its reason, since when, and what it says."""
     rows = [

@@ -1,19 +1,18 @@
-"""The progress of a change of an endpoint, by its status: which steps are done, and whether it has arrived.
+"""The progress of a change of an endpoint, by its status: which steps are done, and whether it has ended.
 
 Pure. A new revision comes up, the route is moved to it, the old one goes. What changes in place has none of these.
 """
 
-from __future__ import annotations
-
+import datetime as dt
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple
 
-from pilotage.cli.output.endpoints import phase_of
-from pilotage.cli.output.progress import Row, RowState
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.rollout.revisions import newest_revision
 from pilotage.teardown.snapshot.fields import text
 
-if TYPE_CHECKING:
-    from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
+SETTLE_SECONDS = 3.0
+"""An endpoint that is degraded for a shorter time than this may just not have been reconciled again."""
 
 _ROUTE_WORDS = {
     "ProvenByProxy": "programmed, proven by the proxy",
@@ -28,6 +27,8 @@ class RolloutVerdict(enum.StrEnum):
     SERVING = "serving"
     FAILED = "failed"
     DELETED = "deleted"
+    TIMEOUT = "timeout"
+    """It has not, and the time for it is over."""
 
 
 class RolloutGoal(NamedTuple):
@@ -39,13 +40,50 @@ class RolloutGoal(NamedTuple):
     """The revision that served when it was asked for; empty for a new endpoint."""
 
 
+StepState = Literal["done", "active", "later", "failed"]
+
+
+class RolloutStep(NamedTuple):
+    """One step of a change."""
+
+    name: Literal["operator", "up", "route", "gone"]
+    state: StepState
+    text: str
+
+
 class RolloutStatus(NamedTuple):
     """The progress of a change, by one state of the endpoint."""
 
-    rows: tuple[Row, ...]
+    steps: tuple[RolloutStep, ...]
     verdict: RolloutVerdict
     text: str
     """One sentence: what serves, or why nothing new does."""
+    url: str | None = None
+    ended: bool = False
+    """Whether nothing more is to be waited for."""
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether an operator has taken the change up."""
+        return not any(step.name == "operator" for step in self.steps)
+
+
+class Rollout:
+    """A change, from the moment that it was asked for until it has ended."""
+
+    def __init__(self, goal: RolloutGoal, deadline: dt.datetime) -> None:
+        self._goal = goal
+        self._deadline = deadline
+        self._failed_since: dt.datetime | None = None
+
+    def observe(self, endpoint: StoredEndpoint | None, now: dt.datetime) -> RolloutStatus:
+        """The status by now. It ends with serving and deletion, with a failure that stays, and at the deadline."""
+        status = rollout_status(endpoint, self._goal)._replace(url=endpoint.status.url if endpoint else None)
+        self._failed_since = (self._failed_since or now) if status.verdict is RolloutVerdict.FAILED else None
+        settled = self._failed_since is not None and (now - self._failed_since).total_seconds() >= SETTLE_SECONDS
+        if settled or status.verdict in (RolloutVerdict.SERVING, RolloutVerdict.DELETED):
+            return status._replace(ended=True)
+        return status._replace(verdict=RolloutVerdict.TIMEOUT, ended=True) if now >= self._deadline else status
 
 
 def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> RolloutStatus:
@@ -55,22 +93,22 @@ def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> Rollou
     if endpoint.metadata.terminating:
         return RolloutStatus((), RolloutVerdict.DELETED, "It is being deleted.")
     if (endpoint.status.observed_generation or 0) < goal.generation:
-        step = Row("operator", RowState.ACTIVE, "the operator has not reconciled it yet")
+        step = RolloutStep("operator", "active", "the operator has not reconciled it yet")
         return RolloutStatus((step,), RolloutVerdict.GOING, step.text)
     steps = tuple(_steps(endpoint, goal))
-    if _is_true(endpoint, "Degraded") or phase_of(endpoint) == "Degraded":
+    if _is_true(endpoint, "Degraded") or endpoint.phase == "Degraded":
         return RolloutStatus(steps, RolloutVerdict.FAILED, _why_failed(endpoint))
     newest = newest_revision(endpoint)
     arrived = newest is None or newest.state == "Current"
-    if phase_of(endpoint) == "Serving" and arrived and not _is_true(endpoint, "Progressing"):
+    if endpoint.phase == "Serving" and arrived and not _is_true(endpoint, "Progressing"):
         return RolloutStatus(steps, RolloutVerdict.SERVING, _what_serves(endpoint))
     missing = f"{_what_is_missing(endpoint).rstrip('. ')}. {_what_keeps_serving(endpoint)}".rstrip()
     return RolloutStatus(steps, RolloutVerdict.GOING, missing)
 
 
-def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[Row]:
+def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[RolloutStep]:
     newest = newest_revision(endpoint)
-    name = revision_name(endpoint, newest) if newest else ""
+    name = f"{endpoint.metadata.name}-{newest.number}" if newest else ""
     up = newest is not None and newest.state == "Current"
     steps = [_up(endpoint, name, up=up)]
     if text(endpoint.spec, "route", "kind") not in ("", "None"):
@@ -80,49 +118,39 @@ def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[Row]:
     return steps
 
 
-def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> Row:
+def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> RolloutStep:
     status = endpoint.status
-    state = RowState.DONE if up else RowState.FAILED if _is_true(endpoint, "Degraded") else RowState.ACTIVE
+    state: StepState = "done" if up else "failed" if _is_true(endpoint, "Degraded") else "active"
     # While another revision serves, the replicas are that one's.
     counted = status.revision in (None, name)
     known = counted and (up or status.replicas.desired > 0)
     ready = f"{status.replicas.ready} of {status.replicas.desired} ready" if known else ""
     degraded, route = status.condition("Degraded"), status.condition("RouteProgrammed")
-    missing = "" if up else degraded.reason if degraded and state is RowState.FAILED else _what_is_missing(endpoint)
+    missing = "" if up else degraded.reason if degraded and state == "failed" else _what_is_missing(endpoint)
     if not missing or (route is not None and missing in (route.message, f"{route.reason}: {route.message}")):
-        return Row("up", state, "  ".join(filter(None, (name, ready))))  # the route waits: its own row says why
+        return RolloutStep("up", state, "  ".join(filter(None, (name, ready))))  # the route waits: its own row says why
     what = [name] if ready.removesuffix(" ready") in missing else [name, ready]
-    return Row("up", state, f"{missing.rstrip('. ')} ({', '.join(filter(None, what))})")
+    return RolloutStep("up", state, f"{missing.rstrip('. ')} ({', '.join(filter(None, what))})")
 
 
-def _route(endpoint: StoredEndpoint, *, up: bool) -> Row:
+def _route(endpoint: StoredEndpoint, *, up: bool) -> RolloutStep:
     programmed = endpoint.status.condition("RouteProgrammed")
     kind = text(endpoint.spec, "route", "kind")
     if programmed is not None and programmed.status != "True":
-        return Row("route", RowState.ACTIVE, programmed.message or f"{kind}  {programmed.reason}")
+        return RolloutStep("route", "active", programmed.message or f"{kind}  {programmed.reason}")
     if not up or programmed is None:
-        return Row("route", RowState.LATER, kind)
-    return Row("route", RowState.DONE, f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
+        return RolloutStep("route", "later", kind)
+    return RolloutStep("route", "done", f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
 
 
-def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> Row:
+def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> RolloutStep:
     """The parts of the revision that served stand in the ledger until they are proven gone."""
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
-        return Row("gone", RowState.DONE, old)
+        return RolloutStep("gone", "done", old)
     shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:2])
     more = f" and {len(left) - 2} more" if len(left) > 2 else ""
-    return Row("gone", RowState.ACTIVE if up else RowState.LATER, f"{shown}{more} left ({old})")
-
-
-def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
-    """The revision that is wanted, whether it serves or not."""
-    return max(endpoint.status.history, key=lambda each: each.number, default=None)
-
-
-def revision_name(endpoint: StoredEndpoint, revision: PastRevision) -> str:
-    """The name of a revision, which its parts have."""
-    return f"{endpoint.metadata.name}-{revision.number}"
+    return RolloutStep("gone", "active" if up else "later", f"{shown}{more} left ({old})")
 
 
 def _what_serves(endpoint: StoredEndpoint) -> str:
@@ -156,7 +184,7 @@ def _what_is_missing(endpoint: StoredEndpoint) -> str:
         condition = endpoint.status.condition(type_)
         if condition is not None and condition.status == interesting:
             return f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-    return phase_of(endpoint).lower()
+    return endpoint.phase.lower()
 
 
 def _is_true(endpoint: StoredEndpoint, type_: str) -> bool:

@@ -1,0 +1,67 @@
+"""The options that say what an endpoint should be, together as `arguments`."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+import click
+
+R = TypeVar("R")
+
+
+class RegistryChoice(click.Choice[str]):
+    """One of the names in a registry, which is imported when the choices are needed and not before."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+        self.case_sensitive = True
+
+    @property
+    def registry(self) -> Mapping[str, Any]:
+        """The registry, by name."""
+        found: Mapping[str, Any] = getattr(import_module(self._module), self._name)
+        return found
+
+    @property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The names, sorted."""
+        return sorted(self.registry)
+
+
+RUNTIMES = RegistryChoice("pilotage.serving.runtimes", "RUNTIMES")
+PLACEMENTS = RegistryChoice("pilotage.serving.placements", "PLACEMENTS")
+ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
+
+
+_OPTIONS = (
+    click.option("--model", metavar="SOURCE|NAME", help="A source (hf://…, https://…, s3://…, file://…), or a Model."),
+    click.option("--runtime", type=RUNTIMES, help="The program that serves.  [default: llama.cpp]"),
+    click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
+    click.option("--arg", metavar="ARG", multiple=True, help="An argument for it. Several: in this order."),
+    click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable for it."),
+    click.option("--port", type=click.IntRange(1, 65535), help="Where it listens."),
+    click.option("--replicas", metavar="N", type=click.IntRange(min=0), help="How many of them.  [default: 1]"),
+    click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
+    click.option("--placement", type=PLACEMENTS, help="Where it runs.  [default: Deployment]"),
+    click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
+    click.option("--route", type=ROUTES, help="How requests get there.  [default: None]"),
+    click.option("--host", metavar="NAME", help="The host name of the route."),
+    click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
+)
+
+
+def spec_options(command: Callable[..., R]) -> Callable[..., R]:
+    """The options, together as `arguments`: SpecArguments."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> R:  # noqa: ANN401 - click's
+        from pilotage.rollout.spec import SpecArguments
+
+        given = {name: kwargs.pop(name) for name in SpecArguments._fields}
+        return command(*args, arguments=SpecArguments(**given), **kwargs)
+
+    wrapped: Callable[..., R] = run
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped

@@ -1,0 +1,64 @@
+"""Revisions of an endpoint on record: the newest, the one that serves, and the one to go back to. Pure."""
+
+from shlex import quote
+
+from pilotage.api.endpoint import REVISION_FIELDS
+from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
+from pilotage.kube import Json
+from pilotage.teardown.planning.arguments import TargetError
+
+
+def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
+    """The revision that is wanted, whether it serves or not."""
+    return max(endpoint.status.history, key=lambda each: each.number, default=None)
+
+
+def serving_revision(endpoint: StoredEndpoint) -> int | None:
+    """The number of the revision that serves; where none does, of the newest."""
+    name = endpoint.status.revision or ""
+    number = name.removeprefix(f"{endpoint.metadata.name}-")
+    if number != name and number.isdigit():
+        return int(number)
+    newest = newest_revision(endpoint)
+    return newest.number if newest else None
+
+
+def revision_to_restore(endpoint: StoredEndpoint, number: int | None) -> PastRevision:
+    """The revision that is meant. Without a number: the newest that served and was made of something else.
+
+    TargetError where there is none.
+    """
+    history = sorted(endpoint.status.history, key=lambda each: each.number, reverse=True)
+    name = endpoint.metadata.name
+    if number is not None:
+        found = next((each for each in history if each.number == number), None)
+        known = ", ".join(str(each.number) for each in reversed(history)) or "none"
+        problem = f"{name} has no revision {number} on record. There is: {known}."
+    else:
+        served = (each for each in history if each.state in ("Current", "Previous"))
+        found = next((each for each in served if not _is_so(endpoint.spec, each.spec)), None)
+        problem = f"{name} has no earlier revision to go back to. See: pilotage history {quote(name)}"
+    if found is None:
+        raise TargetError(problem)
+    return found
+
+
+def _is_so(spec: Json, old: Json) -> bool:
+    """Whether the spec asks for what a revision was made of."""
+    return all(_essence(spec.get(field)) == _essence(old.get(field)) for field in REVISION_FIELDS)
+
+
+def _essence(value: object) -> object:
+    """Without what is empty or 0, as defaults are, and with quantities as text: 1 and "1" are the same limit."""
+    if isinstance(value, dict):
+        kept = {name: _essence(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each} or None
+    if isinstance(value, list):
+        return [_essence(each) for each in value] or None
+    return str(value) if value and isinstance(value, int) else value or None
+
+
+def restored(spec: Json, old: Json) -> Json:
+    """The spec with the fields that make a revision as they were in the old one."""
+    kept = {field: value for field, value in spec.items() if field not in REVISION_FIELDS}
+    return kept | {field: old[field] for field in REVISION_FIELDS if field in old}
