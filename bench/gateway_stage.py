@@ -16,7 +16,7 @@ from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Json, KindNotServed, Resource
 from pilotage.operator.crds import crds
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACE = "default"
@@ -34,7 +34,7 @@ async def until(condition: Callable[[], bool]) -> None:
 class Stage:
     """Routes are written to harbor; `changed` waits until Envoy has acknowledged them."""
 
-    def __init__(self, world: World, folder: Path, port: int) -> None:
+    def __init__(self, world: SimulatedWorld, folder: Path, port: int) -> None:
         self.world = world
         self.user = world.client("user")
         self.folder = Folder(folder)
@@ -93,7 +93,7 @@ class Stage:
 @contextlib.asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Stage]:
     """A stage whose Envoy and control plane have not begun yet: see `playing`."""
-    async with World(latency=(0.0, 0.0)) as world:
+    async with SimulatedWorld(latency=(0.0, 0.0)) as world:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])

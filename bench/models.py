@@ -22,7 +22,7 @@ from pilotage.models.fetch import Progress
 from pilotage.runtime.manager import Manager
 from pilotage_sim.loop import run_virtual
 from pilotage_sim.scenarios.model import definition
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 FAILING = 1_000
@@ -56,7 +56,7 @@ class _Counting(FileModelStore):
 
 
 async def _hour(folder: Path) -> tuple[float, int, int]:
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         user = world.client("user")
         for resource in (MODELS, ENDPOINTS):
             await user.create(CRDS, definition(resource))
@@ -80,7 +80,7 @@ async def _hour(folder: Path) -> tuple[float, int, int]:
         return time.process_time() - began, len(world.trace.writes) - writes, keeper.looks - looks
 
 
-def _failed(world: World) -> int:
+def _failed(world: SimulatedWorld) -> int:
     return sum(model.get("status", {}).get("phase") == "Failed" for model in world.objects(MODELS))
 
 

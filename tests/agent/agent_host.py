@@ -36,8 +36,8 @@ from pilotage.api.names import (
 from pilotage.kube import Client, Json, ObjectKey, Propagation
 from pilotage.operator.crds import crds
 from pilotage.serving.resources import SERVICES, SLICES
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_sim.world import World
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import install
 
 SHORT_INTERVALS = Intervals(
@@ -141,7 +141,7 @@ class AgentHost:
         self.settings = replace(self.settings, **{name: getattr(without, name) for name in fields} | settings)
 
     async def __aenter__(self) -> AgentHost:
-        self.world = World(secrets.randbits(32), latency=(0, 0))  # uids of one's own
+        self.world = SimulatedWorld(secrets.randbits(32), latency=(0, 0))  # uids of one's own
         await self.world.__aenter__()
         self.client = self.world.client("admin")
         await install(self.client, KINDS)
@@ -304,16 +304,16 @@ def ask(port: int, max_tokens: int = 4, stream: bool = False, timeout: float = 1
 
 def refuse(
     code: int, reason: str, *, method: str, resource: str, times: int = 10**9
-) -> tuple[Callable[[Call], Answer | None], list[int]]:
+) -> tuple[Callable[[Call], ServerResponse | None], list[int]]:
     """Answers in the API server's place. `left[0]` says how often it still will."""
     left = [times]
 
-    def answer(call: Call) -> Answer | None:
+    def answer(call: Call) -> ServerResponse | None:
         if left[0] <= 0 or call.method != method or f"/{resource}" not in call.path:
             return None
         left[0] -= 1
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}
-        return Answer(code, json.dumps(status | {"message": f"no {method} of {resource} today"}).encode())
+        return ServerResponse(code, json.dumps(status | {"message": f"no {method} of {resource} today"}).encode())
 
     return answer, left
 

@@ -17,7 +17,7 @@ from pilotage.serving.resources import SERVICES, SLICES
 from pilotage_sim.fault_injection import FaultInjection
 from pilotage_sim.faulty_transport import FaultyTransport
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.agent.agent_host import KINDS, NAMESPACE, ask, end_all, process_body, service_body
 from tests.api.objects import install
 
@@ -133,7 +133,7 @@ async def play(settings, model):
     def lives():
         return sorted(seen.pid for found in process.owned(settings.data).values() for seen in found)
 
-    async with World(secrets.randbits(32)) as world:
+    async with SimulatedWorld(secrets.randbits(32)) as world:
         admin, prober = world.client("admin"), Well()
         await install(admin, KINDS)
         line = Line(world)

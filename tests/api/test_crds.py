@@ -15,7 +15,7 @@ from pilotage.api.structural import NotStructural, structural
 from pilotage.kube import ApiError, Client, Invalid, Json, ObjectKey, Resource, load_config, merge_patch
 from pilotage.operator.crds import crds
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import endpoint, gateway_route, install, model, process, resource_of, teardown
 from tests.support.kinds import CRDS, NAMESPACES, delete, existing
 from tests.support.waiting import eventually
@@ -144,7 +144,7 @@ async def test_a_real_server_refuses_what_makes_no_sense_and_says_why(client, na
 
 @virtual
 async def test_harbor_refuses_the_same():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         client = world.client("admin")
         await install(client)
         assert await refusals(client, "default") == []
@@ -163,7 +163,7 @@ async def test_a_real_server_scales_no_further_than_the_bound(client, namespace)
 
 @virtual
 async def test_harbor_scales_no_further_either():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         client = world.client("admin")
         await install(client)
         await scale_too_far(client, "default")
@@ -255,7 +255,7 @@ async def test_what_a_process_runs_is_never_changed(client, namespace):
 
 @virtual
 async def test_what_a_process_runs_is_never_changed_on_harbor_either():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         client = world.client("admin")
         await install(client)
         assert await changes_taken(client, "default") == []
@@ -329,7 +329,7 @@ async def test_what_was_valid_once_can_go_on_a_real_server(client, namespace):
 
 @virtual
 async def test_what_was_valid_once_can_go_on_harbor():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         client = world.client("admin")
         await client.create(NAMESPACES, {"metadata": {"name": "chat"}})
         await finalize_under_a_stricter_schema(client, "chat")

@@ -16,9 +16,9 @@ from pilotage.kube import Client, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.runtime.manager import Manager
 from pilotage.traffic.contract import ProxyObserver
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim import models
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -31,7 +31,7 @@ SEAL_KEY = b"of the tests"
 class SimulatedCluster:
     """See the module. `user` is somebody with a kubectl."""
 
-    def __init__(self, world: World, observer: ProxyObserver) -> None:
+    def __init__(self, world: SimulatedWorld, observer: ProxyObserver) -> None:
         self.world = world
         self.user = world.client("user")
         self.observer = observer
@@ -88,10 +88,10 @@ class SimulatedCluster:
         """Let no pods be made whose name begins like this; returns what ends it."""
         why = f'pods "{prefix}" is forbidden: exceeded quota: gpus'
 
-        def refuse(call: Call) -> Answer | None:
+        def refuse(call: Call) -> ServerResponse | None:
             made = call.method == "POST" and call.path.endswith("/pods") and f'"{prefix}-'.encode() in call.body
             body = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": why, "code": 403}
-            return Answer(403, msgspec.json.encode(body)) if made else None
+            return ServerResponse(403, msgspec.json.encode(body)) if made else None
 
         return self.world.intercept(refuse)
 
@@ -145,7 +145,7 @@ async def simulated_cluster(
     kind: type[SimulatedCluster] = SimulatedCluster,
 ) -> AsyncIterator[SimulatedCluster]:
     """A simulated cluster with an operator in it."""
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         made = kind(world, observer or NoProxyObserver())
         await made.install(*crd)
         world.live(models.run_all(world.client("cluster"), seed=2, leave_out=frozenset({"job"})), "models")

@@ -16,7 +16,7 @@ from pilotage.models.blocking import inline
 from pilotage.operator.crds import crds
 from pilotage.runtime.manager import Manager
 from pilotage_sim.scenarios.model import definition
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
@@ -37,7 +37,7 @@ class CountingStore(FileModelStore):
 class SimulatedModels:
     """See the module. `user` is somebody with a kubectl; models are in the namespace default."""
 
-    def __init__(self, world: World, folder: Path) -> None:
+    def __init__(self, world: SimulatedWorld, folder: Path) -> None:
         self.world = world
         self.folder = folder
         self.user = world.client("user")
@@ -120,7 +120,7 @@ class SimulatedModels:
 @contextlib.asynccontextmanager
 async def simulated_models(folder: Path, *, real: bool = False) -> AsyncIterator[SimulatedModels]:
     """A world with the kinds in it: as they are installed (`real`), or as open ones, which cost less."""
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         simulated = SimulatedModels(world, folder)
         for crd in crds() if real else (definition(MODELS), definition(ENDPOINTS)):
             await simulated.user.create(CRDS, crd)

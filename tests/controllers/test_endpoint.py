@@ -11,7 +11,7 @@ from pilotage.operator.crds import crds
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.ingress import INGRESSES
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, NAMESPACES, TTL_SECONDS, simulated_cluster
 
@@ -74,7 +74,7 @@ async def test_a_part_that_comes_later_is_written_down_before_it_is_made(change,
         await place.serving()
         ledgers = []
 
-        def note(call: Call) -> Answer | None:
+        def note(call: Call) -> ServerResponse | None:
             if call.method == "POST" and call.path.endswith(f"/{plural}"):
                 ledgers.append({(each["kind"], each["name"]) for each in place.status()["ledger"]})
             return None
@@ -137,7 +137,7 @@ async def test_which_revision_serves_is_written_down_before_the_other_one_goes(r
         await place.serving()
         said = []
 
-        def note(call: Call) -> Answer | None:
+        def note(call: Call) -> ServerResponse | None:
             if call.method == "POST" and call.path.endswith("/teardowns"):
                 said.append(place.status()["revision"])
             return None
@@ -318,9 +318,9 @@ async def test_one_that_goes_does_not_say_that_it_serves():
 async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
     """Nothing that a pod needs goes before it, though no cache knows of the pod, or of what made it."""
 
-    def deaf(call: Call) -> Answer | None:
+    def deaf(call: Call) -> ServerResponse | None:
         blind = call.user.name == "operator" and call.path.endswith(f"/{plural}") and call.flag("watch")
-        return Answer(503, b"{}") if blind else None
+        return ServerResponse(503, b"{}") if blind else None
 
     async with simulated_cluster(operate=False) as place:
         place.world.intercept(deaf)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import simulated_cluster
 
@@ -48,7 +48,7 @@ async def test_the_proof_of_a_few_replicas_does_not_read_all_pods_of_the_namespa
         await place.serving()
         lists: list[str] = []
 
-        def note(call: Call) -> Answer | None:
+        def note(call: Call) -> ServerResponse | None:
             everything = not call.option("labelSelector")
             if call.method == "GET" and call.path.endswith("/namespaces/default/pods") and everything:
                 lists.append(call.path)

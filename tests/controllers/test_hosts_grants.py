@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import HOST_SERVICES, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY, PROCESSES
 from pilotage.controllers.host.grants import KEY as GRANTS_KEY
 from pilotage.kube import Invalid, ObjectKey
-from pilotage_harbor.apimachinery.calls import Answer
+from pilotage_harbor.apimachinery.calls import ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_hosts import simulated_hosts
 from tests.controllers.test_hosts import HOST, deployed
@@ -43,7 +43,7 @@ async def test_nothing_is_placed_before_its_service_is_granted():
         def refuse(call):
             if refusing[0] and "/hostservices" in call.path and call.method in ("POST", "PATCH"):
                 status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
-                return Answer(403, json.dumps(status).encode())
+                return ServerResponse(403, json.dumps(status).encode())
             return None
 
         place.world.intercept(refuse)

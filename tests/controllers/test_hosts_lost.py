@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import HOST_FINALIZER, HOST_LEASES, HOSTS, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import EVENTS, LEASES, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import SLICES
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.controllers.test_hosts import ANY_HOST, GATEWAY, HOST, deployed
@@ -117,10 +117,10 @@ async def test_a_lease_that_cannot_be_read_is_not_a_lost_host():
     async with simulated_hosts() as place:
         await deployed(place)
 
-        def refuse(call: Call) -> Answer | None:
+        def refuse(call: Call) -> ServerResponse | None:
             read = call.method == "GET" and call.path.endswith("/leases/gpu-1") and call.user.name == "operator"
             body = {"kind": "Status", "status": "Failure", "reason": "InternalError", "message": "no", "code": 500}
-            return Answer(500, msgspec.json.encode(body)) if read else None
+            return ServerResponse(500, msgspec.json.encode(body)) if read else None
 
         readable = place.world.intercept(refuse)
         place.agents["gpu-1"].alive = False

@@ -13,7 +13,7 @@ from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.httproute import HTTP_ROUTES
 from pilotage.traffic.routers.ingress import INGRESSES
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import KEY, SimulatedCluster, simulated_cluster
 
@@ -198,12 +198,14 @@ async def test_a_gateway_api_without_time_outs_gets_a_route_without_them():
         assert place.condition("RouteProgrammed")["status"] == "True"
 
 
-def no_time_outs(call: Call) -> Answer | None:
+def no_time_outs(call: Call) -> ServerResponse | None:
     """An API server's answer to an apply with a field that the kind does not have."""
     if call.method != "PATCH" or "/httproutes/" not in call.path or b'"timeouts"' not in call.body:
         return None
     why = "failed to create typed patch object: .spec.rules[0].timeouts: field not declared in schema"
-    return Answer(500, msgspec.json.encode({"kind": "Status", "status": "Failure", "message": why, "code": 500}))
+    return ServerResponse(
+        500, msgspec.json.encode({"kind": "Status", "status": "Failure", "message": why, "code": 500})
+    )
 
 
 def refused(place: SimulatedCluster) -> int:

@@ -16,7 +16,7 @@ from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, SECRETS, KeyUnusa
 from pilotage.kube import Json, ObjectKey, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.controllers.simulated_cluster import ALL, KEY, NAMESPACES, SimulatedCluster, simulated_cluster
 from tests.controllers.simulated_hosts import SimulatedHosts, simulated_hosts
 from tests.controllers.two_teams import FIRST, HELD, WHILE, plant, restart, two_teams, uids
@@ -195,7 +195,7 @@ async def test_a_revision_label_that_is_no_number_stops_nothing():
 
 @virtual
 async def test_two_operators_that_start_at_once_agree_on_one_key():
-    async with World(3) as world:
+    async with SimulatedWorld(3) as world:
         client = world.client("admin")
         await client.create(NAMESPACES, {"metadata": {"name": "pilotage-system"}})
         both = [Seals("pilotage-system") for _ in range(2)]
@@ -211,7 +211,7 @@ async def test_two_operators_that_start_at_once_agree_on_one_key():
 
 @virtual
 async def test_a_secret_without_a_key_is_refused_and_not_overwritten():
-    async with World(3) as world:
+    async with SimulatedWorld(3) as world:
         client = world.client("admin")
         await client.create(NAMESPACES, {"metadata": {"name": "pilotage-system"}})
         metadata = {"namespace": "pilotage-system", "name": SECRET_NAME}

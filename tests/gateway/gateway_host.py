@@ -22,7 +22,7 @@ from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
 from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Client, Json, Object, ObjectKey, Propagation, merge_patch
 from pilotage.operator.crds import crds
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import install
 from tests.support.kinds import NAMESPACES
 from tests.support.waiting import eventually, until
@@ -92,7 +92,7 @@ class GatewayHost:
     def __init__(
         self,
         folder: Path,
-        world: World,
+        world: SimulatedWorld,
         *,
         grace_seconds: float = 605.0,
         reserve_seconds: float = 0.0,
@@ -290,7 +290,7 @@ async def running_gateway(
     folder: Path, *, port: int = 0, wait: bool = True, names: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[GatewayHost]:
     """All of it, with our kinds installed. `wait`: until Envoy listens. `names`: the gateway's own."""
-    async with World(latency=(0.0, 0.0)) as world:
+    async with SimulatedWorld(latency=(0.0, 0.0)) as world:
         gateway = GatewayHost(folder, world, **options)
         gateway.settings = msgspec.structs.replace(gateway.settings, port=port or gateway.settings.port, names=names)
         await install(gateway.user, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])

@@ -15,7 +15,7 @@ from pilotage.kube import ObjectKey, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.operator.install import Values, manifests
 from pilotage_harbor.access.attributes import attributes_of
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import gateway_route, install
 from tests.gateway.enclave import ACCOUNT
 from tests.gateway.gateway_host import holds
@@ -72,7 +72,7 @@ class Place:
 async def place(tmp_path, monkeypatch):
     monkeypatch.setattr(status, "PENDING_SECONDS", 0.0)
     (tmp_path / "run").mkdir()
-    async with World(latency=(0.0, 0.0)) as world:
+    async with SimulatedWorld(latency=(0.0, 0.0)) as world:
         made = Place(world, tmp_path / "run")
         await install(made.admin, [crd for crd in crds() if crd["metadata"]["name"] == str(GATEWAY_ROUTES)])
         await made.admin.create(PLURALS["Namespace"], {"metadata": {"name": NAMESPACE}})

@@ -11,7 +11,7 @@ import pytest
 
 from pilotage_harbor.access import signed, tokens
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.storage.journal import SqliteJournal
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import PODS, World
@@ -36,7 +36,7 @@ async def token(world: World, **spec: Any) -> str:
     return text
 
 
-def bearer(world: World, text: str) -> User | None:
+def bearer(world: World, text: str) -> UserInfo | None:
     return world.core.tokens.user(text)
 
 

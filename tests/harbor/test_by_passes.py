@@ -6,10 +6,10 @@ import pytest
 
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.apimachinery.calls import Call
-from pilotage_harbor.apimachinery.users import LOOPBACK, User
+from pilotage_harbor.apimachinery.users import LOOPBACK, UserInfo
 from pilotage_harbor.core import Core
 
-MAY = User("may", groups=("system:authenticated",))
+MAY = UserInfo("may", groups=("system:authenticated",))
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, User
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, UserInfo
 from pilotage_sim.loop import virtual
 from tests.harbor.builtin.harness import cases
 from tests.harbor.housekeeping.support import World
@@ -17,15 +17,15 @@ CASE = next(case for case in cases() if case.name == "csr")
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-JO = User("jo", "uid-1", ("crew", AUTHENTICATED), {"deck": ("upper",)})
+JO = UserInfo("jo", "uid-1", ("crew", AUTHENTICATED), {"deck": ("upper",)})
 APPROVED = {"conditions": [{"type": "Approved", "status": "True", "reason": "Seen"}]}
 DENIED = {"conditions": [{"type": "Denied", "status": "True"}]}
 
 
-async def send(world: World, method: str, path: str, body: Any, user: User = JO) -> tuple[int, Any]:
+async def send(world: World, method: str, path: str, body: Any, user: UserInfo = JO) -> tuple[int, Any]:
     headers = {"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
     answer = await world.handle(Call(method, path, {}, headers, json.dumps(body).encode(), user))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ServerResponse)
     return answer.status, json.loads(answer.body)
 
 
@@ -105,5 +105,5 @@ async def test_only_the_signer_signs() -> None:
         assert 'user not permitted to sign requests with signerName "example.com/signer"' in refusal["message"]
         note = {"status": {"conditions": [{"type": "Noted", "status": "True"}]}}
         assert (await send(world, "PATCH", f"{REQUESTS}/a/status", note))[0] == 403
-        masters = User("admin", groups=("system:masters",))
+        masters = UserInfo("admin", groups=("system:masters",))
         assert (await send(world, "PATCH", f"{REQUESTS}/a/status", signed, masters))[0] == 200

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_harbor.apimachinery.users import MASTERS, User
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_harbor.apimachinery.users import MASTERS, UserInfo
 from pilotage_sim.loop import virtual
 from tests.harbor.housekeeping.support import CONFIG_MAPS, World
 
-USER = User("tester", groups=(MASTERS,))
+USER = UserInfo("tester", groups=(MASTERS,))
 MAPS = "/api/v1/namespaces/default/configmaps"
 APPLY = "application/apply-patch+yaml"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -23,11 +23,11 @@ UNSET: dict[str, Any] = {"uid": "", "resourceVersion": "", "generation": 0, "cre
 
 async def send(
     world: World, method: str, path: str, body: object, media: str = "application/json", **more: Any
-) -> tuple[Answer, Any]:
+) -> tuple[ServerResponse, Any]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     query = {name: [value] for name, value in more.pop("query", {}).items()}
     answer = await world.handle(Call(method, path, query, {"content-type": media, **more}, raw, USER))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ServerResponse)
     return answer, json.loads(answer.body)
 
 

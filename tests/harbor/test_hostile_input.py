@@ -14,7 +14,7 @@ import pytest
 
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.apimachinery.calls import Call
-from pilotage_harbor.apimachinery.users import MASTERS, User
+from pilotage_harbor.apimachinery.users import MASTERS, UserInfo
 from pilotage_harbor.builtin.quantity import canonical, parse
 from pilotage_harbor.core import Core
 from pilotage_harbor.patching import PatchError, json_patch
@@ -49,12 +49,12 @@ class Server:
     ) -> tuple[int, Json]:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         options = {name: [value] for name, value in query.items()}
-        user = User("tester", groups=(MASTERS,))
+        user = UserInfo("tester", groups=(MASTERS,))
         answer = await self.harbor.handle(Call(method, path, options, {"content-type": media}, raw, user))
         return answer.status, json.loads(answer.body)  # type: ignore[union-attr]
 
     async def until_served(self, path: str) -> None:
-        call = Call("GET", path, {}, {}, b"", User("tester", groups=(MASTERS,)))
+        call = Call("GET", path, {}, {}, b"", UserInfo("tester", groups=(MASTERS,)))
         while (await self.harbor.handle(call)).status != 200:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0)
 

@@ -14,7 +14,7 @@ from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.core import Core
 from pilotage_harbor.storage.journal import Damaged, SqliteJournal
 from pilotage_harbor.storage.reserve import RESERVE_BYTES, Reserve
-from pilotage_harbor.storage.store import Store
+from pilotage_harbor.storage.store import VersionedStore
 from tests.harbor.test_by_passes import ask
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -51,10 +51,10 @@ async def test_a_row_that_cannot_be_read_is_named_and_nothing_starts_without_it(
     spoil(path, versions[1], raw)
     journal = SqliteJournal(path)
     with pytest.raises(Damaged, match=f"1 row cannot be read: version {versions[1]}, of configmaps"):
-        Store(journal)
+        VersionedStore(journal)
     journal.close()
     journal = SqliteJournal(path, set_aside=True)
-    store = Store(journal)
+    store = VersionedStore(journal)
     assert {"a", "c"} <= names_of(store)
     assert "b" not in names_of(store)
     journal.close()
@@ -62,7 +62,7 @@ async def test_a_row_that_cannot_be_read_is_named_and_nothing_starts_without_it(
         assert db.execute("SELECT version FROM damaged").fetchall() == [(versions[1],)]
     db.close()
     journal = SqliteJournal(path)
-    assert names_of(Store(journal)) == names_of(store)
+    assert names_of(VersionedStore(journal)) == names_of(store)
     journal.close()
 
 
@@ -71,7 +71,7 @@ async def test_no_version_is_given_twice_when_the_last_row_is_set_aside(tmp_path
     *_, last = await kept(path, ["a", "b"])
     spoil(path, last)
     journal = SqliteJournal(path, set_aside=True)
-    assert Store(journal).next_version() == last + 1
+    assert VersionedStore(journal).next_version() == last + 1
     journal.close()
 
 

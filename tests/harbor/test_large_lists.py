@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from pilotage_harbor.apimachinery.calls import Answer, Call, whole
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse, whole
 from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.verbs.lists import PIECE_ENTRIES
 from tests.harbor.test_by_passes import ask, harbor
@@ -79,7 +79,7 @@ async def test_a_list_is_of_the_moment_when_it_began(full):
 
 @pytest.mark.parametrize("accept", ["application/json", TABLE, METADATA, "application/yaml"])
 async def test_a_list_in_pieces_says_what_one_in_chunks_does(full, accept):
-    assert not isinstance(await full.handle(call(accept=accept)), Answer)
+    assert not isinstance(await full.handle(call(accept=accept)), ServerResponse)
     at_once = yaml.safe_load if accept.endswith("yaml") else json.loads
     large = at_once((await everything(full, call(accept=accept))).body)
     items, token = [], ""

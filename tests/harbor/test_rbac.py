@@ -13,13 +13,13 @@ from pilotage_harbor.access.escalation import _missing, check_escalation
 from pilotage_harbor.access.rbac import Authorizer
 from pilotage_harbor.access.tokens import Tokens
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import LOOPBACK, NOBODY, User
+from pilotage_harbor.apimachinery.users import LOOPBACK, NOBODY, UserInfo
 from pilotage_harbor.schema.gotext import quote as quoted
 
 GROUP = "rbac.authorization.k8s.io"
 STORAGE = {kind: f"{kind.lower()}s.{GROUP}" for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")}
-JANE = User("jane", groups=("devs", "system:authenticated"))
-BOT = User("system:serviceaccount:ns:bot", groups=("system:serviceaccounts", "system:authenticated"))
+JANE = UserInfo("jane", groups=("devs", "system:authenticated"))
+BOT = UserInfo("system:serviceaccount:ns:bot", groups=("system:serviceaccounts", "system:authenticated"))
 
 
 class World:
@@ -100,7 +100,7 @@ def binding(name, to, *subjects, namespace="", kind="ClusterRole"):
 def test_a_rule_allows_what_it_says(given, access, allowed):
     world = World(role("r", given), binding("b", "r", "User|jane"))
     assert world.may(JANE, *access) is allowed
-    assert not world.may(User("joe"), *access)
+    assert not world.may(UserInfo("joe"), *access)
 
 
 def test_names_are_asked_for_in_every_rule_that_could_allow():

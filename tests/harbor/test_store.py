@@ -10,8 +10,8 @@ from pilotage_harbor.api import Harbor
 from pilotage_harbor.apimachinery.calls import Call
 from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_harbor.core import Core
-from pilotage_harbor.storage.journal import InUse, SqliteJournal
-from pilotage_harbor.storage.store import Compacted, Entry, Store
+from pilotage_harbor.storage.journal import JournalInUse, SqliteJournal
+from pilotage_harbor.storage.store import Compacted, StoredObject, VersionedStore
 
 THINGS = "things.example.com"
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -25,7 +25,7 @@ def entry(store, namespace, name):
         namespace.encode(),
         version,
     )
-    return Entry(raw, version, namespace, name, "", {})
+    return StoredObject(raw, version, namespace, name, "", {})
 
 
 def write(store, what, namespace, name):
@@ -45,7 +45,7 @@ def raw_state(store):
 
 @given(WRITES, st.integers(5, 30))
 def test_every_version_that_is_remembered_can_be_listed_and_replayed(writes, kept):
-    store = Store(history_events_max=kept)
+    store = VersionedStore(history_events_max=kept)
     versions = {store.version: state(store.entries(THINGS))}
     for what in writes:
         write(store, *what)
@@ -71,7 +71,7 @@ def test_every_version_that_is_remembered_can_be_listed_and_replayed(writes, kep
 
 @given(WRITES)
 def test_order_is_that_of_etcd_and_a_namespace_is_a_part_of_it(writes):
-    store = Store()
+    store = VersionedStore()
     for what in writes:
         write(store, *what)
     keys = [f"{namespace}/{name}" for namespace, name, _ in state(store.entries(THINGS))]
@@ -88,14 +88,14 @@ def test_order_is_that_of_etcd_and_a_namespace_is_a_part_of_it(writes):
 def test_what_was_written_is_there_after_a_restart(tmp_path_factory, writes, more, kept):
     path = tmp_path_factory.mktemp("journal") / "log.db"
     journal = SqliteJournal(path)
-    store = Store(journal, history_events_max=kept)
+    store = VersionedStore(journal, history_events_max=kept)
     for what in writes:
         write(store, *what)
     before = (store.version, store.compacted, raw_state(store))
     history = [(event.version, event.type) for event in store.since(THINGS, store.compacted)]
     journal.close()
     journal = SqliteJournal(path)
-    again = Store(journal, history_events_max=kept)
+    again = VersionedStore(journal, history_events_max=kept)
     assert (again.version, again.compacted, raw_state(again)) == before
     assert [(event.version, event.type) for event in again.since(THINGS, again.compacted)] == history
     for what in more:
@@ -103,14 +103,14 @@ def test_what_was_written_is_there_after_a_restart(tmp_path_factory, writes, mor
     before = (again.version, again.compacted, raw_state(again))
     journal.close()
     journal = SqliteJournal(path)
-    third = Store(journal, history_events_max=kept)
+    third = VersionedStore(journal, history_events_max=kept)
     assert (third.version, third.compacted, raw_state(third)) == before
     journal.close()
 
 
 def test_rows_that_nobody_needs_are_not_kept(tmp_path):
     journal = SqliteJournal(tmp_path / "log.db")
-    store = Store(journal, history_events_max=10)
+    store = VersionedStore(journal, history_events_max=10)
     for _ in range(200):
         write(store, "put", "x", "a")
     write(store, "remove", "x", "a")
@@ -122,7 +122,7 @@ def test_rows_that_nobody_needs_are_not_kept(tmp_path):
 
 def test_a_compaction_that_fails_takes_nothing_along_and_is_made_up_for(tmp_path, caplog):
     journal = SqliteJournal(tmp_path / "log.db")
-    store = Store(journal, history_events_max=4)
+    store = VersionedStore(journal, history_events_max=4)
     heard = []
     store.listen(THINGS, lambda event: heard.append(event.version))
     journal._db.execute("CREATE TRIGGER no BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'no room'); END")
@@ -135,7 +135,7 @@ def test_a_compaction_that_fails_takes_nothing_along_and_is_made_up_for(tmp_path
     journal.close()
 
     journal = SqliteJournal(tmp_path / "log.db")
-    store = Store(journal, history_events_max=100)
+    store = VersionedStore(journal, history_events_max=100)
     assert (store.version, raw_state(store)) == (7, before)
     store.compact(5)  # fails again
     journal._db.execute("DROP TRIGGER no")
@@ -155,7 +155,7 @@ def test_listeners_have_heard_of_a_change_before_older_ones_are_forgotten(tmp_pa
             super().forget(versions, compacted)
 
     journal = Noting(tmp_path / "log.db")
-    store = Store(journal, history_events_max=4)
+    store = VersionedStore(journal, history_events_max=4)
     store.listen(THINGS, lambda event: heard.append(event.version))
     for _ in range(5):
         write(store, "put", "x", "a")
@@ -164,10 +164,10 @@ def test_listeners_have_heard_of_a_change_before_older_ones_are_forgotten(tmp_pa
 
 
 def test_history_is_bounded_in_bytes():
-    store = Store(history_bytes_max=100_000)
+    store = VersionedStore(history_bytes_max=100_000)
     for _ in range(200):
         version = store.next_version()
-        store.put(THINGS, Entry(b"x" * 9_000, version, "x", "a", "", {}))
+        store.put(THINGS, StoredObject(b"x" * 9_000, version, "x", "a", "", {}))
         kept = store.since(THINGS, store.compacted)
         assert sum(len(event.entry.raw) for event in kept) <= 100_000
     assert kept
@@ -178,13 +178,13 @@ def test_history_is_bounded_in_bytes():
 
 def test_a_journal_has_one_owner(tmp_path):
     journal = SqliteJournal(tmp_path / "log.db")
-    with pytest.raises(InUse):
+    with pytest.raises(JournalInUse):
         SqliteJournal(tmp_path / "log.db")
     journal.close()
 
 
 def test_listeners_hear_of_every_change_in_order():
-    store = Store()
+    store = VersionedStore()
     heard = []
     stop = store.listen(THINGS, lambda event: heard.append((event.type, event.version)))
     write(store, "put", "x", "a")
@@ -220,7 +220,7 @@ async def test_a_full_disk_refuses_writes_and_keeps_what_is_there(tmp_path):
     await harbor.stop()
     journal.close()
     journal = SqliteJournal(tmp_path / "log.db")
-    names = {entry.name for entry in Store(journal).entries("configmaps")}
+    names = {entry.name for entry in VersionedStore(journal).entries("configmaps")}
     journal.close()
     assert {"before", "after"} <= names
     assert "during" not in names

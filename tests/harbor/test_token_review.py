@@ -5,14 +5,14 @@ import pytest
 from pilotage_harbor.access.reviews import token_review
 from pilotage_harbor.access.tokens import AUDIENCE, Tokens, digest_of
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.users import UserInfo
 
 UNKNOWN = {"user": {}, "error": "invalid bearer token"}
 
 
 def ask(token: str = "right", **spec: object) -> object:
     tokens = Tokens()
-    tokens.add(digest_of("right"), User("jo", "uid-1", ("crew",)))
+    tokens.add(digest_of("right"), UserInfo("jo", "uid-1", ("crew",)))
     return token_review({"spec": {"token": token, **spec}}, tokens)["status"]
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pilotage_harbor.apimachinery.calls import Call
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.verbs import watchers
 from tests.harbor.test_by_passes import MAY, allow, ask, harbor, make
 
@@ -63,7 +63,7 @@ async def test_a_watch_goes_on_when_other_rules_change(harbor):
 
 async def test_a_watch_ends_with_the_account_that_it_belongs_to(harbor):
     made = json.loads((await ask(harbor, "POST", ACCOUNTS, {"metadata": {"name": "may"}})).body)
-    user = User("system:serviceaccount:x:may", made["metadata"]["uid"], ("may",))
+    user = UserInfo("system:serviceaccount:x:may", made["metadata"]["uid"], ("may",))
     role = {"metadata": {"name": "may"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["watch"]}]}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "may"}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "may"}

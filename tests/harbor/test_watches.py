@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pilotage_harbor.apimachinery.calls import Call
-from pilotage_harbor.apimachinery.users import MASTERS, User
+from pilotage_harbor.apimachinery.users import MASTERS, UserInfo
 from pilotage_harbor.verbs import watches
 from pilotage_harbor.verbs.watches import WatchStream
 from pilotage_sim.loop import virtual
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 async def watch(world: World, **query: str) -> WatchStream:
     asked = {"watch": ["1"], **{name: [value] for name, value in query.items()}}
-    stream = await world.handle(Call("GET", path(CONFIG_MAPS), asked, {}, b"", User("w", groups=(MASTERS,))))
+    stream = await world.handle(Call("GET", path(CONFIG_MAPS), asked, {}, b"", UserInfo("w", groups=(MASTERS,))))
     assert isinstance(stream, WatchStream)
     return stream
 

@@ -4,7 +4,7 @@ import asyncio
 
 from pilotage.kube import ApiError, Client, load_config
 from pilotage_sim.loop import run_virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import install
 from tests.hostile.fields import Case, cases
 
@@ -31,7 +31,7 @@ async def refusals(client: Client, namespace: str) -> list[str]:
 
 
 async def on_harbor() -> list[str]:
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         client = world.client("user")
         await install(client)
         return await refusals(client, "default")

@@ -22,7 +22,7 @@ from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.manager import Manager
 from pilotage.serving.resources import CLAIMS
 from pilotage_sim import models
-from pilotage_sim.world import NotSettled, World
+from pilotage_sim.world import NotSettled, SimulatedWorld
 from tests.operator.installing import apply_all
 from tests.support.kinds import CRDS, definition
 
@@ -89,13 +89,13 @@ class Outcome(NamedTuple):
         return "\n".join((*self.unready, *self.logs, *self.messages))
 
 
-Story = Callable[[World, Client], Awaitable[None]]
+Story = Callable[[SimulatedWorld, Client], Awaitable[None]]
 
 
 async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
     """Let the operator run through a story, as its service account."""
     seen: dict[str, None] = {}
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         await _settle(world, lost)
         async with _operator(world, folder) as (manager, running, lines):
             watching = asyncio.create_task(_listen(world, seen))
@@ -114,11 +114,13 @@ async def play(story: Story, lost: Sequence[Power], folder: Path) -> Outcome:
 
 
 async def play_without_each(
-    story: Callable[[World, Client, rbac.RbacRule], Awaitable[None]], rules: Sequence[rbac.RbacRule], folder: Path
+    story: Callable[[SimulatedWorld, Client, rbac.RbacRule], Awaitable[None]],
+    rules: Sequence[rbac.RbacRule],
+    folder: Path,
 ) -> dict[rbac.RbacRule, Outcome]:
     """The same, again and again in one cluster, each time without one of the rules."""
     outcomes = {}
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         await _settle(world, [])
         user = world.client("admin")
         for rule in rules:
@@ -139,7 +141,7 @@ async def play_without_each(
     return outcomes
 
 
-async def _settle(world: World, lost: Sequence[Power]) -> None:
+async def _settle(world: SimulatedWorld, lost: Sequence[Power]) -> None:
     """A cluster in which the operator is installed, with some powers taken away."""
     admin = world.client("admin")
     await apply_all(admin, installed(lost))
@@ -154,7 +156,7 @@ async def _settle(world: World, lost: Sequence[Power]) -> None:
 
 @contextlib.asynccontextmanager
 async def _operator(
-    world: World, folder: Path
+    world: SimulatedWorld, folder: Path
 ) -> AsyncIterator[tuple[Manager, asyncio.Task[None], Callable[[], list[str]]]]:
     """One that runs, and what it says in its log."""
     settings = OperatorSettings(
@@ -189,7 +191,7 @@ def _all_logs() -> Iterator[list[structlog.typing.EventDict]]:
         structlog.configure(**before)
 
 
-async def _release_claims(world: World) -> None:
+async def _release_claims(world: SimulatedWorld) -> None:
     """As a cluster does once no pod uses them."""
     client = world.client("cluster")
     while True:
@@ -201,14 +203,14 @@ async def _release_claims(world: World) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _listen(world: World, seen: dict[str, None]) -> None:
+async def _listen(world: SimulatedWorld, seen: dict[str, None]) -> None:
     """Note the messages of all statuses that ever were there."""
     while True:
         _note(world, seen)
         await asyncio.sleep(1.0)
 
 
-def _note(world: World, seen: dict[str, None]) -> None:
+def _note(world: SimulatedWorld, seen: dict[str, None]) -> None:
     for resource in (ENDPOINTS, MODELS, TEARDOWNS):
         for obj in world.objects(resource):
             status = obj.get("status", {})

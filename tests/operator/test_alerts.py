@@ -14,7 +14,7 @@ from pilotage.operator.run import operating
 from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.store import Store
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ["Trigger", "Diagnose", "Mitigate", "Resolve", "Verify", "Related"]
@@ -29,7 +29,7 @@ def alerts():
 @virtual
 async def known_metrics(folder):
     """The names that a scrape of the operator knows."""
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         settings = OperatorSettings(metrics_address="", cache_root=folder)
         async with operating(settings, world.client("operator"), blocking=inline) as manager:
             text = manager.metrics.render().decode()

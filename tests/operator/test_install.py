@@ -12,7 +12,7 @@ from deploy.generate import files
 from pilotage.api import rbac_rules
 from pilotage.operator.install import Values, manifests
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.cli.running import run
 from tests.operator.installing import apply_all
 
@@ -139,7 +139,7 @@ def test_the_chart_refuses_a_setting_that_does_not_exist(helm):
 
 @virtual
 async def test_harbor_takes_all_of_it():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         await apply_all(world.client("admin"), manifests(Values()))
 
 

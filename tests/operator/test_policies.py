@@ -11,7 +11,7 @@ from pilotage.kube import Client, load_config
 from pilotage.operator.install import Values, manifests
 from pilotage.serving.resources import SLICES
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import install
 from tests.operator.installing import apply_all
 from tests.operator.two_tenants import (
@@ -71,7 +71,7 @@ async def judge(tenants: TwoTenants) -> None:
 
 @virtual
 async def test_on_harbor():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         admin = world.client("admin")
         await install(admin)
         await apply_all(admin, (each for each in installed() if each["kind"] != "CustomResourceDefinition"))

@@ -12,7 +12,7 @@ from pilotage.operator import rbac
 from pilotage.runtime.leader import LeaseLost
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import run_virtual
-from pilotage_sim.world import NotSettled, World
+from pilotage_sim.world import NotSettled, SimulatedWorld
 from tests.api.objects import endpoint, model, process
 from tests.operator.limited_operator import ALL, Outcome, Power, play, play_without_each, powers
 from tests.support.kinds import CRDS
@@ -45,7 +45,7 @@ CHANGES: dict[str, Json] = {
 """In place: none of them makes a new revision."""
 
 
-async def life(world: World, user: Client) -> None:
+async def life(world: SimulatedWorld, user: Client) -> None:
     """Deploy one endpoint of each kind, change it in place, meddle with its parts, delete it; and a Model beside it."""
     await user.create(MODELS, model("weights"), namespace=NAMESPACE)
     for name, spec in SPECS.items():
@@ -64,7 +64,7 @@ async def life(world: World, user: Client) -> None:
     await patiently(world, lambda: not world.objects(ENDPOINTS) and not world.objects(MODELS))
 
 
-async def patiently(world: World, condition) -> None:
+async def patiently(world: SimulatedWorld, condition) -> None:
     """Until something is so, or for a while."""
     try:
         await world.until(condition, PATIENCE)
@@ -141,7 +141,7 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
     assert silent(outcome, lost, "\n".join(outcome.logs)) == []
 
 
-async def start(world: World, user: Client, rule: rbac.RbacRule) -> None:
+async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> None:
     """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes, or a process is on a Host;
     and the last one goes, while its router is uninstalled.
     """

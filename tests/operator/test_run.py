@@ -22,7 +22,7 @@ from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.session.operator_lease import find_operator
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import endpoint, install
 from tests.harbor.server.test_run import harbor
 from tests.support.waiting import eventually, until
@@ -95,7 +95,7 @@ def test_a_taken_address_is_said_in_one_sentence(tmp_path, unused_tcp_port):
 
 @virtual
 async def test_where_nobody_made_its_namespace_it_does():
-    async with World(latency=(0, 0)) as world:
+    async with SimulatedWorld(latency=(0, 0)) as world:
         with structlog.testing.capture_logs() as logs:
             await prepare(OperatorSettings(namespace="ops"), world.client("operator"))
         assert world.find(NAMESPACES, ObjectKey("", "ops"))
@@ -110,7 +110,7 @@ async def test_where_nobody_made_its_namespace_it_does():
 async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     settings = OperatorSettings(metrics_address="", cache_root=folder, fetch="pods")
-    async with World() as world:
+    async with SimulatedWorld() as world:
         await install(world.client("admin"))
         clients = [world.client("first"), world.client("second")]
         await prepare(settings, clients[0])
@@ -137,7 +137,7 @@ async def test_one_without_election_works_and_is_seen_to_run(tmp_path_factory, o
         metrics_address="", cache_root=tmp_path_factory.mktemp("cache"), fetch="pods", leader_election=False
     )
     key = ObjectKey(settings.namespace, LEASE)
-    async with World() as world:
+    async with SimulatedWorld() as world:
         await install(world.client("admin"))
         user, client = world.client("user"), world.client("operator")
         await prepare(settings, client)

@@ -10,9 +10,9 @@ import pytest
 from pilotage.kube import EVENTS
 from pilotage.runtime.events import Recorder
 from pilotage.runtime.manager import Manager
-from pilotage_harbor.apimachinery.calls import Answer
+from pilotage_harbor.apimachinery.calls import ServerResponse
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.runtime.objects import CONFIGMAPS
 
 LONGER_THAN_A_CLIENT_WAITS = 90
@@ -33,12 +33,12 @@ class Refusing:
         self.times += 1
         body = {"kind": "Status", "status": "Failure", "message": "not now", "code": self.status}
         headers = {"Retry-After": str(self.seconds)} if self.seconds else {}
-        return Answer(self.status, msgspec.json.encode(body), headers)
+        return ServerResponse(self.status, msgspec.json.encode(body), headers)
 
 
 @virtual
 async def test_a_reconcile_is_not_tried_again_before_a_throttling_server_asked_for_it():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         busy, times = Refusing(world, "secrets"), []
         secrets = msgspec.structs.replace(CONFIGMAPS, plural="secrets", kind="Secret")
 
@@ -93,7 +93,7 @@ async def desk_in(world):
 def test_what_was_dropped_is_said_with_the_next_note(status, seconds):
     @virtual
     async def play():
-        async with World() as world:
+        async with SimulatedWorld() as world:
             desk = await desk_in(world)
             desk.events.status, desk.events.seconds = status, seconds
             await desk.note(4)
@@ -115,7 +115,7 @@ def test_what_was_dropped_is_said_with_the_next_note(status, seconds):
 def test_a_short_while_is_waited_for(status):
     @virtual
     async def play():
-        async with World() as world:
+        async with SimulatedWorld() as world:
             desk = await desk_in(world)
             desk.events.status = status
             writing = asyncio.create_task(desk.note())
@@ -130,7 +130,7 @@ def test_a_short_while_is_waited_for(status):
 
 @virtual
 async def test_what_the_server_refuses_is_not_asked_for_each_time():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         desk = await desk_in(world)
         desk.events.status = 403
         await desk.note(1000)
@@ -142,7 +142,7 @@ async def test_what_the_server_refuses_is_not_asked_for_each_time():
 
 @virtual
 async def test_a_note_that_repeats_while_the_server_is_away_leaves_room_for_others():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         desk = await desk_in(world)
         desk.events.status = 503
         for _ in range(5000):

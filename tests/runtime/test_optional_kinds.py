@@ -5,7 +5,7 @@ import asyncio
 from pilotage.kube import Resource
 from pilotage.runtime.manager import Manager
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.support.kinds import CRDS, definition, delete
 
 ROUTES = Resource("routes.example.com", "v1", "routes", "Route")
@@ -38,7 +38,7 @@ async def until(condition):
 
 @virtual
 async def test_a_kind_that_comes_and_goes_and_comes_again():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         admin, manager, seen = world.client("admin"), Manager(world.client("operator"), seed=1), Seen()
         informer = manager.informer(ROUTES, optional=True)
         informer.add_handler(seen)
@@ -69,7 +69,7 @@ async def test_a_kind_that_comes_and_goes_and_comes_again():
 
 @virtual
 async def test_a_kind_that_goes_while_nobody_looks_is_reported_as_gone():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         admin, manager, seen = world.client("admin"), Manager(world.client("operator"), seed=1), Seen()
         crd = await serve(admin)
         await admin.create(ROUTES, {"metadata": {"name": "a"}}, namespace="default")
@@ -89,7 +89,7 @@ async def test_a_kind_that_goes_while_nobody_looks_is_reported_as_gone():
 
 @virtual
 async def test_a_kind_that_somebody_needs_is_waited_for():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         manager = Manager(world.client("operator"), seed=1)
         manager.informer(ROUTES, optional=True)
         manager.informer(ROUTES)

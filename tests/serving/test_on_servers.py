@@ -16,7 +16,7 @@ from pilotage.serving.manifests import digest
 from pilotage.serving.parts import DesiredObject, EndpointRef
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.api.objects import install as install_on
 from tests.serving.cases import ALL, GGUF, cases, subject
 from tests.teardown.staged import force_away, install, theirs
@@ -72,7 +72,7 @@ def test_the_api_server_takes_them_all_and_gives_them_back_as_wanted(cluster: Ac
 
 @virtual
 async def test_harbor_takes_them_all_and_gives_them_back_as_wanted():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("pilotage")
         await install_on(client, their_kinds())
         otherwise = [
@@ -90,7 +90,7 @@ async def test_changes_in_place_on_the_api_server(cluster: Access, namespace: st
 
 @virtual
 async def test_changes_in_place_on_harbor():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         await changes_in_place(world.client("pilotage"), "default")
 
 

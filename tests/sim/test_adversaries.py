@@ -9,7 +9,7 @@ from pilotage_sim import models
 from pilotage_sim.adversaries import autoscaler, dead_api, denying_webhook, finalizer_stripper, gitops, recreator
 from pilotage_sim.loop import virtual
 from pilotage_sim.models.common import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.sim.stories import deploy
 
 A = ObjectKey("default", "a")
@@ -24,7 +24,7 @@ async def unmake(client):
 
 @virtual
 async def test_an_autoscaler_fights_everything_but_zero():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         world.live(models.run_all(world.client("models"), seed=1), "models")
         client = world.client("me")
         key = await deploy(client, "default", 3)
@@ -39,7 +39,7 @@ async def test_an_autoscaler_fights_everything_but_zero():
 
 @virtual
 async def test_gitops_brings_back_what_was_deleted_or_changed():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         world.live(gitops(world.client("gitops"), [(CONFIG_MAPS, BODY)]), "gitops")
         await asyncio.sleep(1)
@@ -52,7 +52,7 @@ async def test_gitops_brings_back_what_was_deleted_or_changed():
 
 @virtual
 async def test_a_recreator_takes_the_name_at_once():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         world.live(recreator(world.client("other"), CONFIG_MAPS, BODY), "recreator")
         await asyncio.sleep(1.5)
@@ -63,7 +63,7 @@ async def test_a_recreator_takes_the_name_at_once():
 
 @virtual
 async def test_a_human_strips_finalizers_of_what_does_not_go():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         held = {**BODY, "metadata": {**BODY["metadata"], "finalizers": ["example.com/hold"]}}
         await client.create(CONFIG_MAPS, held)
@@ -79,7 +79,7 @@ async def test_a_human_strips_finalizers_of_what_does_not_go():
 
 @virtual
 async def test_a_webhook_denies_until_it_is_taken_away():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         await client.create(CONFIG_MAPS, BODY)
         webhook, end = denying_webhook(world, operations=["DELETE"], plurals=["configmaps"], why="it is Friday")
@@ -93,7 +93,7 @@ async def test_a_webhook_denies_until_it_is_taken_away():
 
 @virtual
 async def test_a_dead_api_is_unavailable_and_not_empty():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         end = dead_api(world, "apps")
         with pytest.raises(Unavailable):

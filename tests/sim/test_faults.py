@@ -31,7 +31,7 @@ from pilotage_sim.faulty_transport import FaultyTransport
 from pilotage_sim.loop import virtual
 from pilotage_sim.plan import Failure, Fault, FaultKind, format_plan, parse_plan
 from pilotage_sim.process import Process
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 A = ObjectKey("default", "a")
@@ -44,7 +44,7 @@ def config_map(name="a", **data):
 @contextlib.asynccontextmanager
 async def disturbed(plan):
     """A world with one object, a client that nobody disturbs, and one to whom the plan happens."""
-    async with World() as world:
+    async with SimulatedWorld() as world:
         honest = world.client("honest")
         await honest.create(CONFIG_MAPS, config_map(n="1"))
         injection = FaultInjection(world, parse_plan(plan))
@@ -187,7 +187,7 @@ async def test_a_partition_cuts_off_everything_for_a_while():
 def test_a_crash_ends_a_process_at_that_write_and_it_starts_anew(plan, made):
     @virtual
     async def run():
-        async with World() as world:
+        async with SimulatedWorld() as world:
             lives = []
 
             async def main(client):

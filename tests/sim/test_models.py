@@ -12,8 +12,8 @@ from pilotage_sim import models
 from pilotage_sim.loop import virtual
 from pilotage_sim.models.common import DEPLOYMENTS, PODS, REPLICA_SETS, SLICES, is_ready
 from pilotage_sim.models.kubelet import EXIT
-from pilotage_sim.models.rollout import Replicas, Wanted, next_step
-from pilotage_sim.world import World
+from pilotage_sim.models.rollout import ReplicaCounts, RolloutSpec, next_step
+from pilotage_sim.world import SimulatedWorld
 from tests.sim.stories import change, deploy, rolled_out, serve, template
 
 POD = ObjectKey("default", "one")
@@ -21,7 +21,7 @@ POD = ObjectKey("default", "one")
 
 @contextlib.asynccontextmanager
 async def living(*leave_out, seed=1):
-    async with World(seed) as world:
+    async with SimulatedWorld(seed) as world:
         world.live(models.run_all(world.client("models"), seed=1, leave_out=frozenset(leave_out)), "models")
         await world.settle(5)
         yield world, world.client("me")
@@ -156,7 +156,7 @@ counts = st.integers(0, 6)
 
 
 @given(
-    wanted=st.builds(Wanted, st.integers(0, 6), st.just(False), st.integers(0, 3), st.integers(1, 3)),
+    wanted=st.builds(RolloutSpec, st.integers(0, 6), st.just(False), st.integers(0, 3), st.integers(1, 3)),
     new=counts,
     old=st.lists(counts, max_size=3),
 )
@@ -165,7 +165,11 @@ def test_a_rollout_ends_with_the_new_one_alone_and_never_exceeds_its_bounds(want
     most = max(wanted.replicas + wanted.surge, new + sum(old))
     for _ in range(100):
         step = next_step(
-            wanted, Replicas(new, new, new), [Replicas(each, each, each) for each in old], sum(old), paused=False
+            wanted,
+            ReplicaCounts(new, new, new),
+            [ReplicaCounts(each, each, each) for each in old],
+            sum(old),
+            paused=False,
         )
         if step.settled:
             break

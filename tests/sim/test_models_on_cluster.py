@@ -9,7 +9,7 @@ from pilotage_sim import models
 from pilotage_sim.loop import run_virtual
 from pilotage_sim.models.common import NAMESPACES
 from pilotage_sim.oracles import differences
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.sim.settled import settled
 from tests.sim.stories import STORIES, Story
 
@@ -18,7 +18,7 @@ SETTLED_SECONDS_MAX = 40.0
 
 async def in_the_simulator(story: Story) -> Json:
     """How it ends with harbor and the models."""
-    async with World(1) as world:
+    async with SimulatedWorld(1) as world:
         world.live(models.run_all(world.client("models"), seed=1), "models")
         client = world.client("author")
         await client.create(NAMESPACES, {"metadata": {"name": "story"}})

@@ -9,7 +9,7 @@ import pytest
 from pilotage.kube import Absent, AlreadyExists, Forbidden, ObjectKey, Propagation, Resource, merge_patch
 from pilotage_harbor.housekeeping.bootstrap_objects import Beginnings
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import NotSettled, World
+from pilotage_sim.world import NotSettled, SimulatedWorld
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -19,11 +19,11 @@ A = ObjectKey("default", "a")
 PROGRAM = """
 from pilotage_sim import models
 from pilotage_sim.loop import run_virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.sim.stories import a_rolling_update
 
 async def main():
-    async with World({seed}) as world:
+    async with SimulatedWorld({seed}) as world:
         world.live(models.run_all(world.client("models"), seed=1), "models")
         await world.settle(5.0)
         await a_rolling_update(world.client("author"), "default")
@@ -59,7 +59,7 @@ def config_map(name, **data):
 
 @virtual
 async def test_a_world_begins_with_all_that_harbor_makes():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         assert {obj["metadata"]["name"] for obj in world.objects(NAMESPACES)} >= {"default", "kube-system"}
         version = world.core.store.version
         await Beginnings(world.core, world.harbor.handle).make()
@@ -68,7 +68,7 @@ async def test_a_world_begins_with_all_that_harbor_makes():
 
 @virtual
 async def test_a_client_does_all_it_does_over_http():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         made = await client.create(CONFIG_MAPS, config_map("a", n="1"))
         with pytest.raises(AlreadyExists):
@@ -88,7 +88,7 @@ async def test_a_client_does_all_it_does_over_http():
 
 @virtual
 async def test_the_trace_says_who_wrote_what_when_and_with_which_outcome():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         await asyncio.sleep(10)
         made = await client.create(CONFIG_MAPS, config_map("a"))
@@ -110,7 +110,7 @@ async def test_the_trace_says_who_wrote_what_when_and_with_which_outcome():
 
 @virtual
 async def test_the_time_of_the_api_is_virtual():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         first = await client.create(CONFIG_MAPS, config_map("a"))
         await asyncio.sleep(3600)
@@ -121,7 +121,7 @@ async def test_the_time_of_the_api_is_virtual():
 
 @virtual
 async def test_settling_waits_for_the_last_write():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
 
         async def write():
@@ -137,7 +137,7 @@ async def test_settling_waits_for_the_last_write():
 
 @virtual
 async def test_a_world_that_does_not_settle_says_who_writes():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("busybody")
         await client.create(CONFIG_MAPS, config_map("a"))
 
@@ -156,7 +156,7 @@ async def test_a_program_that_fails_is_not_overlooked():
     async def fails():
         raise RuntimeError("no good")
 
-    async with World() as world:
+    async with SimulatedWorld() as world:
         world.live(fails(), "bad")
         with pytest.raises(RuntimeError, match="no good"):
             await world.settle()

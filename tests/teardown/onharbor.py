@@ -8,8 +8,8 @@ from typing import Any
 from pilotage.catalogue.phase import Phase
 from pilotage.kube import Client, Object, Propagation, Resource
 from pilotage.teardown.planning.ledger import Disposition, Entry
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_sim.world import World
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_sim.world import SimulatedWorld
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -39,10 +39,10 @@ def reference(owner: Object) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": owner.meta.name, "uid": owner.meta.uid}
 
 
-def unserve(world: World, group: str) -> Callable[[], None]:
+def unserve(world: SimulatedWorld, group: str) -> Callable[[], None]:
     """Let a group be unknown to the server, as while its API server is away; returns what ends it."""
 
-    def answer(call: Call) -> Answer | None:
-        return Answer(404, b"404 page not found\n") if call.path.startswith(f"/apis/{group}/") else None
+    def answer(call: Call) -> ServerResponse | None:
+        return ServerResponse(404, b"404 page not found\n") if call.path.startswith(f"/apis/{group}/") else None
 
     return world.intercept(answer)

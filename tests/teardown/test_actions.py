@@ -12,14 +12,14 @@ from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
 from pilotage.teardown.engine.decision import Act, Action, Refusal
 from pilotage.teardown.planning.ledger import HOLD, Disposition
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.teardown.building import NOW, entry, seconds
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, reference, unmake
 
 
 @virtual
 async def test_a_delete_returns_none_or_what_stays_for_now():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         free, kept = await config_map(client, "free"), await config_map(client, "kept", finalizers=["test.dev/x"])
         assert await perform(client, Action(Act.DELETE, entry_of(free))) is None
@@ -32,7 +32,7 @@ async def test_a_delete_returns_none_or_what_stays_for_now():
 def test_another_object_of_the_name_is_never_touched(act):
     @virtual
     async def run():
-        async with World() as world:
+        async with SimulatedWorld() as world:
             client = world.client("me")
             mine = await config_map(client)
             await unmake(client, mine)
@@ -50,7 +50,7 @@ def test_another_object_of_the_name_is_never_touched(act):
 def test_what_is_not_there_is_gone(act):
     @virtual
     async def run():
-        async with World() as world:
+        async with SimulatedWorld() as world:
             client = world.client("me")
             mine = await config_map(client)
             await unmake(client, mine)
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_gone(act):
 
 @virtual
 async def test_the_hold_is_put_on_and_taken_off_and_nothing_else():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         owner = await config_map(client, finalizers=["test.dev/x"])
         held = await perform(client, Action(Act.HOLD, entry_of(owner)))
@@ -79,7 +79,7 @@ async def test_the_hold_is_put_on_and_taken_off_and_nothing_else():
 
 @virtual
 async def test_nothing_is_put_on_what_is_going():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         owner = await config_map(client, finalizers=["test.dev/x"])
         await unmake(client, owner)
@@ -90,7 +90,7 @@ async def test_nothing_is_put_on_what_is_going():
 
 @virtual
 async def test_what_stays_is_taken_off_the_owners_that_go_and_off_no_other():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         one, two, three = [await config_map(client, name) for name in ("one", "two", "three")]
         child = await config_map(client, "child", ownerReferences=[reference(each) for each in (one, two, three)])
@@ -102,7 +102,7 @@ async def test_what_stays_is_taken_off_the_owners_that_go_and_off_no_other():
 
 @virtual
 async def test_a_foreground_deletion_that_nobody_goes_on_with_ends_when_it_is_driven_again():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         owner = await config_map(client)
         reference_ = {**reference(owner), "blockOwnerDeletion": True}

@@ -21,16 +21,16 @@ from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
 from pilotage.teardown.planning.policy import Policy
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.teardown.building import seconds
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, reference, unmake
 
 
 @virtual
 async def test_another_object_of_the_name_is_not_waited_for_and_not_touched():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         await unmake(client, mine)
@@ -59,8 +59,10 @@ def executor(client: Client, *entries: Entry, kind: type[Observer] = Blind, hast
     return Executor(kind(Reader(client, RunState(of(*entries), hasten=hasten))))
 
 
-def status(code: int, message: str) -> Answer:
-    return Answer(code, msgspec.json.encode({"kind": "Status", "status": "Failure", "message": message, "code": code}))
+def status(code: int, message: str) -> ServerResponse:
+    return ServerResponse(
+        code, msgspec.json.encode({"kind": "Status", "status": "Failure", "message": message, "code": code})
+    )
 
 
 async def advanced(running: Executor) -> Outcome:
@@ -75,7 +77,7 @@ async def advanced(running: Executor) -> Outcome:
 @pytest.mark.parametrize("pacing", [Executor.run, advanced])
 @virtual
 async def test_both_pacings_come_to_the_same_end(pacing):
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         first, second = await config_map(client), await config_map(client, "two")
         entries = entry_of(first), entry_of(second, after=(first.meta.uid,))
@@ -97,7 +99,7 @@ async def test_what_a_proof_shows_to_be_there_after_all_is_taken_down(pacing):
                 self.state.is_gone(self.state.ledger.entries[0])
             self.looked = True
 
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         outcome = await pacing(executor(client, entry_of(mine), kind=Wrong))
@@ -109,7 +111,7 @@ async def test_what_a_proof_shows_to_be_there_after_all_is_taken_down(pacing):
 @pytest.mark.parametrize("pacing", [Executor.run, advanced])
 @virtual
 async def test_a_proof_that_could_not_read_leaves_no_note_once_another_could(pacing):
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         await unmake(client, mine)
@@ -132,7 +134,7 @@ async def test_what_is_found_while_everything_is_proven_is_taken_down_and_proven
                 self.state.see(late)
             return ()
 
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         outcome = await executor(client, entry_of(await config_map(client)), kind=Growing).run()
         assert outcome.complete
@@ -142,17 +144,17 @@ async def test_what_is_found_while_everything_is_proven_is_taken_down_and_proven
 
 @virtual
 async def test_a_write_without_effect_is_not_repeated_at_once():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         body = msgspec.json.encode(mine.to_dict())
         patches: list[str] = []
 
-        def undo(call: Call) -> Answer | None:
+        def undo(call: Call) -> ServerResponse | None:
             if call.method != "PATCH":
                 return None
             patches.append(call.path)
-            return Answer(200, body)
+            return ServerResponse(200, body)
 
         world.intercept(undo)
         running = executor(client, entry_of(mine, hold=True))
@@ -166,7 +168,7 @@ async def test_a_write_without_effect_is_not_repeated_at_once():
 @virtual
 async def test_after_an_answer_that_was_lost_the_object_is_read():
     """The delete was done, and said to have failed: nobody has to wait for a watch to know."""
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client, others = world.client("me"), world.client("others")
         mine = await config_map(client)
 
@@ -195,7 +197,7 @@ async def test_what_is_withheld_stays_until_it_is_admitted(pacing, answer_second
                 self.state.withhold(entry, wait)
             return True
 
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         running = executor(client, entry_of(mine), kind=Withholding)
@@ -210,7 +212,7 @@ async def test_each_pass_says_anew_how_long_a_wait_lasts():
     deletion = {"deletionTimestamp": format_time(utc_now() + seconds(30)), "deletionGracePeriodSeconds": 30}
     metadata = {"namespace": "default", "name": "one", "uid": "u-1", "resourceVersion": "7", **deletion}
     pod = Object.from_dict({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
-    async with World() as world:
+    async with SimulatedWorld() as world:
         running = executor(world.client("me"), entry_of(pod, PODS, phase=Phase.STOP), kind=Observer)
         running.state.see(pod)
         assert [wait.text for wait in (await running.advance()).waits] == ["30 s of grace left"]
@@ -220,7 +222,7 @@ async def test_each_pass_says_anew_how_long_a_wait_lasts():
 
 @virtual
 async def test_what_many_owners_leave_is_the_collectors():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         entries = []
         for number in range(LARGE + 1):
@@ -235,7 +237,7 @@ async def test_what_many_owners_leave_is_the_collectors():
 @pytest.mark.parametrize("hasten", [True, False])
 @virtual
 async def test_what_an_owner_leaves_is_deleted_at_once_only_where_that_is_wanted(hasten):
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         owner = await config_map(client)
         part = await config_map(client, "part", ownerReferences=[reference(owner)])

@@ -20,7 +20,7 @@ from pilotage_sim.plan import parse_plan
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import SmallestTeardown, TeardownScenario
 from pilotage_sim.scenarios.teardown_endpoints import StuckTeardown
-from pilotage_sim.scenarios.teardown_owners import OperatorTeardown, OwnerTeardown
+from pilotage_sim.scenarios.teardown_owners import OperatorLastTeardown, OwnerTeardown
 from tests.teardown.building import NOW
 from tests.teardown.test_decide import CASES
 
@@ -48,7 +48,7 @@ def says(outcome, words: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "scenario", [SmallestTeardown, ReplacedTeardown, OwnerTeardown, StuckTeardown, OperatorTeardown]
+    "scenario", [SmallestTeardown, ReplacedTeardown, OwnerTeardown, StuckTeardown, OperatorLastTeardown]
 )
 def test_the_engine_as_it_is_passes_where_the_mistakes_do_not(scenario):
     assert run_plan(scenario).problems == []
@@ -68,7 +68,7 @@ def test_an_order_that_was_forgotten_is_found(monkeypatch):
     monkeypatch.setattr(plan, "order", lambda graph, phases, **_: ({uid: set() for uid in phases}, []))
     told = [run_plan(SmallestTeardown, seed=seed) for seed in range(6)]  # without an order it is a matter of luck
     assert any(says(outcome, "was still there") for outcome in told)
-    assert run_plan(OperatorTeardown).problems  # the operator is gone before its object: that is never let go
+    assert run_plan(OperatorLastTeardown).problems  # the operator is gone before its object: that is never let go
 
 
 def test_one_wait_that_was_forgotten_is_found(monkeypatch):

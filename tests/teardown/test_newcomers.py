@@ -14,7 +14,7 @@ from pilotage.teardown.engine.newcomers import owner_of, searched
 from pilotage.teardown.snapshot.gather import gather
 from pilotage_sim.loop import virtual
 from pilotage_sim.scenarios import teardown_parts as parts
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.teardown.building import entry, ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of
 
@@ -31,7 +31,7 @@ def reference(owner, kind="App", **more):
 @pytest.mark.parametrize("gathered", [True, False])
 @virtual
 async def test_a_part_of_a_kind_that_nobody_watches_is_taken_along(gathered):
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         await client.create(*parts.definition())
         app = await client.create(*parts.app("one"))
@@ -50,7 +50,7 @@ async def test_a_part_of_a_kind_that_nobody_watches_is_taken_along(gathered):
 
 @virtual
 async def test_what_somebody_else_owns_too_is_left_alone():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         await client.create(*parts.definition())
         app, other = await client.create(*parts.app("one")), await config_map(client, "other")
@@ -83,7 +83,7 @@ def entry_of_app():
 
 @virtual
 async def test_who_belongs_to_somebody_else_or_to_nobody_is_no_newcomer():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         owner = await config_map(client)
         mine = {owner.meta.uid: entry_of(owner)}

@@ -16,11 +16,11 @@ from pilotage.teardown.engine.prove import prove
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Disposition
 from pilotage.teardown.snapshot.world import State
-from pilotage_harbor.apimachinery.calls import Answer
+from pilotage_harbor.apimachinery.calls import ServerResponse
 from pilotage_sim.adversaries import dead_api
 from pilotage_sim.loop import virtual
 from pilotage_sim.scenarios import teardown_parts as parts
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 from tests.teardown.building import ledger
 from tests.teardown.onharbor import CONFIG_MAPS, config_map, entry_of, unmake, unserve
 
@@ -29,7 +29,7 @@ APPS = "/apis/sim.pilotage.dev/v1/namespaces/default/apps"
 
 @virtual
 async def test_what_is_gone_is_proven_by_a_read_of_its_own():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine, stays = await config_map(client), await config_map(client, "stays")
         await unmake(client, mine)
@@ -42,7 +42,7 @@ async def test_what_is_gone_is_proven_by_a_read_of_its_own():
 
 @virtual
 async def test_many_of_a_kind_are_proven_by_one_list_of_which_the_version_is_known():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         made = [await config_map(client, f"x{number}") for number in range(3)]
         for each in made[:2]:
@@ -56,7 +56,7 @@ async def test_many_of_a_kind_are_proven_by_one_list_of_which_the_version_is_kno
 
 @virtual
 async def test_another_of_its_name_is_not_the_one_that_was_meant_and_is_reported():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         for count in (1, 3):  # by a get, and by a list
             made = [await config_map(client, f"x{number}") for number in range(count)]
@@ -71,7 +71,7 @@ async def test_another_of_its_name_is_not_the_one_that_was_meant_and_is_reported
 
 @virtual
 async def test_what_was_to_stay_and_is_not_there_is_said():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
         await unmake(client, mine)
@@ -81,7 +81,7 @@ async def test_what_was_to_stay_and_is_not_there_is_said():
 
 @virtual
 async def test_a_kind_that_is_not_served_proves_nothing():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         definition = await client.create(*parts.definition())
         app = await client.create(*parts.app("one"))
@@ -99,7 +99,7 @@ async def test_a_kind_that_is_not_served_proves_nothing():
 
 @virtual
 async def test_a_kind_whose_definition_went_with_it_has_no_objects():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         definition = await client.create(*parts.definition())
         apps = [await client.create(*parts.app(f"x{number}")) for number in range(3)]
@@ -131,7 +131,7 @@ async def undefine(world, client, definition):
 
 @virtual
 async def test_of_a_kind_that_is_known_to_have_had_a_definition_nothing_is_left_without_it():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         definition, mine = await scaled_object(client)
         await undefine(world, client, definition)
@@ -142,7 +142,7 @@ async def test_of_a_kind_that_is_known_to_have_had_a_definition_nothing_is_left_
 
 @virtual
 async def test_while_a_definition_is_there_its_objects_are_only_unread():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         _, mine = await scaled_object(client)
         unserve(world, "keda.sh")
@@ -152,7 +152,7 @@ async def test_while_a_definition_is_there_its_objects_are_only_unread():
 
 @virtual
 async def test_a_definition_that_cannot_be_read_is_not_taken_for_gone_and_the_cause_is_said():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         definition, mine = await scaled_object(client)
         await undefine(world, client, definition)
@@ -165,7 +165,7 @@ async def test_a_definition_that_cannot_be_read_is_not_taken_for_gone_and_the_ca
 @pytest.mark.parametrize("by", ["watch", "cache"])
 @virtual
 async def test_both_observers_agree_on_the_objects_of_a_kind_that_is_not_served(by):
-    async with World() as world:
+    async with SimulatedWorld() as world:
         client = world.client("me")
         definition, mine = await scaled_object(client)
         app_definition = await client.create(*parts.definition())
@@ -192,12 +192,12 @@ class NoCaches:
 
 def forbid(world, path):
     body = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "you may not", "code": 403}
-    world.intercept(lambda call: Answer(403, msgspec.json.encode(body)) if path in call.path else None)
+    world.intercept(lambda call: ServerResponse(403, msgspec.json.encode(body)) if path in call.path else None)
 
 
 @virtual
 async def test_who_may_not_read_has_no_proof():
-    async with World() as world:
+    async with SimulatedWorld() as world:
         mine = await config_map(world.client("me"))
         await unmake(world.client("me"), mine)
         proof = await prove(world.client("nobody", groups=()), ledger(entry_of(mine)))

@@ -13,7 +13,7 @@ from pilotage.kube import Client, Unavailable, load_config
 from pilotage.up import components
 from pilotage.up.layout import Layout, NotOurs
 from pilotage.up.supervisor import Supervisor
-from pilotage_harbor.server.credentials import Credentials
+from pilotage_harbor.server.credentials import ServerCredentials
 from pilotage_sim.loop import virtual
 
 
@@ -131,10 +131,10 @@ async def test_whoever_takes_the_port_meanwhile_gets_no_token(tmp_path, secure):
         received.append(await reader.read(4096))
         writer.close()
 
-    tls = Credentials(tmp_path / "impostor").tls() if secure else None
+    tls = ServerCredentials(tmp_path / "impostor").tls() if secure else None
     async with await asyncio.start_server(impostor, "127.0.0.1", 0, ssl=tls) as server:
         port = server.sockets[0].getsockname()[1]
-        own = Credentials(tmp_path / "own")
+        own = ServerCredentials(tmp_path / "own")
         own.write_kubeconfig(f"https://127.0.0.1:{port}")
         async with Client.connect(load_config(kubeconfig=str(own.kubeconfig))) as client:
             with pytest.raises(Unavailable, match="is not trusted" if secure else "cannot connect"):

@@ -11,7 +11,7 @@ from pilotage.up.components import WORKERS
 from pilotage.up.layout import Layout
 from pilotage.up.tokens import ComponentTokens, due
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.apimachinery.users import MASTERS, User
+from pilotage_harbor.apimachinery.users import MASTERS, UserInfo
 from pilotage_harbor.core import Core
 from pilotage_sim.loop import virtual
 from pilotage_sim.transport import DirectTransport
@@ -48,7 +48,7 @@ class Machine:
     def connect(self):
         if not self.reachable:
             raise ConnectionRefusedError("nobody listens")
-        return Client(DirectTransport(self.harbor, User("admin", groups=(MASTERS,))))
+        return Client(DirectTransport(self.harbor, UserInfo("admin", groups=(MASTERS,))))
 
     async def __aenter__(self):
         await self.harbor.start()

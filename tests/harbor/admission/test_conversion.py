@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_sim.loop import virtual
@@ -114,7 +114,7 @@ async def test_a_watch_sees_the_version_that_it_asked_for() -> None:
         await define(world)
         await world.ask("POST", at(NEW), widget(NEW, "a", new=1))
         watch = await world.handle(Call("GET", at(OLD), {"watch": ["1"]}, {}, b"", LOOPBACK))
-        assert not isinstance(watch, Answer)
+        assert not isinstance(watch, ServerResponse)
         await world.ask("POST", at(NEW), widget(NEW, "b", new=2))
         events = [msgspec.json.decode(line) for line in await watch.chunks()]
         watch.close()
@@ -130,7 +130,7 @@ async def test_a_watch_ends_when_nobody_can_say_how_its_version_looks() -> None:
     async with World(post=hook) as world:
         await define(world)
         watch = await world.handle(Call("GET", at(OLD), {"watch": ["1"]}, {}, b"", LOOPBACK))
-        assert not isinstance(watch, Answer)
+        assert not isinstance(watch, ServerResponse)
         hook.change = lambda _: {"result": {"status": "Failure", "message": "no"}}
         await world.ask("POST", at(NEW), widget(NEW, new=1))
         assert await watch.chunks() == []

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pilotage_harbor.admission.webhook_client import Failed
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.apimachinery.users import LOOPBACK
 from pilotage_sim.loop import virtual
@@ -297,12 +297,12 @@ def test_configurations_themselves_are_never_asked_about(kind: str) -> None:
     run()
 
 
-async def raw_create(world: World, **query: list[str]) -> Answer:
+async def raw_create(world: World, **query: list[str]) -> ServerResponse:
     """The whole answer to a create."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
     path = "/api/v1/namespaces/default/configmaps"
     answer = await world.handle(Call("POST", path, query, {}, msgspec.json.encode(body), LOOPBACK))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ServerResponse)
     return answer
 
 

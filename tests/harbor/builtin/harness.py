@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pilotage_harbor.apimachinery.errors import Cause, StatusError
+from pilotage_harbor.apimachinery.errors import StatusCause, StatusError
 from pilotage_harbor.apimachinery.metadata_rules import metadata_problems, metadata_update_problems
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.builtin import builtin_kinds
 from pilotage_harbor.kinds import Kind
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 NAMESPACE = "cases"
 UID = "11111111-2222-3333-4444-555555555555"
 KINDS = {(kind.api_version, kind.kind): kind for kind in builtin_kinds()}
-RECORDER = User("tok-a", "tok-a", ("system:masters", "system:authenticated"))
+RECORDER = UserInfo("tok-a", "tok-a", ("system:masters", "system:authenticated"))
 SYSTEM = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1", "uid": UID}
 
 
@@ -146,7 +146,7 @@ class Runner:
         return self.kind.from_storage(self.kind.to_storage(obj))
 
 
-def _refusal(kind: Kind, name: str, problems: list[Cause]) -> Json:
+def _refusal(kind: Kind, name: str, problems: list[StatusCause]) -> Json:
     from pilotage_harbor.apimachinery.errors import invalid
 
     return invalid(kind.group, kind.kind, name, problems).status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pilotage_harbor.api import Harbor
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import MASTERS, User
+from pilotage_harbor.apimachinery.users import MASTERS, UserInfo
 from pilotage_harbor.core import Core
 from pilotage_harbor.housekeeping.client import Asker
 from pilotage_harbor.housekeeping.manager import Housekeeping
@@ -44,7 +44,7 @@ class World:
         self.housekeeping = Housekeeping(
             self.core, harbor.handle, namespace_grace_seconds=namespace_grace_seconds, post=post
         )
-        self._asker = Asker(harbor.handle, User("tester", groups=(MASTERS,)), "tester")
+        self._asker = Asker(harbor.handle, UserInfo("tester", groups=(MASTERS,)), "tester")
         self.events: list[tuple[str, str, str]] = []
         self._names = (f"x{at}" for at in itertools.count())
 

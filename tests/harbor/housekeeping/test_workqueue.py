@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.housekeeping.workqueue import Queue
+from pilotage_harbor.housekeeping.workqueue import RateLimitingQueue
 from pilotage_sim.loop import virtual
 
 
@@ -15,7 +15,7 @@ class Work:
     """Notes when each key is done; takes a second for each."""
 
     def __init__(self, workers: int = 1) -> None:
-        self.queue: Queue[str] = Queue()
+        self.queue: RateLimitingQueue[str] = RateLimitingQueue()
         self.done: list[tuple[str, float]] = []
         self.at_once = self.at_once_max = 0
         self.failing: set[str] = set()

@@ -6,39 +6,45 @@ from typing import Any
 
 import msgspec
 
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.kinds import Kind
 from pilotage_harbor.kinds.registry import Registry
 from pilotage_harbor.openapi import serve
-from pilotage_harbor.schema import Schema
+from pilotage_harbor.schema import SchemaNode
 
 Json = dict[str, Any]
 
 GROUP = "stable.example.com"
 CRONTABS = f"crontabs.{GROUP}"
 BUILTIN = [
-    Kind("", "v1", "pods", "Pod", Schema(), subresources=frozenset({"status", "log", "eviction"})),
-    Kind("", "v1", "nodes", "Node", Schema(), namespaced=False),
-    Kind("apps", "v1", "deployments", "Deployment", Schema(), subresources=frozenset({"status", "scale"})),
-    Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", Schema()),
+    Kind("", "v1", "pods", "Pod", SchemaNode(), subresources=frozenset({"status", "log", "eviction"})),
+    Kind("", "v1", "nodes", "Node", SchemaNode(), namespaced=False),
+    Kind("apps", "v1", "deployments", "Deployment", SchemaNode(), subresources=frozenset({"status", "scale"})),
+    Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", SchemaNode()),
     Kind(
         "apiextensions.k8s.io",
         "v1",
         "customresourcedefinitions",
         "CustomResourceDefinition",
-        Schema(),
+        SchemaNode(),
         namespaced=False,
     ),
     Kind(
-        "apiregistration.k8s.io", "v1", "apiservices", "APIService", Schema(), namespaced=False, verbs=("get", "list")
+        "apiregistration.k8s.io",
+        "v1",
+        "apiservices",
+        "APIService",
+        SchemaNode(),
+        namespaced=False,
+        verbs=("get", "list"),
     ),
 ]
 
 
 def crontab(version: str = "v1") -> Kind:
     return Kind(
-        GROUP, version, "crontabs", "CronTab", Schema(), custom=True, subresources=frozenset({"status", "scale"})
+        GROUP, version, "crontabs", "CronTab", SchemaNode(), custom=True, subresources=frozenset({"status", "scale"})
     )
 
 
@@ -67,9 +73,11 @@ class World:
         self.crds[CRONTABS] = definition
         self.registry.serve_custom(CRONTABS, list(kinds or [crontab()]))
 
-    def ask(self, path: str, method: str = "GET", query: dict[str, list[str]] | None = None, **headers: str) -> Answer:
+    def ask(
+        self, path: str, method: str = "GET", query: dict[str, list[str]] | None = None, **headers: str
+    ) -> ServerResponse:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return serve(self, Call(method, path, query or {}, sent, b"", User("me")))  # type: ignore[arg-type]
+        return serve(self, Call(method, path, query or {}, sent, b"", UserInfo("me")))  # type: ignore[arg-type]
 
     def document(self, path: str) -> Json:
         answer = self.ask(path)

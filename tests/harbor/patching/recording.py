@@ -24,7 +24,7 @@ from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.patching import apply, json_patch, keep_times, merge_patch, strategic_merge, track_update
 from pilotage_harbor.schema.builtin import builtin
 from pilotage_harbor.schema.defaults import apply_defaults
-from pilotage_harbor.schema.node import Schema
+from pilotage_harbor.schema.node import SchemaNode
 from pilotage_harbor.schema.openapi import from_openapi
 from tests.harbor.patching.scenarios import (
     APPLY,
@@ -239,7 +239,7 @@ def _lacks(answer: Any, found: Any, path: str = "") -> list[str]:
     return [] if answer == found else [f"{path}: {found!r} is not {answer!r}"]
 
 
-def _schema(scenario: Scenario) -> Schema:
+def _schema(scenario: Scenario) -> SchemaNode:
     if scenario.kind == "Box":
         return _BOX
     group, _, version = scenario.api_version.rpartition("/")

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from pilotage_harbor.patching import keep_times, manager_name, track_update
 from pilotage_harbor.patching.fieldset import paths
 from pilotage_harbor.schema.builtin import builtin
-from pilotage_harbor.schema.node import Schema
+from pilotage_harbor.schema.node import SchemaNode
 
-ANY = Schema(type="object", preserve_unknown=True)
+ANY = SchemaNode(type="object", preserve_unknown=True)
 DEPLOYMENT = builtin("apps", "v1", "Deployment")
 FIRST, SECOND = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
-def tracked(obj: Any, old: Any = None, manager: str = "a", now: str = FIRST, schema: Schema = ANY, **more: Any) -> Any:
+def tracked(
+    obj: Any, old: Any = None, manager: str = "a", now: str = FIRST, schema: SchemaNode = ANY, **more: Any
+) -> Any:
     obj = copy.deepcopy(obj)
     obj.setdefault("metadata", {})
     track_update(obj, old, schema=schema, manager=manager, api_version="v1", now=now, **more)

@@ -4,14 +4,14 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from pilotage_harbor.access.tokens import Tokens, digest_of
-from pilotage_harbor.apimachinery.calls import Answer, Call
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.server.authentication import Authentication
-from pilotage_harbor.server.host import Limits
+from pilotage_harbor.server.host import ClientLimits
 from pilotage_harbor.server.server import Server
 
 TOKEN = "sesame"
-ADMIN = User("admin", groups=("system:masters", "system:authenticated"))
+ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
 
 
 class Line:
@@ -48,7 +48,7 @@ class Core:
 
     async def handle(self, call):
         self.calls.append(call)
-        answer = self.answers.get(call.path, Answer(200, b"{}"))
+        answer = self.answers.get(call.path, ServerResponse(200, b"{}"))
         if asyncio.isfuture(answer):
             return await answer
         if isinstance(answer, Exception):
@@ -110,7 +110,9 @@ def request(path="/", method="GET", body: bytes = b"", **headers):
 @asynccontextmanager
 async def serving(core, *, limits=None, authorizer=None, known=None, **options):
     """A running server: gives it and a function that connects."""
-    server = Server(core.handle, Authentication(known or tokens(), authorizer), limits=limits or Limits(), **options)
+    server = Server(
+        core.handle, Authentication(known or tokens(), authorizer), limits=limits or ClientLimits(), **options
+    )
     port = await server.start("127.0.0.1", 0)
     clients = []
 

@@ -3,15 +3,15 @@
 import pytest
 
 from pilotage_harbor.access.attributes import AccessAttributes
-from pilotage_harbor.access.rbac import Decision
+from pilotage_harbor.access.rbac import AuthorizationDecision
 from pilotage_harbor.access.tokens import digest_of
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import NOBODY, User
+from pilotage_harbor.apimachinery.users import NOBODY, UserInfo
 from pilotage_harbor.server.authentication import Authentication
-from pilotage_harbor.server.http1 import Head, parse_headers
+from pilotage_harbor.server.http1 import RequestHead, parse_headers
 from tests.harbor.server.support import ADMIN, TOKEN, tokens
 
-JANE = User("jane", groups=("system:authenticated",))
+JANE = UserInfo("jane", groups=("system:authenticated",))
 
 
 class Allowing:
@@ -21,12 +21,12 @@ class Allowing:
         self.allowed = allowed
 
     def decide(self, user, wanted):
-        return Decision("system:masters" in user.groups or wanted in self.allowed)
+        return AuthorizationDecision("system:masters" in user.groups or wanted in self.allowed)
 
 
-def head(*lines: str) -> Head:
+def head(*lines: str) -> RequestHead:
     block = "".join(f"{line}\r\n" for line in ("Host: h", *lines)).encode()
-    return Head("GET", "/api/v1/namespaces/ns/pods/p", {}, parse_headers(block), True)
+    return RequestHead("GET", "/api/v1/namespaces/ns/pods/p", {}, parse_headers(block), True)
 
 
 def who(*lines, authorizer=None, peer=None):
@@ -60,26 +60,29 @@ AS_ADMIN = f"Authorization: Bearer {TOKEN}"
 @pytest.mark.parametrize(
     ("lines", "user"),
     [
-        (["Impersonate-User: joe"], User("joe", groups=("system:authenticated",))),
+        (["Impersonate-User: joe"], UserInfo("joe", groups=("system:authenticated",))),
         (
             ["Impersonate-User: joe", "Impersonate-Group: a", "Impersonate-Group: b", "Impersonate-Uid: 7"],
-            User("joe", "7", ("a", "b", "system:authenticated")),
+            UserInfo("joe", "7", ("a", "b", "system:authenticated")),
         ),
         (["Impersonate-User: joe", "Impersonate-Group: system:masters"],
-         User("joe", groups=("system:masters", "system:authenticated"))),
+         UserInfo("joe", groups=("system:masters", "system:authenticated"))),
         (["Impersonate-User: system:anonymous"], NOBODY),
         (
             ["Impersonate-User: system:serviceaccount:ns:bot"],
-            User(
+            UserInfo(
                 "system:serviceaccount:ns:bot",
                 groups=("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"),
             ),
         ),
-        (["Impersonate-User: system:node:n1"], User("system:node:n1", groups=("system:nodes", "system:authenticated"))),
+        (
+            ["Impersonate-User: system:node:n1"],
+            UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated")),
+        ),
         (
             ["Impersonate-User: joe", "Impersonate-Extra-Scopes: a", "Impersonate-Extra-scopes: b",
              "Impersonate-Extra-acme%2fproject: p"],
-            User("joe", groups=("system:authenticated",), extra={"scopes": ("a", "b"), "acme/project": ("p",)}),
+            UserInfo("joe", groups=("system:authenticated",), extra={"scopes": ("a", "b"), "acme/project": ("p",)}),
         ),
     ],
 )  # fmt: skip

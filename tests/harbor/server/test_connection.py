@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from pilotage_harbor.access.attributes import refusal
-from pilotage_harbor.apimachinery.calls import Answer
-from pilotage_harbor.server.host import Limits
+from pilotage_harbor.apimachinery.calls import ServerResponse
+from pilotage_harbor.server.host import ClientLimits
 from tests.harbor.server.support import ADMIN, TOKEN, Core, Line, request, serving, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -18,7 +18,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 async def test_a_request_becomes_a_call_and_its_answer_comes_back():
     core = Core()
-    core.answers["/api/v1/pods"] = Answer(201, b'{"a":1}', {"X-It": "yes"})
+    core.answers["/api/v1/pods"] = ServerResponse(201, b'{"a":1}', {"X-It": "yes"})
     async with serving(core) as (_, connect):
         client = await connect()
         client.send(request("/api/v1/pods?x=1", "POST", b"{}", Accept="application/json", **BEARER))
@@ -56,7 +56,7 @@ async def test_requests_are_understood_wherever_they_are_cut():
 async def test_pipelined_requests_are_answered_in_order_though_the_first_takes_longer():
     core = Core()
     core.answers["/slow"] = asyncio.get_running_loop().create_future()
-    core.answers["/quick"] = Answer(200, b'"quick"')
+    core.answers["/quick"] = ServerResponse(200, b'"quick"')
     async with serving(core) as (_, connect):
         client = await connect()
         client.send(request("/slow") + request("/quick"))
@@ -64,7 +64,7 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_takes_l
         other.send(request("/quick"))
         assert (await other.answer())[2] == b'"quick"\n'
         assert [call.path for call in core.calls] == ["/slow", "/quick"]  # that of the other client
-        core.answers["/slow"].set_result(Answer(200, b'"slow"'))
+        core.answers["/slow"].set_result(ServerResponse(200, b'"slow"'))
         assert [(await client.answer())[2] for _ in range(2)] == [b'"slow"\n', b'"quick"\n']
 
 
@@ -80,7 +80,7 @@ async def test_a_request_is_finished_though_its_client_has_gone():
         client.writer.transport.abort()
         await until(lambda: len(server.connections) == 1)
         assert not answer.cancelled()
-        answer.set_result(Answer(200, b"{}"))
+        answer.set_result(ServerResponse(200, b"{}"))
         other.send(request("/"))
         assert (await other.answer())[0] == 200
 
@@ -99,7 +99,7 @@ async def test_a_handler_that_fails_is_a_500_and_the_connection_stays(caplog):
 
 async def test_head_answers_have_no_body():
     core = Core()
-    core.answers["/x"] = Answer(200, b"12345")
+    core.answers["/x"] = ServerResponse(200, b"12345")
     async with serving(core) as (_, connect):
         client = await connect()
         client.send(request("/x", "HEAD") + request("/x"))
@@ -366,7 +366,7 @@ async def test_a_stream_waits_for_its_reader_and_nothing_is_lost():
     core, line = Core(), Line()
     core.answers["/watch"] = line
     piece = b"x" * 100_000
-    async with serving(core, limits=Limits(waiting_bytes=50_000)) as (server, connect):
+    async with serving(core, limits=ClientLimits(waiting_bytes=50_000)) as (server, connect):
         client = await connect(limit=1000)
         client.send(request("/watch"))
         for _ in range(200):
@@ -385,8 +385,8 @@ async def test_a_stream_waits_for_its_reader_and_nothing_is_lost():
 async def test_a_client_that_does_not_read_is_cut_off():
     core, line = Core(), Line()
     core.answers["/watch"] = line
-    core.answers["/list"] = Answer(200, b"x" * 50_000_000)
-    async with serving(core, limits=Limits(waiting_bytes=10_000, stall=0.05)) as (server, _):
+    core.answers["/list"] = ServerResponse(200, b"x" * 50_000_000)
+    async with serving(core, limits=ClientLimits(waiting_bytes=10_000, stall=0.05)) as (server, _):
         port = server.port
         loop = asyncio.get_running_loop()
         for path in ("/watch", "/list"):
@@ -407,7 +407,7 @@ async def test_a_client_that_does_not_read_is_cut_off():
     [(b"", "idle"), (b"GET / HT", "head"), (b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab", "body")],
 )
 async def test_a_client_that_says_nothing_more_is_cut_off(wire, limit):
-    limits = Limits(head=60, body=60, idle=60)._replace(**{limit: 0.05})
+    limits = ClientLimits(head=60, body=60, idle=60)._replace(**{limit: 0.05})
     async with serving(Core(), limits=limits) as (server, connect):
         client = await connect()
         client.send(wire)
@@ -433,7 +433,7 @@ async def test_stopping_ends_watches_lets_requests_finish_and_closes_the_rest():
         assert await idler.rest() == b""
         assert line.closed
         assert not stopping.done()
-        slow.set_result(Answer(200, b'"done"'))
+        slow.set_result(ServerResponse(200, b'"done"'))
         status, headers, body = await asker.answer()
         assert (status, headers["connection"], body) == (200, "close", b'"done"\n')
         await stopping

@@ -15,7 +15,7 @@ import yaml
 from pilotage.private_files import NotPrivate
 from pilotage_harbor.server import pki
 from pilotage_harbor.server.authentication import Authentication
-from pilotage_harbor.server.credentials import ADMIN, Credentials, CredentialsError
+from pilotage_harbor.server.credentials import ADMIN, ServerCredentials, ServerCredentialsError
 from pilotage_harbor.server.server import Server
 from tests.harbor.server.support import Client, Core, Line, request
 
@@ -23,7 +23,7 @@ from tests.harbor.server.support import Client, Core, Line, request
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("harbor") / "data"
-    Credentials(path).write_kubeconfig("https://127.0.0.1:1234")
+    ServerCredentials(path).write_kubeconfig("https://127.0.0.1:1234")
     return path
 
 
@@ -43,7 +43,7 @@ def test_the_kubeconfig_has_all_that_a_client_needs(folder):
     cluster = config["clusters"][0]["cluster"]
     assert cluster["server"] == "https://127.0.0.1:1234"
     assert base64.b64decode(cluster["certificate-authority-data"]) == (folder / "ca.crt").read_bytes()
-    assert Credentials(folder).tokens.user(token(folder)) == ADMIN
+    assert ServerCredentials(folder).tokens.user(token(folder)) == ADMIN
 
 
 def test_the_token_itself_is_kept_nowhere_else(folder):
@@ -54,30 +54,30 @@ def test_the_token_itself_is_kept_nowhere_else(folder):
 
 def test_a_restart_changes_nothing(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    again = Credentials(folder)
+    again = ServerCredentials(folder)
     again.write_kubeconfig("https://127.0.0.1:1234")
     assert again.last_port() == 1234
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_lost_kubeconfig_means_a_new_token_and_the_old_one_is_void(tmp_path):
-    Credentials(tmp_path).write_kubeconfig("https://127.0.0.1:1")
+    ServerCredentials(tmp_path).write_kubeconfig("https://127.0.0.1:1")
     old = token(tmp_path)
     (tmp_path / "kubeconfig").unlink()
-    again = Credentials(tmp_path)
+    again = ServerCredentials(tmp_path)
     again.write_kubeconfig("https://127.0.0.1:1")
     assert token(tmp_path) != old
     assert (again.tokens.user(old), again.tokens.user(token(tmp_path))) == (None, ADMIN)
 
 
 def test_a_folder_that_cannot_be_used_is_said_so(tmp_path):
-    Credentials(tmp_path)
+    ServerCredentials(tmp_path)
     (tmp_path / "server.crt").write_text("nonsense")
-    with pytest.raises(CredentialsError, match="certificates"):
-        Credentials(tmp_path).tls()
+    with pytest.raises(ServerCredentialsError, match="certificates"):
+        ServerCredentials(tmp_path).tls()
     (tmp_path / "tokens.json").write_text("nonsense")
-    with pytest.raises(CredentialsError, match=r"tokens\.json"):
-        Credentials(tmp_path)
+    with pytest.raises(ServerCredentialsError, match=r"tokens\.json"):
+        ServerCredentials(tmp_path)
 
 
 def test_a_folder_that_others_can_write_to_is_not_believed(folder):
@@ -85,7 +85,7 @@ def test_a_folder_that_others_can_write_to_is_not_believed(folder):
     folder.chmod(0o777)
     try:
         with pytest.raises(NotPrivate, match=f"other users can write to {folder}"):
-            Credentials(folder)
+            ServerCredentials(folder)
     finally:
         folder.chmod(0o700)
 
@@ -93,23 +93,23 @@ def test_a_folder_that_others_can_write_to_is_not_believed(folder):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("given", ["", "ca.crt", "server.key", "tokens.json", "accounts.key"])
 def test_nothing_of_somebody_else_is_believed(tmp_path, given):
-    Credentials(tmp_path)
+    ServerCredentials(tmp_path)
     os.chown(tmp_path / given, 65534, 65534)
-    with pytest.raises((NotPrivate, CredentialsError), match=rf"{tmp_path / given} .*belongs to user .*65534"):
-        Credentials(tmp_path)
+    with pytest.raises((NotPrivate, ServerCredentialsError), match=rf"{tmp_path / given} .*belongs to user .*65534"):
+        ServerCredentials(tmp_path)
 
 
 @pytest.mark.parametrize("days", [-36500, 36500])
 def test_certificates_are_valid_whatever_the_clock_said_when_they_were_made(tmp_path, monkeypatch, days):
     wrong = time.time() + 86400 * days
     monkeypatch.setattr(time, "time", lambda: wrong)
-    Credentials(tmp_path)
+    ServerCredentials(tmp_path)
     made = (tmp_path / "ca.crt").read_bytes()
     monkeypatch.undo()
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     (authority,) = context.get_ca_certs()
     assert ssl.cert_time_to_seconds(authority["notBefore"]) == 0
-    Credentials(tmp_path)
+    ServerCredentials(tmp_path)
     assert (tmp_path / "ca.crt").read_bytes() == made
 
 
@@ -121,9 +121,9 @@ def test_certificates_that_are_not_valid_now_are_made_anew(tmp_path, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(pki, "_ALWAYS", (first, last))
         patched.setattr(pki._signed, "__defaults__", ((first, last),))
-        Credentials(tmp_path).write_kubeconfig("https://127.0.0.1:1")
+        ServerCredentials(tmp_path).write_kubeconfig("https://127.0.0.1:1")
     old = (tmp_path / "ca.crt").read_bytes()
-    again = Credentials(tmp_path)
+    again = ServerCredentials(tmp_path)
     again.write_kubeconfig("https://127.0.0.1:1")
     again.tls()
     assert (tmp_path / "ca.crt").read_bytes() != old
@@ -146,7 +146,7 @@ async def connect(folder: Path, port: int, name: str, pair: pki.Pair | None, tmp
 async def test_clients_trust_the_server_and_it_knows_them(folder, tmp_path):
     core, line = Core(), Line()
     core.answers["/watch"] = line
-    credentials = Credentials(folder)
+    credentials = ServerCredentials(folder)
     server = Server(core.handle, Authentication(credentials.tokens), tls=credentials.tls())
     port = await server.start("127.0.0.1", 0)
     authority = pki.Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
@@ -173,7 +173,7 @@ async def test_clients_trust_the_server_and_it_knows_them(folder, tmp_path):
 
 async def test_a_certificate_of_another_authority_is_no_credential(folder, tmp_path):
     core = Core()
-    credentials = Credentials(folder)
+    credentials = ServerCredentials(folder)
     server = Server(core.handle, Authentication(credentials.tokens), tls=credentials.tls())
     port = await server.start("127.0.0.1", 0)
     forged = pki.make_client_certificate(pki.make_authority(), "jane", ("system:masters",))

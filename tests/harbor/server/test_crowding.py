@@ -8,8 +8,8 @@ import pytest
 
 from pilotage_harbor.access.attributes import refusal
 from pilotage_harbor.access.tokens import digest_of
-from pilotage_harbor.apimachinery.users import ANONYMOUS, User
-from pilotage_harbor.server.host import Limits
+from pilotage_harbor.apimachinery.users import ANONYMOUS, UserInfo
+from pilotage_harbor.server.host import ClientLimits
 from pilotage_harbor.server.http1 import BadRequest
 from pilotage_harbor.server.requests import Requests
 from tests.harbor.server.support import TOKEN, Core, Line, request, serving, tokens, until
@@ -80,7 +80,7 @@ async def test_who_may_send_a_body_is_told_to_go_on():
 
 
 async def test_bodies_that_are_under_way_are_bounded_together():
-    async with serving(Core(), limits=Limits(bodies_bytes=1000)) as (server, connect):
+    async with serving(Core(), limits=ClientLimits(bodies_bytes=1000)) as (server, connect):
         first, second = await connect(), await connect()
         first.send(request("/a", "POST", Content_Length=900, **BEARER) + b"x" * 800)
         await until(lambda: server.bodies_bytes == 800)
@@ -159,7 +159,7 @@ async def test_when_all_is_taken_the_user_with_the_most_loses_an_idle_one():
 def _some_tokens(*more):
     known = tokens()
     for name in ("greedy", "modest", *more):
-        known.add(digest_of(name), User(name, groups=("system:authenticated",)))
+        known.add(digest_of(name), UserInfo(name, groups=("system:authenticated",)))
     return known
 
 

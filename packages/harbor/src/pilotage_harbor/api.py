@@ -13,7 +13,7 @@ from pilotage_harbor.access import reviews
 from pilotage_harbor.access.attributes import attributes_of
 from pilotage_harbor.admission.conversion import Unconverted
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer, answer, integer, pause, refuse, telling, warning_headers
+from pilotage_harbor.apimachinery.calls import ServerResponse, answer, integer, pause, refuse, telling, warning_headers
 from pilotage_harbor.builtin import certificates
 from pilotage_harbor.core import NAMESPACES
 from pilotage_harbor.core.scope import Scope
@@ -76,14 +76,14 @@ class Harbor:
         self._watches.stop()
         await self._housekeeping.stop()
 
-    async def handle(self, call: Call) -> Answer | Stream:
+    async def handle(self, call: Call) -> ServerResponse | Stream:
         """Do what is asked, if who asks may."""
         try:
             return await self._handle(call)
         except errors.StatusError as error:
             return refuse(error)
         except errors.PageNotFound:
-            return Answer(404, b"404 page not found\n", {"Content-Type": "text/plain; charset=utf-8"})
+            return ServerResponse(404, b"404 page not found\n", {"Content-Type": "text/plain; charset=utf-8"})
         except NotKept as error:
             _log.error("%s %s was not kept: %s", call.method, call.path, error)
             return refuse(errors.internal(f"nothing was written, because it could not be kept: {error}"))
@@ -93,7 +93,7 @@ class Harbor:
             _log.exception("%s %s failed", call.method, call.path)
             return refuse(errors.internal("harbor has failed; its log says why"))
 
-    async def _handle(self, call: Call) -> Answer | Stream:
+    async def _handle(self, call: Call) -> ServerResponse | Stream:
         wanted = attributes_of(call.method, call.path, call.query)
         self.core.authorizer.check(call.user, wanted)
         if call.method not in _METHODS:
@@ -115,7 +115,7 @@ class Harbor:
             return _with_headers(answered, warnings)
         return answered
 
-    async def _answered(self, scope: Scope) -> Answer | Stream:
+    async def _answered(self, scope: Scope) -> ServerResponse | Stream:
         """Do it, and do it again when a webhook had to be asked how an object looks in the version asked for."""
         for _ in range(_CONVERSIONS_MAX):
             try:
@@ -151,7 +151,7 @@ class Harbor:
             call = _by_the_old_path(call, wanted)
         return Scope(call, kind, namespace, name, wanted.subresource)
 
-    async def _resource(self, scope: Scope) -> Answer | Stream:
+    async def _resource(self, scope: Scope) -> ServerResponse | Stream:
         call, kind, core = scope.call, scope.kind, self.core
         verb = scope.verb
         if (
@@ -175,7 +175,7 @@ class Harbor:
         write = {"create": writes.create, "update": writes.update, "patch": patches.patch}[verb]
         return await self._written(scope, await write(core, scope))
 
-    async def _subresource(self, scope: Scope) -> Answer | Stream:
+    async def _subresource(self, scope: Scope) -> ServerResponse | Stream:
         if scope.subresource == "approval":
             scope = scope._replace(kind=certificates.for_approval(scope.kind))
         elif scope.subresource != "status":
@@ -189,13 +189,13 @@ class Harbor:
             return await self._written(scope, await write(core, scope))
         raise errors.method_not_allowed()
 
-    async def _written(self, scope: Scope, written: writes.Written) -> Answer:
+    async def _written(self, scope: Scope, written: writes.Written) -> ServerResponse:
         form = negotiate(scope.call.headers.get("accept", ""))
         status = 201 if written.created else 200
         shown = await reads.shown(self.core, scope.kind, written.entry, scope.call, form, status)
         return shown._replace(headers={**shown.headers, **warning_headers(written.warnings)})
 
-    async def _delete(self, scope: Scope) -> Answer:
+    async def _delete(self, scope: Scope) -> ServerResponse:
         kind = scope.kind
         entry, gone, warnings = await deletions.delete(self.core, scope)
         form = negotiate(scope.call.headers.get("accept", ""))
@@ -211,7 +211,7 @@ class Harbor:
             warnings,
         )
 
-    async def _delete_collection(self, scope: Scope) -> Answer | Stream:
+    async def _delete_collection(self, scope: Scope) -> ServerResponse | Stream:
         """Delete what a list finds, one by one, and answer with that list."""
         call, kind, core = scope.call, scope.kind, self.core
         options = await deletions.options_of(core, call)
@@ -260,7 +260,7 @@ class Harbor:
             raise
         return watch
 
-    async def _review(self, call: Call, wanted: AccessAttributes) -> Answer:
+    async def _review(self, call: Call, wanted: AccessAttributes) -> ServerResponse:
         """A question about access, which is answered and not stored."""
         if call.method != "POST":
             raise errors.method_not_allowed()
@@ -274,8 +274,8 @@ class Harbor:
         return answer(reviewed, 201)
 
 
-def _with_headers(answered: Answer | Stream, more: dict[str, str]) -> Answer | Stream:
-    if isinstance(answered, Answer):
+def _with_headers(answered: ServerResponse | Stream, more: dict[str, str]) -> ServerResponse | Stream:
+    if isinstance(answered, ServerResponse):
         return answered._replace(headers={**answered.headers, **more})
     if isinstance(answered, ListStream):
         answered.headers |= more

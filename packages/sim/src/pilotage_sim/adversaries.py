@@ -1,7 +1,7 @@
 """Adversaries: programs and answers that get in a controller's way in real clusters. None of them is malicious.
 
-The programs run until cancelled (`World.live`), on a client of their own, in virtual or in real time. The denying
-webhook and the dead API are done to a world; each returns what ends it.
+The programs run until cancelled (`SimulatedWorld.live`), on a client of their own, in virtual or in real time. The
+denying webhook and the dead API are installed in a world; each returns a function that removes it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pilotage.kube import Client, Json, Object, Resource
-    from pilotage_harbor.apimachinery.calls import Answer, Call
+    from pilotage_harbor.apimachinery.calls import Call, ServerResponse
     from pilotage_harbor.core.admission import Admission, AdmissionAttributes
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 AUTOSCALER_SECONDS = 15.0
 GITOPS_SECONDS = 30.0
@@ -104,7 +104,7 @@ class DenyingWebhook:
 
 
 def denying_webhook(
-    world: World, *, operations: Iterable[str], plurals: Iterable[str], why: str = "not today"
+    world: SimulatedWorld, *, operations: Iterable[str], plurals: Iterable[str], why: str = "not today"
 ) -> tuple[DenyingWebhook, Callable[[], None]]:
     """Deny CREATE, UPDATE or DELETE of these kinds; returns the webhook, and what takes it away."""
     before = world.core.admission
@@ -116,10 +116,10 @@ def denying_webhook(
     return webhook, end
 
 
-def dead_api(world: World, group: str) -> Callable[[], None]:
+def dead_api(world: SimulatedWorld, group: str) -> Callable[[], None]:
     """An API group whose server does not answer, as behind a dead APIService: 503 to everything, discovery included."""
 
-    def answer(call: Call) -> Answer | None:
+    def answer(call: Call) -> ServerResponse | None:
         if not call.path.startswith(f"/apis/{group}/"):
             return None
         wanted = attributes_of(call.method, call.path, call.query)

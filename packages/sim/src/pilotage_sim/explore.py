@@ -20,26 +20,26 @@ from pilotage_sim.loop import DeadlockError, LivelockError, VirtualTimeLoop
 from pilotage_sim.oracles import same_state
 from pilotage_sim.plan import format_plan, pairs, single_faults
 from pilotage_sim.process import ENDS_MAX, Process
-from pilotage_sim.world import World
+from pilotage_sim.world import SimulatedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pilotage.kube import Json
-    from pilotage_sim.plan import Counts, Plan
+    from pilotage_sim.plan import CallCounts, Plan
     from pilotage_sim.scenario import Scenario
 
 COLLECT_EVERY = 8
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """Result of one run."""
 
     scenario: type[Scenario]
     seed: int
     plan: Plan
     problems: list[str]
-    counts: Mapping[str, Counts]
+    counts: Mapping[str, CallCounts]
     state: Mapping[str, Json]
     trace: str
 
@@ -60,10 +60,10 @@ class Outcome(NamedTuple):
 class Report(NamedTuple):
     """Result of an exploration. Of `possible` plans, `played` were played; `seconds` is CPU time."""
 
-    baseline: Outcome
+    baseline: RunResult
     possible: int
     played: int
-    failures: list[Outcome]
+    failures: list[RunResult]
     seconds: float
 
     def __str__(self) -> str:
@@ -76,14 +76,16 @@ class Report(NamedTuple):
         return "\n".join([head, f"without faults: {counts}", *map(str, self.failures)])
 
 
-def run_plan(scenario: type[Scenario], plan: Plan = (), *, seed: int = 0, baseline: Outcome | None = None) -> Outcome:
+def run_plan(
+    scenario: type[Scenario], plan: Plan = (), *, seed: int = 0, baseline: RunResult | None = None
+) -> RunResult:
     """Play a scenario once. `baseline`: a run without faults, for scenarios that must end like it."""
     try:
         with _quiet_logs(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             # Not `runner.run`: the handler that it sets for SIGINT costs a repr of the whole outcome.
             return runner.get_loop().run_until_complete(_play(scenario, plan, seed, baseline))
     except (DeadlockError, LivelockError) as error:
-        return Outcome(scenario, seed, plan, [f"{type(error).__name__}: {error}"], {}, {}, "")
+        return RunResult(scenario, seed, plan, [f"{type(error).__name__}: {error}"], {}, {}, "")
 
 
 def explore(
@@ -108,7 +110,7 @@ def explore(
         possible = len(plans)
         if plans_max is not None and possible > plans_max:
             plans = random.Random(seed).sample(plans, plans_max)  # noqa: S311 - which to play, no secrets
-        failures: list[Outcome] = []
+        failures: list[RunResult] = []
         played = 0
         for plan in plans:
             played += 1
@@ -121,7 +123,7 @@ def explore(
     return Report(baseline, possible, played, failures, process_time() - began)
 
 
-def shrink(outcome: Outcome, baseline: Outcome | None = None) -> Outcome:
+def shrink(outcome: RunResult, baseline: RunResult | None = None) -> RunResult:
     """The same failure with as few faults as possible, each as small as possible."""
     smaller = True
     while smaller:
@@ -142,8 +144,8 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
             yield (*plan[:index], fault._replace(detail=str(int(fault.detail) - 1)), *plan[index + 1 :])
 
 
-async def _play(scenario: type[Scenario], plan: Plan, seed: int, baseline: Outcome | None) -> Outcome:
-    async with World(seed) as world:
+async def _play(scenario: type[Scenario], plan: Plan, seed: int, baseline: RunResult | None) -> RunResult:
+    async with SimulatedWorld(seed) as world:
         story = scenario(world)
         await story.prepare()
         story.running = {
@@ -166,7 +168,7 @@ async def _play(scenario: type[Scenario], plan: Plan, seed: int, baseline: Outco
         if scenario.same_end and baseline is not None:
             problems += same_state(baseline.state, state)
         counts = {name: process.injection.counts.of_story for name, process in story.running.items()}
-        return Outcome(scenario, seed, plan, problems, counts, state, world.trace.text)
+        return RunResult(scenario, seed, plan, problems, counts, state, world.trace.text)
 
 
 def _bad_ends(process: Process, allowed: tuple[type[BaseException], ...]) -> Iterable[str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from pilotage_sim.plan import SUBJECT, Counts, Fault, FaultKind, Plan
+from pilotage_sim.plan import SUBJECT, CallCounts, Fault, FaultKind, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage_harbor.access.attributes import AccessAttributes
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 
 class OpenWatch(Protocol):
@@ -31,11 +31,11 @@ class OpenWatch(Protocol):
 class FaultInjection:
     """The faults of one process, and its calls and writes so far."""
 
-    def __init__(self, world: World, plan: Plan = (), process: str = SUBJECT, *, lies: bool = True) -> None:
+    def __init__(self, world: SimulatedWorld, plan: Plan = (), process: str = SUBJECT, *, lies: bool = True) -> None:
         self.process = process
         self.lies = lies
         """Whether an answer may be untrue. An earlier fault may have moved one to a call where it would be."""
-        self.counts = Counts()
+        self.counts = CallCounts()
         self.done: list[Fault] = []
         """The faults that have happened, in their order."""
         self.crash: Callable[[], None] = lambda: None

@@ -17,13 +17,13 @@ from pilotage_sim.loop import VIRTUAL_EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 
 class InitialState:
     """A journal (see `pilotage_harbor.storage.store.Journal`) that has the beginning, and keeps nothing."""
 
-    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
+    def append(self, version: int, storage: str, entry: StoredObject, *, deleted: bool, before: int) -> None:
         """Keep nothing."""
 
     def problem(self) -> str:
@@ -33,13 +33,13 @@ class InitialState:
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """Forget nothing, since nothing was kept."""
 
-    def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
+    def load(self) -> tuple[int, Iterable[tuple[str, StoredObject, bool]]]:
         """The rows of a harbor that has just been started."""
         return 0, _rows()
 
 
 @lru_cache(maxsize=1)
-def _rows() -> tuple[tuple[str, Entry, bool], ...]:
+def _rows() -> tuple[tuple[str, StoredObject, bool], ...]:
     core = Core(now=lambda: VIRTUAL_EPOCH, seed=0)
     making = Beginnings(core, Harbor(core).handle).make()
     try:

@@ -113,7 +113,7 @@ def format_plan(plan: Plan) -> str:
     return ",".join(map(str, plan))
 
 
-class Counts:
+class CallCounts:
     """Calls of a process in one run: numbers of reads, writes and events, and the verb of each call."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Counts:
         """The numbers of the reads that a cache may answer."""
         self.writes = 0
         self.events = 0
-        self._frozen: Counts | None = None
+        self._frozen: CallCounts | None = None
 
     def called(self, verb: str, *, cached: bool = False) -> None:
         """One more call. `cached`: of a read, that it would take any version, not just the most recent one."""
@@ -136,12 +136,12 @@ class Counts:
     def freeze(self) -> None:
         """End the part of the run in which faults are played."""
         if self._frozen is None:
-            self._frozen = Counts()
+            self._frozen = CallCounts()
             self._frozen.calls, self._frozen.cached = [*self.calls], {*self.cached}
             self._frozen.reads, self._frozen.writes, self._frozen.events = self.reads, self.writes, self.events
 
     @property
-    def of_story(self) -> Counts:
+    def of_story(self) -> CallCounts:
         """Counts up to `freeze`."""
         return self._frozen or self
 
@@ -149,7 +149,7 @@ class Counts:
         return f"{len(self.calls)} calls, {self.reads} reads, {self.writes} writes, {self.events} events"
 
 
-def single_faults(counts: Mapping[str, Counts], *, lies: bool = True) -> Iterator[Fault]:
+def single_faults(counts: Mapping[str, CallCounts], *, lies: bool = True) -> Iterator[Fault]:
     """Every fault that could have hit a run, by what its processes did. `lies`: see `LIES`."""
     for process, count in counts.items():
         for number in range(1, len(count.calls) + 1):

@@ -13,7 +13,7 @@ from pilotage_sim.plan import SUBJECT
 
 if TYPE_CHECKING:
     from pilotage_sim.plan import Plan
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 RESTART_SECONDS = 2.0
 ENDS_MAX = 50
@@ -26,7 +26,9 @@ Main = Callable[[Client], Awaitable[None]]
 class Process:
     """Runs `main` again and again until `stop`: after a crash, and after it ended by itself, as a kubelet would."""
 
-    def __init__(self, world: World, main: Main, *, name: str = SUBJECT, plan: Plan = (), lies: bool = True) -> None:
+    def __init__(
+        self, world: SimulatedWorld, main: Main, *, name: str = SUBJECT, plan: Plan = (), lies: bool = True
+    ) -> None:
         self.name = name
         self.injection = FaultInjection(world, plan, name, lies=lies)
         self.injection.crash = self._crash

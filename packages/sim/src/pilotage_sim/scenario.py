@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pilotage_sim.process import Main, Process
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 FAULT_SECONDS_MAX = 120.0
 """A fault that has not happened by then will not: an earlier one has changed the story."""
@@ -31,7 +31,7 @@ class Scenario(ABC):
     ends: ClassVar[tuple[type[BaseException], ...]] = ()
     """The exceptions by which a process may end."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedWorld) -> None:
         self.world = world
         self.running: Mapping[str, Process] = {}
         """The processes, by name, once they run."""

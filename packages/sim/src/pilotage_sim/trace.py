@@ -14,7 +14,7 @@ from pilotage.kube.wire import Object
 from pilotage_harbor.access.attributes import attributes_of
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.calls import Answer, Call
+    from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REVIEWS = ("authorization.k8s.io", "authentication.k8s.io")
@@ -60,7 +60,7 @@ class Trace:
         """Record an event other than a write: a fault, a crash, a restart."""
         self.lines.append(f"{asyncio.get_running_loop().time():12.6f}  ** {text}")
 
-    def record(self, call: Call, answer: Answer) -> None:
+    def record(self, call: Call, answer: ServerResponse) -> None:
         """Note a call and its answer, if it was a write."""
         if call.method not in _WRITES or call.option("dryRun"):
             return

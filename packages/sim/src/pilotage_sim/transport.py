@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 from pilotage.kube.transport import TransportError
-from pilotage_harbor.apimachinery.calls import Answer, Call
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.kube.transport import Request, Response
     from pilotage_harbor.api import Harbor
     from pilotage_harbor.apimachinery.calls import Stream
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 
 class Whole:
@@ -79,7 +79,7 @@ class DirectTransport:
     same time overtake each other, as they do on a network.
     """
 
-    def __init__(self, harbor: Harbor, user: User, *, latency: Callable[[], float] | None = None) -> None:
+    def __init__(self, harbor: Harbor, user: UserInfo, *, latency: Callable[[], float] | None = None) -> None:
         self._harbor = harbor
         self._user = user
         self._latency = latency
@@ -105,12 +105,12 @@ class DirectTransport:
         answer = await self._harbor.handle(as_call(request, self._user))
         if self._latency is not None:
             await asyncio.sleep(self._latency())
-        if isinstance(answer, Answer):
+        if isinstance(answer, ServerResponse):
             return Whole(answer.status, answer.body, answer.headers)
         return _Streamed(answer, self._latency)
 
 
-def as_call(request: Request, user: User) -> Call:
+def as_call(request: Request, user: UserInfo) -> Call:
     """The call that a request means to harbor."""
     path, query = _parsed(request.target)
     headers = {"accept": request.accept, "user-agent": request.user_agent}

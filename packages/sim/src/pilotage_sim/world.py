@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 from pilotage.kube import Client
 from pilotage.runtime.clock import utc_now
 from pilotage_harbor.api import Harbor
-from pilotage_harbor.apimachinery.calls import Answer, whole
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
+from pilotage_harbor.apimachinery.calls import ServerResponse, whole
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, UserInfo
 from pilotage_harbor.core import Core
 from pilotage_harbor.core.objects import from_entry
 from pilotage_sim.initial_state import InitialState
@@ -47,19 +47,19 @@ class _Observed(Harbor):
 
     def __init__(self, core: Core, trace: Trace) -> None:
         self.trace = trace
-        self.interceptors: list[Callable[[Call], Answer | None]] = []
+        self.interceptors: list[Callable[[Call], ServerResponse | None]] = []
         super().__init__(core)
 
-    async def handle(self, call: Call) -> Answer | Stream:
+    async def handle(self, call: Call) -> ServerResponse | Stream:
         """Answer a call, unless an interceptor answers it first."""
         answered = (each(call) for each in self.interceptors)
         answer = next((each for each in answered if each is not None), None) or await whole(await super().handle(call))
-        if isinstance(answer, Answer):
+        if isinstance(answer, ServerResponse):
             self.trace.record(call, answer)
         return answer
 
 
-class World:
+class SimulatedWorld:
     """Harbor, clients and a trace. Use it with ``async with``, on a virtual loop."""
 
     def __init__(self, seed: int = 0, *, latency: tuple[float, float] = LATENCY_SECONDS) -> None:
@@ -88,7 +88,7 @@ class World:
         rng = random.Random(self.rng.getrandbits(64))  # noqa: S311 - as above
         low, high = self._latency
         latency = (lambda: rng.uniform(low, high)) if high > 0 else None
-        return DirectTransport(self.harbor, User(user, groups=(*groups, AUTHENTICATED)), latency=latency)
+        return DirectTransport(self.harbor, UserInfo(user, groups=(*groups, AUTHENTICATED)), latency=latency)
 
     def client(self, user: str, *, namespace: str = "default", groups: Iterable[str] = (MASTERS,)) -> Client:
         """A client for a user, who is also the field manager."""
@@ -106,7 +106,7 @@ class World:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    def intercept(self, answer: Callable[[Call], Answer | None]) -> Callable[[], None]:
+    def intercept(self, answer: Callable[[Call], ServerResponse | None]) -> Callable[[], None]:
         """Let somebody else answer some calls (None: not this one); returns what ends it."""
         self.harbor.interceptors.append(answer)
         return lambda: self.harbor.interceptors.remove(answer)

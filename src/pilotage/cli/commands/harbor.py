@@ -49,13 +49,13 @@ def harbor(data: Path, port: int, memory: bool, set_damaged_aside: bool) -> None
     gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start
     import asyncio
 
-    from pilotage_harbor.server.credentials import CredentialsError
+    from pilotage_harbor.server.credentials import ServerCredentialsError
     from pilotage_harbor.server.run import run
-    from pilotage_harbor.storage.journal import Damaged, InUse
+    from pilotage_harbor.storage.journal import Damaged, JournalInUse
 
     try:
         asyncio.run(run(data.absolute(), port, memory=memory, set_aside=set_damaged_aside, on_ready=_announce))
-    except (CredentialsError, Damaged, InUse) as error:
+    except (ServerCredentialsError, Damaged, JournalInUse) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --data or --port.") from error

@@ -14,7 +14,7 @@ from pilotage_harbor.schema.gotext import quote as quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
@@ -59,7 +59,7 @@ def attributes_of(method: str, path: str, query: Mapping[str, list[str]]) -> Acc
     return AccessAttributes(verb, group, rest[0], subresource, namespace, name)
 
 
-def refusal(user: User, wanted: AccessAttributes, reason: str = "") -> errors.StatusError:
+def refusal(user: UserInfo, wanted: AccessAttributes, reason: str = "") -> errors.StatusError:
     """The 403 of kube-apiserver for an access that no rule allows."""
     words = _sentence(user, wanted).translate(_HTML)
     error = errors.forbidden(wanted.group, wanted.resource, wanted.name, f"{words}: {reason}" if reason else words)
@@ -67,7 +67,7 @@ def refusal(user: User, wanted: AccessAttributes, reason: str = "") -> errors.St
     return error
 
 
-def _sentence(user: User, wanted: AccessAttributes) -> str:
+def _sentence(user: UserInfo, wanted: AccessAttributes) -> str:
     if wanted.path:
         return f"User {quoted(user.name)} cannot {wanted.verb} path {quoted(wanted.path)}"
     resource = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pilotage_harbor.access.rbac import Authorizer
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.kinds import Json
 
 _EVERYTHING: list[Json] = [
@@ -33,7 +33,7 @@ _HOUSEKEEPING = ("ownerReferences", "finalizers", "managedFields", "selfLink")
 
 
 def check_escalation(
-    authorizer: Authorizer, user: User, plural: str, obj: Json, old: Json | None, *, named: str = ""
+    authorizer: Authorizer, user: UserInfo, plural: str, obj: Json, old: Json | None, *, named: str = ""
 ) -> None:
     """Check a Role, a ClusterRole or a binding before it is created (`old` is None) or updated.
 
@@ -51,7 +51,9 @@ def check_escalation(
         _check_binding(authorizer, user, plural, namespace, obj)
 
 
-def _check_role(authorizer: Authorizer, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
+def _check_role(
+    authorizer: Authorizer, user: UserInfo, plural: str, namespace: str, obj: Json, old: Json | None
+) -> None:
     held, problem = authorizer.rules(user, namespace)
     name = obj["metadata"].get("name") or ""
     _confirm(user, plural, name, held, obj.get("rules") or [], problem)
@@ -59,7 +61,7 @@ def _check_role(authorizer: Authorizer, user: User, plural: str, namespace: str,
         raise errors.forbidden(GROUP, plural, name, "must have cluster-admin privileges to use the aggregationRule")
 
 
-def _check_binding(authorizer: Authorizer, user: User, plural: str, namespace: str, obj: Json) -> None:
+def _check_binding(authorizer: Authorizer, user: UserInfo, plural: str, namespace: str, obj: Json) -> None:
     reference = obj.get("roleRef") or {}
     kind, role = reference.get("kind") or "", reference.get("name") or ""
     if kind not in ("Role", "ClusterRole"):
@@ -75,7 +77,7 @@ def _check_binding(authorizer: Authorizer, user: User, plural: str, namespace: s
     _confirm(user, plural, obj["metadata"].get("name") or "", held, rules, problem)
 
 
-def _confirm(user: User, plural: str, name: str, held: list[Json], rules: list[Json], problem: str) -> None:
+def _confirm(user: UserInfo, plural: str, name: str, held: list[Json], rules: list[Json], problem: str) -> None:
     missing = _missing(held, rules)
     if not missing:
         return

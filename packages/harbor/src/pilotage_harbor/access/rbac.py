@@ -17,7 +17,7 @@ from pilotage_harbor.schema.gotext import quote as quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.kinds import Json, View
 
 GROUP = "rbac.authorization.k8s.io"
@@ -31,15 +31,15 @@ STORAGES = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 _CACHED_MAX = 20_000
 
 
-class Decision(NamedTuple):
+class AuthorizationDecision(NamedTuple):
     """Whether it is allowed, and kube-apiserver's words on why, or why not; often there are none."""
 
     allowed: bool
     reason: str = ""
 
 
-_ALLOWED = Decision(True)
-_REFUSED = Decision(False)
+_ALLOWED = AuthorizationDecision(True)
+_REFUSED = AuthorizationDecision(False)
 
 
 class _Grant(NamedTuple):
@@ -56,12 +56,12 @@ class _Scope:
 
     def __init__(self, grants: list[_Grant], problems: list[str]) -> None:
         self.grants = grants
-        self.found: dict[tuple[str, str, str], tuple[tuple[frozenset[str] | None, Decision], ...]] = {}
+        self.found: dict[tuple[str, str, str], tuple[tuple[frozenset[str] | None, AuthorizationDecision], ...]] = {}
         unique = list(dict.fromkeys(problems))
         words = f"[{', '.join(unique)}]" if len(unique) > 1 else "".join(unique)
-        self.problem = Decision(False, f"RBAC: {words}") if words else _REFUSED
+        self.problem = AuthorizationDecision(False, f"RBAC: {words}") if words else _REFUSED
 
-    def resource(self, wanted: AccessAttributes) -> Decision:
+    def resource(self, wanted: AccessAttributes) -> AuthorizationDecision:
         combined = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
         key = (wanted.verb, wanted.group, combined)
         candidates = self.found.get(key)
@@ -74,13 +74,15 @@ class _Scope:
                 return decision
         return self.problem
 
-    def path(self, verb: str, path: str) -> Decision:
+    def path(self, verb: str, path: str) -> AuthorizationDecision:
         for source, rule in self.grants:
             if _has(rule.get("verbs"), verb) and any(_url_covers(u, path) for u in rule.get("nonResourceURLs") or ()):
                 return _allowed_by(source)
         return self.problem
 
-    def _candidates(self, wanted: AccessAttributes, combined: str) -> Iterator[tuple[frozenset[str] | None, Decision]]:
+    def _candidates(
+        self, wanted: AccessAttributes, combined: str
+    ) -> Iterator[tuple[frozenset[str] | None, AuthorizationDecision]]:
         """The rules that allow it for some name, up to the first that allows it for all."""
         for source, rule in self.grants:
             if (
@@ -104,21 +106,21 @@ class Authorizer:
         self._scopes: dict[tuple[str, tuple[str, ...], str], _Scope] = {}
         self._bound_roles = BoundRoles((), (), (), ())
 
-    def decide(self, user: User, wanted: AccessAttributes) -> Decision:
+    def decide(self, user: UserInfo, wanted: AccessAttributes) -> AuthorizationDecision:
         """Whether this user may do that."""
         if MASTERS in user.groups:
             return _ALLOWED
         scope = self._scope(user, wanted.namespace)
         return scope.path(wanted.verb, wanted.path) if wanted.path else scope.resource(wanted)
 
-    def check(self, user: User, wanted: AccessAttributes) -> None:
+    def check(self, user: UserInfo, wanted: AccessAttributes) -> None:
         """Nothing if this user may do that; else the 403 of kube-apiserver is raised."""
         if MASTERS not in user.groups:
             allowed, reason = self.decide(user, wanted)
             if not allowed:
                 raise refusal(user, wanted, reason)
 
-    def rules(self, user: User, namespace: str) -> tuple[list[Json], str]:
+    def rules(self, user: UserInfo, namespace: str) -> tuple[list[Json], str]:
         """All rules of a user in a namespace (those of the cluster included), and what is wrong with its bindings."""
         scope = self._scope(user, namespace)
         return [rule for _, rule in scope.grants], scope.problem.reason.removeprefix("RBAC: ")
@@ -135,7 +137,7 @@ class Authorizer:
             self._scopes.clear()
             self._seen = version
 
-    def _scope(self, user: User, namespace: str) -> _Scope:
+    def _scope(self, user: UserInfo, namespace: str) -> _Scope:
         if self._version() != self._seen:
             self._refresh()
         key = (user.name, user.groups, namespace)
@@ -170,7 +172,7 @@ class BoundRoles:
         """The rules that a reference leads to, or None."""
         return self._cluster_roles.get(name) if kind == "ClusterRole" else self._roles.get((namespace, name))
 
-    def grants(self, user: User, namespace: str) -> tuple[list[_Grant], list[str]]:
+    def grants(self, user: UserInfo, namespace: str) -> tuple[list[_Grant], list[str]]:
         """The rules of a user in a namespace, those of the cluster first; and which roles were not found."""
         grants: list[_Grant] = []
         problems: list[str] = []
@@ -265,7 +267,7 @@ def _selects(selector: Json, role: Json) -> bool:
     return True
 
 
-def _is(user: User, subject: Json, namespace: str) -> bool:
+def _is(user: UserInfo, subject: Json, namespace: str) -> bool:
     kind, name = subject.get("kind"), subject.get("name")
     if kind == "User":
         return user.name == name
@@ -284,8 +286,8 @@ def _described(subject: Json, namespace: str) -> str:
     return f"{subject['kind']} {quoted(name)}"
 
 
-def _allowed_by(source: str) -> Decision:
-    return Decision(True, f"RBAC: allowed by {source}")
+def _allowed_by(source: str) -> AuthorizationDecision:
+    return AuthorizationDecision(True, f"RBAC: allowed by {source}")
 
 
 def _has(allowed: Collection[str] | None, wanted: str) -> bool:

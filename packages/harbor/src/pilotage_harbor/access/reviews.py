@@ -13,8 +13,8 @@ import msgspec
 from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.access.tokens import AUDIENCE
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.errors import Cause
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, User
+from pilotage_harbor.apimachinery.errors import StatusCause
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, UserInfo
 from pilotage_harbor.schema import builtin, decode_problem
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _INVALID = "FieldValueInvalid"
 
 
 def answer_to(
-    wanted: AccessAttributes, body: Json, user: User, authorizer: Authorizer, now: str, tokens: Tokens
+    wanted: AccessAttributes, body: Json, user: UserInfo, authorizer: Authorizer, now: str, tokens: Tokens
 ) -> Json:
     """The answer to whichever of `RESOURCES` was posted. 400 for values of the wrong types."""
     kind = KINDS[wanted.resource]
@@ -68,7 +68,7 @@ def answer_to(
     return self_subject_review(body, user, now)
 
 
-def self_subject_access_review(body: Json, user: User, authorizer: Authorizer) -> Json:
+def self_subject_access_review(body: Json, user: UserInfo, authorizer: Authorizer) -> Json:
     """May I? The answer to a SelfSubjectAccessReview."""
     spec = body.get("spec") or {}
     _refuse(_access_problems(spec) + _metadata_problems(body, "must be empty"))
@@ -96,17 +96,17 @@ def local_subject_access_review(body: Json, namespace: str, authorizer: Authoriz
     if resource is not None and (resource.get("namespace") or "") != namespace:
         shown = _shown(resource.get("namespace") or "")
         field = "spec.resourceAttributes.namespace"
-        problems.append(Cause(field, _INVALID, f"Invalid value: {shown}: must match metadata.namespace"))
+        problems.append(StatusCause(field, _INVALID, f"Invalid value: {shown}: must match metadata.namespace"))
     path = spec.get("nonResourceAttributes")
     if path is not None:
         words = f"Invalid value: {_shown_path(path)}: disallowed on this kind of request"
-        problems.append(Cause("spec.nonResourceAttributes", _INVALID, words))
+        problems.append(StatusCause("spec.nonResourceAttributes", _INVALID, words))
     _refuse(problems)
     placed = {**body, "metadata": {**metadata, "namespace": namespace}}
     return _decided("LocalSubjectAccessReview", placed, _subject(spec), spec, authorizer)
 
 
-def self_subject_rules_review(body: Json, user: User, authorizer: Authorizer) -> Json:
+def self_subject_rules_review(body: Json, user: UserInfo, authorizer: Authorizer) -> Json:
     """The answer to a SelfSubjectRulesReview: the rules of a user in a namespace."""
     namespace = (body.get("spec") or {}).get("namespace") or ""
     if not namespace:
@@ -126,7 +126,7 @@ def self_subject_rules_review(body: Json, user: User, authorizer: Authorizer) ->
     return {**_named(body, AUTHORIZATION, "SelfSubjectRulesReview"), "metadata": {}, "spec": {}, "status": status}
 
 
-def self_subject_review(body: Json, user: User, now: str) -> Json:
+def self_subject_review(body: Json, user: UserInfo, now: str) -> Json:
     """The answer to a SelfSubjectReview; `now` is the time as objects carry it."""
     named = _named(body, AUTHENTICATION, "SelfSubjectReview")
     return {**named, "metadata": {"creationTimestamp": now}, "status": {"userInfo": _info(user)}}
@@ -149,7 +149,7 @@ def token_review(body: Json, tokens: Tokens) -> Json:
     return {**named, "metadata": body.get("metadata") or {}, "spec": spec, "status": status}
 
 
-def _info(user: User) -> Json:
+def _info(user: UserInfo) -> Json:
     info: Json = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid
@@ -160,7 +160,7 @@ def _info(user: User) -> Json:
     return info
 
 
-def _decided(kind: str, body: Json, user: User, spec: Json, authorizer: Authorizer) -> Json:
+def _decided(kind: str, body: Json, user: UserInfo, spec: Json, authorizer: Authorizer) -> Json:
     decision = authorizer.decide(user, _wanted(spec))
     status: Json = {"allowed": decision.allowed}
     if decision.reason:
@@ -177,35 +177,35 @@ def _wanted(spec: Json) -> AccessAttributes:
     return AccessAttributes(*values)
 
 
-def _subject(spec: Json) -> User:
+def _subject(spec: Json) -> UserInfo:
     extra = {name: tuple(values or ()) for name, values in (spec.get("extra") or {}).items()}
-    return User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
+    return UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
 
 
-def _access_problems(spec: Json, *, subject: bool = False) -> list[Cause]:
+def _access_problems(spec: Json, *, subject: bool = False) -> list[StatusCause]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     problems = []
     if resource is not None and path is not None:
         words = f"Invalid value: {_shown_path(path)}: cannot be specified in combination with resourceAttributes"
-        problems.append(Cause("spec.nonResourceAttributes", _INVALID, words))
+        problems.append(StatusCause("spec.nonResourceAttributes", _INVALID, words))
     if resource is None and path is None:
         words = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        problems.append(Cause("spec.resourceAttributes", _INVALID, words))
+        problems.append(StatusCause("spec.resourceAttributes", _INVALID, words))
     if subject and not spec.get("user") and not spec.get("groups"):
         words = 'Invalid value: "": at least one of user or group must be specified'
-        problems.append(Cause("spec.user", _INVALID, words))
+        problems.append(StatusCause("spec.user", _INVALID, words))
     return problems
 
 
-def _metadata_problems(body: Json, words: str, *allowed: str) -> list[Cause]:
+def _metadata_problems(body: Json, words: str, *allowed: str) -> list[StatusCause]:
     metadata = body.get("metadata") or {}
     ignored = (*allowed, "managedFields")
     if any(value for name, value in metadata.items() if name not in ignored):
-        return [Cause("metadata", _INVALID, f"Invalid value: {_shown(metadata)}: {words}")]
+        return [StatusCause("metadata", _INVALID, f"Invalid value: {_shown(metadata)}: {words}")]
     return []
 
 
-def _refuse(problems: list[Cause]) -> None:
+def _refuse(problems: list[StatusCause]) -> None:
     """422, as if the kind had no name: so does kube-apiserver say it."""
     if problems:
         error = errors.invalid(AUTHORIZATION, "", "", problems)

@@ -18,7 +18,7 @@ from pilotage_harbor.access import signed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 AUDIENCE = "https://kubernetes.default.svc"
 """Audience of tokens for this server."""
@@ -30,7 +30,7 @@ VERIFIED_MAX = 4096
 class Bearer(NamedTuple):
     """The user that a token stands for, until `expires` (seconds since 1970), while `alive` says so."""
 
-    user: User
+    user: UserInfo
     expires: float | None = None
     alive: Callable[[], bool] | None = None
     audiences: tuple[str, ...] = _HERE
@@ -51,11 +51,11 @@ class Tokens:
         self._verified: dict[bytes, tuple[bytes, Bearer]] = {}
         """Signed tokens that were used lately: their signatures are not computed again."""
 
-    def add(self, digest: bytes, user: User) -> None:
+    def add(self, digest: bytes, user: UserInfo) -> None:
         """Accept the token of this digest."""
         self._added[digest] = (digest, Bearer(user))
 
-    def user(self, token: str, audiences: Collection[str] = _HERE) -> User | None:
+    def user(self, token: str, audiences: Collection[str] = _HERE) -> UserInfo | None:
         """The bearer of a token; None if it is invalid, or meant for none of these audiences."""
         bearer = self._valid(token)
         return bearer.user if bearer is not None and not set(bearer.audiences).isdisjoint(audiences) else None

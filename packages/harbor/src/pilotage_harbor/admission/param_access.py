@@ -10,13 +10,13 @@ from pilotage_harbor.apimachinery.field_errors import forbidden
 from pilotage_harbor.apimachinery.users import MASTERS
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Json, Kind
 
 
-def access_problems(core: Core, kind: Kind, user: User, obj: Json, old: Json | None) -> list[Cause]:
+def access_problems(core: Core, kind: Kind, user: UserInfo, obj: Json, old: Json | None) -> list[StatusCause]:
     """Problems of references to parameters that a user may not read, unless they were there before."""
     if kind.storage not in (POLICIES, BINDINGS) or MASTERS in user.groups:
         return []
@@ -32,7 +32,7 @@ def access_problems(core: Core, kind: Kind, user: User, obj: Json, old: Json | N
     return _ref_problems(core, user, spec["policyName"], ref)
 
 
-def _kind_problems(core: Core, user: User, param_kind: Json) -> list[Cause]:
+def _kind_problems(core: Core, user: UserInfo, param_kind: Json) -> list[StatusCause]:
     group, resource = _resource(core, param_kind)
     if core.authorizer.decide(user, AccessAttributes("get", group, resource, namespace="*", name="*")).allowed:
         return []
@@ -41,7 +41,7 @@ def _kind_problems(core: Core, user: User, param_kind: Json) -> list[Cause]:
     return [forbidden("spec.paramKind", why)]
 
 
-def _ref_problems(core: Core, user: User, policy_name: str, ref: Json) -> list[Cause]:
+def _ref_problems(core: Core, user: UserInfo, policy_name: str, ref: Json) -> list[StatusCause]:
     policy = core.get(POLICIES, "", policy_name)
     param_kind = policy["spec"].get("paramKind") if policy is not None else None
     group, resource = _resource(core, param_kind) if param_kind is not None else ("*", "*")
@@ -67,7 +67,7 @@ def _resource(core: Core, param_kind: Json) -> tuple[str, str]:
     return (kind.group, kind.plural) if kind is not None else (param_kind["apiVersion"].rpartition("/")[0], "*")
 
 
-def _shown(user: User) -> str:
+def _shown(user: UserInfo) -> str:
     """A user as Go shows one."""
     extra = " ".join(f"{name}:[{' '.join(values)}]" for name, values in sorted(user.extra.items()))
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"

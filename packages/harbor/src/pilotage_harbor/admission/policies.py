@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube.selectors import LabelSelector
 from pilotage_harbor.admission.match_resources import NAMESPACES, name_of, namespace_of
-from pilotage_harbor.admission.policy import Denial, Policy
+from pilotage_harbor.admission.policy import Denial, ValidatingAdmissionPolicy
 from pilotage_harbor.admission.review import request
 from pilotage_harbor.admission.values import values_of
 from pilotage_harbor.apimachinery import errors
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.admission.policy import Binding
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.admission import AdmissionAttributes
-    from pilotage_harbor.expressions.programs import Values
+    from pilotage_harbor.expressions.programs import ExpressionVariables
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.storage.store import Event
 
@@ -39,7 +39,7 @@ _NAMESPACE_METADATA = (
     *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
 )
 
-Refusal = tuple[Policy, "Binding | None", Denial]
+Refusal = tuple[ValidatingAdmissionPolicy, "Binding | None", Denial]
 
 
 class Policies:
@@ -48,8 +48,8 @@ class Policies:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._expressions = Expressions(core.authorizer.decide)
-        self._policies: list[Policy] | None = None
-        self._relevant: dict[tuple[Kind, str, str], list[Policy]] = {}
+        self._policies: list[ValidatingAdmissionPolicy] | None = None
+        self._relevant: dict[tuple[Kind, str, str], list[ValidatingAdmissionPolicy]] = {}
         self._registry_changes = -1
         self._stop_listening: list[Callable[[], None]] = [
             core.store.listen(storage, self._changed) for storage in (POLICIES, BINDINGS)
@@ -79,12 +79,12 @@ class Policies:
         for binding in self._core.objects(BINDINGS):
             bindings.setdefault(binding["spec"].get("policyName") or "", []).append(binding)
         self._policies = [
-            Policy(policy, bindings[name], self._expressions)
+            ValidatingAdmissionPolicy(policy, bindings[name], self._expressions)
             for policy in (self._core.objects(POLICIES) if bindings else ())
             if (name := policy["metadata"]["name"]) in bindings
         ]
 
-    def _concerned(self, attributes: AdmissionAttributes) -> list[Policy]:
+    def _concerned(self, attributes: AdmissionAttributes) -> list[ValidatingAdmissionPolicy]:
         core, scope = self._core, attributes.scope
         if self._registry_changes != core.registry.changes:
             self._registry_changes = core.registry.changes
@@ -108,16 +108,16 @@ class _Review:
         self._expressions = expressions
         self._attributes = attributes
         self._warnings: list[str] = []
-        self._values: dict[Kind, Values] = {}
+        self._values: dict[Kind, ExpressionVariables] = {}
 
-    def run(self, policies: list[Policy]) -> list[str]:
+    def run(self, policies: list[ValidatingAdmissionPolicy]) -> list[str]:
         """Ask all; see `Policies.check`."""
         refusals = [refusal for policy in policies for refusal in self._refusals(policy)]
         if refusals:
             raise self._refused(*refusals[0])
         return self._warnings
 
-    def _refusals(self, policy: Policy) -> Iterator[Refusal]:
+    def _refusals(self, policy: ValidatingAdmissionPolicy) -> Iterator[Refusal]:
         core, attributes = self._core, self._attributes
         try:
             kind = policy.matching.kind_for(core, attributes)
@@ -145,11 +145,11 @@ class _Review:
                     elif "Warn" in binding.actions:
                         self._warn(policy, binding, denial)
 
-    def _warn(self, policy: Policy, binding: Binding, denial: Denial) -> None:
+    def _warn(self, policy: ValidatingAdmissionPolicy, binding: Binding, denial: Denial) -> None:
         where = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
         self._warnings.append(f"Validation failed for {where}: {denial.message}")
 
-    def _values_as(self, kind: Kind, param: Json | None) -> Values:
+    def _values_as(self, kind: Kind, param: Json | None) -> ExpressionVariables:
         """All that expressions see of a write that is seen as one of `kind`."""
         values = self._values.get(kind)
         if values is None:
@@ -168,7 +168,9 @@ class _Review:
         meta = {name: value for name, value in namespace["metadata"].items() if name in _NAMESPACE_METADATA}
         return {"metadata": meta, "spec": namespace.get("spec") or {}, "status": namespace.get("status") or {}}
 
-    def _refused(self, policy: Policy, binding: Binding | None, denial: Denial) -> errors.StatusError:
+    def _refused(
+        self, policy: ValidatingAdmissionPolicy, binding: Binding | None, denial: Denial
+    ) -> errors.StatusError:
         kind = self._attributes.scope.kind
         bound = f" with binding '{binding.name}'" if binding is not None else ""
         message = f"ValidatingAdmissionPolicy '{policy.name}'{bound} denied request: {denial.message}"

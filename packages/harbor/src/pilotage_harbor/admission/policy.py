@@ -15,7 +15,7 @@ from pilotage_harbor.expressions.programs import OUT_OF_BUDGET, OutOfBudget
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pilotage_harbor.expressions.programs import Expressions, Outcome, Program, Values
+    from pilotage_harbor.expressions.programs import CelProgram, EvaluationResult, Expressions, ExpressionVariables
     from pilotage_harbor.kinds import Json
 
 MESSAGE_BYTES_MAX = 5 * 1024
@@ -43,13 +43,13 @@ class Binding:
 
 
 class _Validation(NamedTuple):
-    expression: Program
-    message_expression: Program | None
+    expression: CelProgram
+    message_expression: CelProgram | None
     message: str
     reason: str
 
 
-class Policy:
+class ValidatingAdmissionPolicy:
     """A ValidatingAdmissionPolicy."""
 
     def __init__(self, obj: Json, bindings: Iterable[Json], expressions: Expressions) -> None:
@@ -75,7 +75,7 @@ class Policy:
             for each in spec.get("auditAnnotations") or ()
         ]
 
-    def denials(self, values: Values) -> Iterator[Denial]:
+    def denials(self, values: ExpressionVariables) -> Iterator[Denial]:
         """Reasons to refuse the write in `values`; none if it is allowed."""
         try:
             met, problem = self._conditions.verdict(values)
@@ -93,21 +93,21 @@ class Policy:
         if not self.ignores_failures:
             yield from (Denial(problem, always=True) for problem in annotated if problem)
 
-    def _denial(self, validation: _Validation, values: Values) -> Denial | None:
+    def _denial(self, validation: _Validation, values: ExpressionVariables) -> Denial | None:
         outcome = validation.expression.evaluate(values)
         if outcome.problem:
             return None if self.ignores_failures else Denial(outcome.problem)
         return None if outcome.value is True else Denial(_message(validation, values), validation.reason)
 
 
-def _annotation_problem(outcome: Outcome, program: Program) -> str:
+def _annotation_problem(outcome: EvaluationResult, program: CelProgram) -> str:
     if outcome.problem or outcome.type in ("STRING", "NULL"):
         return outcome.problem
     what = f"valueExpression '{program.text}' resulted in unsupported return type: {outcome.type.lower()}"
     return f"{what}. Return type must be either string or null."
 
 
-def _message(validation: _Validation, values: Values) -> str:
+def _message(validation: _Validation, values: ExpressionVariables) -> str:
     if validation.message_expression is not None:
         outcome = validation.message_expression.evaluate(values.unauthorized)
         if outcome.type == "STRING":

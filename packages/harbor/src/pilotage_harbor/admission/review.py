@@ -33,7 +33,7 @@ _JSON_PATCH = "JSONPatch"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 
-class Invalid(Exception):
+class InvalidReview(Exception):
     """The answer is none."""
 
 
@@ -141,7 +141,7 @@ def _options(attributes: AdmissionAttributes) -> Json:
 
 
 def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> ReviewResponse:
-    """Understand an answer; raises NoReview, Invalid or BadPatch."""
+    """Understand an answer; raises NoReview, InvalidReview or BadPatch."""
     try:
         review = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -151,7 +151,7 @@ def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> 
         raise NoReview(f"couldn't get version/kind; json parse error: {words}")
     response = review.get("response")
     if not isinstance(response, dict):
-        raise Invalid("webhook response was absent")
+        raise InvalidReview("webhook response was absent")
     if version == "v1":
         _check_v1(review, response, uid, mutating=mutating)
     status, warnings = response.get("status"), response.get("warnings")
@@ -166,23 +166,23 @@ def verdict_untrusted(raw: bytes, uid: str, version: str, *, mutating: bool) -> 
 def _check_v1(review: Json, response: Json, uid: str, *, mutating: bool) -> None:
     answered = response.get("uid") or ""
     if answered != uid:
-        raise Invalid(f'expected response.uid="{uid}", got "{answered}"')
+        raise InvalidReview(f'expected response.uid="{uid}", got "{answered}"')
     if (review.get("apiVersion"), review.get("kind")) != ("admission.k8s.io/v1", "AdmissionReview"):
         group, _, version = str(review.get("apiVersion") or "").rpartition("/")
         got = f"{group}/{version}, Kind={review.get('kind') or ''}"
-        raise Invalid(f"expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {got}")
+        raise InvalidReview(f"expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {got}")
     patch, type_ = response.get("patch"), response.get("patchType")
     if not mutating:
         if patch:
-            raise Invalid("validating webhook may not return response.patch")
+            raise InvalidReview("validating webhook may not return response.patch")
         if type_ is not None:
-            raise Invalid("validating webhook may not return response.patchType")
+            raise InvalidReview("validating webhook may not return response.patchType")
     elif patch and type_ is None:
-        raise Invalid("webhook returned response.patch but not response.patchType")
+        raise InvalidReview("webhook returned response.patch but not response.patchType")
     elif not patch and type_ is not None:
-        raise Invalid("webhook returned response.patchType but not response.patch")
+        raise InvalidReview("webhook returned response.patchType but not response.patch")
     elif type_ == "":
-        raise Invalid('webhook returned invalid response.patchType of ""')
+        raise InvalidReview('webhook returned invalid response.patchType of ""')
 
 
 def _patch(response: Json) -> list[Any]:

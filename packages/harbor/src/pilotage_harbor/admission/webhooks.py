@@ -15,7 +15,7 @@ from pilotage_harbor.admission.match_resources import MatchResources, name_of
 from pilotage_harbor.admission.review import (
     VERSIONS,
     BadPatch,
-    Invalid,
+    InvalidReview,
     NoReview,
     converted,
     denial,
@@ -173,7 +173,7 @@ class Webhooks:
             return verdict_untrusted(answer, uid, version, mutating=mutating)
         except NoReview as error:
             raise _NotAsked(f"failed to call webhook: {error}") from None
-        except Invalid as error:
+        except InvalidReview as error:
             raise _NotAsked(f"received invalid webhook response: {error}") from None
         except BadPatch as error:
             raise _NotAsked(str(error)) from None

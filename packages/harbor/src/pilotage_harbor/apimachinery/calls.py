@@ -13,7 +13,7 @@ from pilotage_harbor.apimachinery import errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 JSON = "application/json"
 BODY_BYTES_MAX = 3 * 1024 * 1024
@@ -28,7 +28,7 @@ class Call(NamedTuple):
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
     body: bytes
-    user: User
+    user: UserInfo
 
     def option(self, name: str) -> str:
         """The first value of a query parameter, or nothing."""
@@ -41,7 +41,7 @@ class Call(NamedTuple):
         return values is not None and values[:1] != [] and values[0].lower() not in ("false", "0")
 
 
-class Answer(NamedTuple):
+class ServerResponse(NamedTuple):
     """A whole answer. Without a Content-Type it is an object as JSON, which the server ends with a newline."""
 
     status: int
@@ -71,14 +71,14 @@ class Stream(Protocol):
         """Stop the stream: the client has gone."""
 
 
-async def whole(answered: Answer | Stream) -> Answer | Stream:
+async def whole(answered: ServerResponse | Stream) -> ServerResponse | Stream:
     """The same in one piece, unless it has no end."""
-    if isinstance(answered, Answer) or not answered.finite:
+    if isinstance(answered, ServerResponse) or not answered.finite:
         return answered
     pieces: list[bytes] = []
     while chunks := await answered.chunks():
         pieces += chunks
-    return Answer(answered.status, b"".join(pieces), answered.headers)
+    return ServerResponse(answered.status, b"".join(pieces), answered.headers)
 
 
 async def pause() -> None:
@@ -86,14 +86,14 @@ async def pause() -> None:
     await asyncio.sleep(0)
 
 
-def answer(body: object, status: int = 200, warnings: tuple[str, ...] | list[str] = ()) -> Answer:
+def answer(body: object, status: int = 200, warnings: tuple[str, ...] | list[str] = ()) -> ServerResponse:
     """An answer of JSON."""
-    return Answer(status, msgspec.json.encode(body), warning_headers(warnings))
+    return ServerResponse(status, msgspec.json.encode(body), warning_headers(warnings))
 
 
-def refuse(error: errors.StatusError) -> Answer:
+def refuse(error: errors.StatusError) -> ServerResponse:
     """The answer that says no."""
-    return Answer(error.code, msgspec.json.encode(error.status), error.headers)
+    return ServerResponse(error.code, msgspec.json.encode(error.status), error.headers)
 
 
 def warning_headers(warnings: tuple[str, ...] | list[str]) -> dict[str, str]:
@@ -135,7 +135,7 @@ def dry_run(call: Call, options: Mapping[str, object] | None = None) -> bool:
         asked = [str(each) for each in given] if isinstance(given, list) else []
     for value in asked:
         if value != "All":
-            cause = errors.Cause("dryRun", "FieldValueNotSupported", _unsupported([*asked], ["All"]))
+            cause = errors.StatusCause("dryRun", "FieldValueNotSupported", _unsupported([*asked], ["All"]))
             raise errors.invalid("meta.k8s.io", options_kind(call), "", [cause])
     return bool(asked)
 
@@ -147,13 +147,13 @@ def check_manager(call: Call) -> None:
         return
     if len(name.encode()) > MANAGER_BYTES_MAX:
         words = f"Too long: may not be more than {MANAGER_BYTES_MAX} bytes"
-        cause = errors.Cause("fieldManager", "FieldValueTooLong", words)
+        cause = errors.StatusCause("fieldManager", "FieldValueTooLong", words)
         raise errors.invalid("meta.k8s.io", options_kind(call), "", [cause])
     for at, character in enumerate(name):
         if not character.isprintable():
             shown = msgspec.json.encode(name).decode()
             words = f"Invalid value: {shown}: invalid character U+{ord(character):04X} (at position {at})"
-            cause = errors.Cause("fieldManager", "FieldValueInvalid", words)
+            cause = errors.StatusCause("fieldManager", "FieldValueInvalid", words)
             raise errors.invalid("meta.k8s.io", options_kind(call), "", [cause])
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class Cause(NamedTuple):
+class StatusCause(NamedTuple):
     """One thing that is wrong with an object, at one field of it."""
 
     field: str
@@ -100,7 +100,7 @@ def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
+def invalid(group: str, kind: str, name: str, causes: Sequence[StatusCause]) -> StatusError:
     """422: the object is not allowed to be like that. At least one cause."""
     qualified = f"{kind}.{group}" if group else kind
     details = _details(name, group, kind)
@@ -181,7 +181,7 @@ def _details(name: str, group: str, kind: str) -> dict[str, Any]:
     return details
 
 
-def _aggregated(causes: Sequence[Cause]) -> str:
+def _aggregated(causes: Sequence[StatusCause]) -> str:
     """Field errors joined as apimachinery does: the same one only once, several in brackets."""
     words = list(dict.fromkeys(map(str, causes)))
     return words[0] if len(words) == 1 else f"[{', '.join(words)}]"

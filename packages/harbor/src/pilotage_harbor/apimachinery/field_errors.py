@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.apimachinery.errors import Cause
+from pilotage_harbor.apimachinery.errors import StatusCause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,58 +14,58 @@ IMMUTABLE = "field is immutable"
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
-def invalid(field: str, value: object, why: str) -> Cause:
+def invalid(field: str, value: object, why: str) -> StatusCause:
     """The value is malformed or out of bounds."""
-    return Cause(field, "FieldValueInvalid", _body("Invalid value", value, why))
+    return StatusCause(field, "FieldValueInvalid", _body("Invalid value", value, why))
 
 
-def required(field: str, why: str = "") -> Cause:
+def required(field: str, why: str = "") -> StatusCause:
     """A value has to be there."""
-    return Cause(field, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
+    return StatusCause(field, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
 
 
-def not_supported(field: str, value: object, supported: Iterable[str]) -> Cause:
+def not_supported(field: str, value: object, supported: Iterable[str]) -> StatusCause:
     """The value is none of those that there are."""
     why = "supported values: " + ", ".join(f'"{each}"' for each in supported)
-    return Cause(field, "FieldValueNotSupported", _body("Unsupported value", value, why))
+    return StatusCause(field, "FieldValueNotSupported", _body("Unsupported value", value, why))
 
 
-def forbidden(field: str, why: str) -> Cause:
+def forbidden(field: str, why: str) -> StatusCause:
     """The value would be fine elsewhere, or at another time."""
-    return Cause(field, "FieldValueForbidden", f"Forbidden: {why}")
+    return StatusCause(field, "FieldValueForbidden", f"Forbidden: {why}")
 
 
-def duplicate(field: str, value: object) -> Cause:
+def duplicate(field: str, value: object) -> StatusCause:
     """The value is there already."""
-    return Cause(field, "FieldValueDuplicate", _body("Duplicate value", value, ""))
+    return StatusCause(field, "FieldValueDuplicate", _body("Duplicate value", value, ""))
 
 
-def not_found(field: str, value: object) -> Cause:
+def not_found(field: str, value: object) -> StatusCause:
     """The value refers to nothing."""
-    return Cause(field, "FieldValueNotFound", _body("Not found", value, ""))
+    return StatusCause(field, "FieldValueNotFound", _body("Not found", value, ""))
 
 
-def too_long(field: str, limit: int) -> Cause:
+def too_long(field: str, limit: int) -> StatusCause:
     """A text is too long; it is not repeated."""
-    return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+    return StatusCause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
 
-def too_many(field: str, count: int, limit: int) -> Cause:
+def too_many(field: str, count: int, limit: int) -> StatusCause:
     """A list is too long."""
-    return Cause(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
+    return StatusCause(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items")
 
 
-def each_invalid(field: str, value: object, problems: Iterable[str]) -> list[Cause]:
+def each_invalid(field: str, value: object, problems: Iterable[str]) -> list[StatusCause]:
     """One cause for each thing that is wrong with one value."""
     return [invalid(field, value, why) for why in problems]
 
 
-def nonnegative(field: str, value: int | None) -> list[Cause]:
+def nonnegative(field: str, value: int | None) -> list[StatusCause]:
     """A number that may be absent, but not below zero."""
     return [invalid(field, value, "must be greater than or equal to 0")] if value is not None and value < 0 else []
 
 
-def immutable(field: str, new: object, old: object) -> list[Cause]:
+def immutable(field: str, new: object, old: object) -> list[StatusCause]:
     """The value must be what it was."""
     return [invalid(field, new, IMMUTABLE)] if new != old else []
 

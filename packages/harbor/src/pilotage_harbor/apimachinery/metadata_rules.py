@@ -19,16 +19,16 @@ from pilotage_harbor.apimachinery.names import dns_label, is_label_value, is_qua
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
-def label_problems(labels: Mapping[str, str] | None, field: str) -> list[Cause]:
+def label_problems(labels: Mapping[str, str] | None, field: str) -> list[StatusCause]:
     """Problems of a map of labels."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for key, value in (labels or {}).items():
         if not (len(key) < 64 and is_qualified(key)):
             problems += each_invalid(field, key, qualified_name(key))
@@ -37,9 +37,9 @@ def label_problems(labels: Mapping[str, str] | None, field: str) -> list[Cause]:
     return problems
 
 
-def annotation_problems(annotations: Mapping[str, str] | None, field: str) -> list[Cause]:
+def annotation_problems(annotations: Mapping[str, str] | None, field: str) -> list[StatusCause]:
     """Problems of a map of annotations."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     size = 0
     for key, value in (annotations or {}).items():
         if why := qualified_name(key.lower()):
@@ -52,9 +52,9 @@ def annotation_problems(annotations: Mapping[str, str] | None, field: str) -> li
     return problems
 
 
-def owner_problems(owners: Sequence[Json] | None, field: str) -> list[Cause]:
+def owner_problems(owners: Sequence[Json] | None, field: str) -> list[StatusCause]:
     """Problems of ownerReferences."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     controller = ""
     for owner in owners or ():
         version = owner.get("apiVersion") or ""
@@ -80,9 +80,9 @@ def _owner(owner: Json) -> Json:
     return shown | {name: owner[name] for name in ("controller", "blockOwnerDeletion") if owner.get(name) is not None}
 
 
-def finalizer_problems(finalizers: Sequence[str] | None, field: str) -> list[Cause]:
+def finalizer_problems(finalizers: Sequence[str] | None, field: str) -> list[StatusCause]:
     """Problems of finalizers."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for finalizer in finalizers or ():
         problems += each_invalid(field, finalizer, qualified_name(finalizer))
     if finalizers and "orphan" in finalizers and "foregroundDeletion" in finalizers:
@@ -93,9 +93,9 @@ def finalizer_problems(finalizers: Sequence[str] | None, field: str) -> list[Cau
 
 def metadata_problems(
     meta: Json, *, namespaced: bool, name_problems: Callable[..., list[str]], field: str = "metadata"
-) -> list[Cause]:
+) -> list[StatusCause]:
     """Problems of a new object's metadata. A name has been generated already where one was to be."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if prefix := meta.get("generateName"):
         problems += each_invalid(f"{field}.generateName", prefix, name_problems(prefix, prefix=True))
     if name := meta.get("name"):
@@ -119,9 +119,9 @@ def metadata_problems(
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def metadata_update_problems(meta: Json, old: Json, field: str = "metadata") -> list[Cause]:
+def metadata_update_problems(meta: Json, old: Json, field: str = "metadata") -> list[StatusCause]:
     """Problems of a changed object's metadata: of itself, and compared with what it was."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
     if added and old.get("deletionTimestamp"):
         listed = f"[]string{{{go_json(added)[1:-1].replace(',', ', ')}}}"
@@ -138,8 +138,8 @@ def metadata_update_problems(meta: Json, old: Json, field: str = "metadata") -> 
     return problems + _common_problems(meta, field)
 
 
-def _common_problems(meta: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _common_problems(meta: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if labels := meta.get("labels"):
         problems += label_problems(labels, f"{field}.labels")
     if annotations := meta.get("annotations"):
@@ -149,7 +149,7 @@ def _common_problems(meta: Json, field: str) -> list[Cause]:
     return problems
 
 
-def selector_problems(selector: Json | None, field: str) -> list[Cause]:
+def selector_problems(selector: Json | None, field: str) -> list[StatusCause]:
     """Problems of a LabelSelector (matchLabels, matchExpressions)."""
     if not selector:
         return []

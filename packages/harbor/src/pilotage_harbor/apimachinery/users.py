@@ -16,7 +16,7 @@ MASTERS = "system:masters"
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 
 
-class User(NamedTuple):
+class UserInfo(NamedTuple):
     """A name, and what else is known about who bears it."""
 
     name: str
@@ -25,8 +25,8 @@ class User(NamedTuple):
     extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA
 
 
-NOBODY = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
+NOBODY = UserInfo(ANONYMOUS, groups=(UNAUTHENTICATED,))
 """The user of requests without credentials."""
 
-LOOPBACK = User("system:apiserver", groups=(MASTERS, AUTHENTICATED))
+LOOPBACK = UserInfo("system:apiserver", groups=(MASTERS, AUTHENTICATED))
 """Harbor itself: its collector and its namespace controller ask as this one."""

@@ -9,7 +9,7 @@ from pilotage_harbor.apimachinery.field_errors import each_invalid, invalid
 from pilotage_harbor.apimachinery.names import dns_subdomain
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -23,14 +23,14 @@ def parse_address(text: str) -> Address | None:
         return None
 
 
-def address_problems(text: str, field: str) -> list[Cause]:
+def address_problems(text: str, field: str) -> list[StatusCause]:
     """An IPv4 or IPv6 address."""
     if parse_address(text) is not None:
         return []
     return [invalid(field, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
 
 
-def endpoint_problems(text: str, field: str) -> list[Cause]:
+def endpoint_problems(text: str, field: str) -> list[StatusCause]:
     """An address that traffic can be sent to. Loopback is fine: on one machine, that is where the servers are."""
     address = parse_address(text)
     if address is None:
@@ -46,9 +46,9 @@ def endpoint_problems(text: str, field: str) -> list[Cause]:
     return problems
 
 
-def ingress_problems(points: list[Json], field: str) -> list[Cause]:
+def ingress_problems(points: list[Json], field: str) -> list[StatusCause]:
     """Problems of where a load balancer takes traffic."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for index, point in enumerate(points):
         here = f"{field}[{index}]"
         if ip := point.get("ip"):
@@ -60,7 +60,7 @@ def ingress_problems(points: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def range_problems(text: str, field: str) -> list[Cause]:
+def range_problems(text: str, field: str) -> list[StatusCause]:
     """A range in CIDR notation."""
     try:
         ipaddress.ip_network(text, strict=False)

@@ -16,7 +16,7 @@ from pilotage_harbor.builtin.cells import text
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _FORM = "; desired format: https://host[/path]"
@@ -53,9 +53,9 @@ class WebhooksStrategy(Builtin):
             if (service := hook["clientConfig"].get("service")) is not None:
                 service.setdefault("port", 443)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All webhooks."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         names: set[str] = set()
         for index, hook in enumerate(obj.get("webhooks") or ()):
             here, found = f"webhooks[{index}]", hook.get("name", "")
@@ -67,7 +67,7 @@ class WebhooksStrategy(Builtin):
                 names.add(found)
         return problems
 
-    def _hook(self, hook: Json, field: str) -> list[Cause]:
+    def _hook(self, hook: Json, field: str) -> list[StatusCause]:
         problems = _hook_name(hook.get("name", ""), f"{field}.name")
         for index, rule in enumerate(hook.get("rules", ())):
             problems += rule_problems(rule, f"{field}.rules[{index}]")
@@ -90,7 +90,7 @@ class WebhooksStrategy(Builtin):
         return problems + client_problems(hook["clientConfig"], f"{field}.clientConfig")
 
 
-def _hook_name(name: str, field: str) -> list[Cause]:
+def _hook_name(name: str, field: str) -> list[StatusCause]:
     if not name:
         return [required(field)]
     if why := dns_subdomain(name):
@@ -100,7 +100,7 @@ def _hook_name(name: str, field: str) -> list[Cause]:
     return []
 
 
-def client_problems(config: Json, field: str) -> list[Cause]:
+def client_problems(config: Json, field: str) -> list[StatusCause]:
     """Problems of how a webhook is reached."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
@@ -118,7 +118,7 @@ def client_problems(config: Json, field: str) -> list[Cause]:
 _SERVICE = (("namespace", "name"), ("name", "namespace"))
 
 
-def _path_problems(path: str, field: str) -> list[Cause]:
+def _path_problems(path: str, field: str) -> list[StatusCause]:
     if path in ("", "/"):
         return []
     if path == "//":
@@ -132,9 +132,9 @@ def _path_problems(path: str, field: str) -> list[Cause]:
     return problems
 
 
-def _url_problems(url: str, field: str) -> list[Cause]:
+def _url_problems(url: str, field: str) -> list[StatusCause]:
     parts = urlsplit(url)
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if parts.scheme != "https":
         problems.append(invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not parts.netloc:
@@ -149,7 +149,7 @@ def _url_problems(url: str, field: str) -> list[Cause]:
     return problems
 
 
-def rule_problems(rule: Json, field: str) -> list[Cause]:
+def rule_problems(rule: Json, field: str) -> list[StatusCause]:
     """Problems of a rule of a webhook or a policy."""
     operations = rule.get("operations") or []
     problems = [] if operations else [required(f"{field}.operations")]
@@ -175,7 +175,7 @@ def rule_problems(rule: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _resources(resources: list[str], field: str) -> list[Cause]:
+def _resources(resources: list[str], field: str) -> list[StatusCause]:
     problems = [] if resources else [required(field)]
     all_of: set[str] = set()
     of_all: set[str] = set()
@@ -205,10 +205,10 @@ def _resources(resources: list[str], field: str) -> list[Cause]:
     return problems
 
 
-def _review_versions(versions: list[str], field: str) -> list[Cause]:
+def _review_versions(versions: list[str], field: str) -> list[StatusCause]:
     if not versions:
         return [required(field, "must specify one of v1, v1beta1")]
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     seen: set[str] = set()
     for index, version in enumerate(versions):
         if version in seen:

@@ -28,7 +28,7 @@ from pilotage_harbor.schema.cel_names import RESERVED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.expressions.type_check import Checker
     from pilotage_harbor.kinds import Json, Kind
 
@@ -60,12 +60,12 @@ class PolicyStrategy(_Strategy):
         if (constraints := spec.get("matchConstraints")) is not None:
             _fill_resources(constraints)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Its constraints, and all its expressions."""
         from pilotage_harbor.expressions.type_check import Checker
 
         spec = obj["spec"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if spec["failurePolicy"] not in FAILURE_POLICIES:
             problems.append(not_supported("spec.failurePolicy", spec["failurePolicy"], FAILURE_POLICIES))
         param_kind = spec.get("paramKind")
@@ -102,7 +102,7 @@ class PolicyBindingStrategy(_Strategy):
         if (resources := obj["spec"].get("matchResources")) is not None:
             _fill_resources(resources)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Problems of the policy name, the parameters and the writes that it names."""
         spec = obj["spec"]
         name = spec.get("policyName") or ""
@@ -123,8 +123,8 @@ def _fill_resources(resources: Json) -> None:
             rule.setdefault("scope", "*")
 
 
-def _resources_problems(resources: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _resources_problems(resources: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if resources["matchPolicy"] not in MATCH_POLICIES:
         problems.append(not_supported(f"{field}.matchPolicy", resources["matchPolicy"], MATCH_POLICIES))
     for name in ("namespaceSelector", "objectSelector"):
@@ -142,8 +142,8 @@ def _resources_problems(resources: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _param_kind_problems(param_kind: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _param_kind_problems(param_kind: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     api_version, name = param_kind.get("apiVersion") or "", param_kind.get("kind") or ""
     group, slash, version = api_version.partition("/")
     if not slash:
@@ -168,7 +168,7 @@ def _param_kind_problems(param_kind: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _condition_problems(conditions: list[Json], checker: Checker, field: str) -> list[Cause]:
+def _condition_problems(conditions: list[Json], checker: Checker, field: str) -> list[StatusCause]:
     problems = [too_many(field, len(conditions), _CONDITIONS_MAX)] if len(conditions) > _CONDITIONS_MAX else []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
@@ -184,8 +184,8 @@ def _condition_problems(conditions: list[Json], checker: Checker, field: str) ->
     return problems
 
 
-def _variable_problems(variable: Json, checker: Checker, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _variable_problems(variable: Json, checker: Checker, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     name, expression = variable["name"], variable["expression"]
     if not name.strip():
         problems.append(required(f"{field}.name", "name is not specified"))
@@ -198,8 +198,8 @@ def _variable_problems(variable: Json, checker: Checker, field: str) -> list[Cau
     return problems
 
 
-def _validation_problems(validation: Json, checker: Checker, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _validation_problems(validation: Json, checker: Checker, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     expression, message = validation["expression"], validation.get("message") or ""
     words = validation.get("messageExpression") or ""
     if not expression.strip():
@@ -219,8 +219,8 @@ def _validation_problems(validation: Json, checker: Checker, field: str) -> list
     return problems
 
 
-def _annotation_problems(obj: Json, annotations: list[Json], checker: Checker, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _annotation_problems(obj: Json, annotations: list[Json], checker: Checker, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if len(annotations) > _ANNOTATIONS_MAX:
         why = f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"
         problems.append(invalid(field, annotations, why))
@@ -242,8 +242,8 @@ def _annotation_problems(obj: Json, annotations: list[Json], checker: Checker, f
     return problems
 
 
-def _param_ref_problems(ref: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _param_ref_problems(ref: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     name, selector, action = ref.get("name") or "", ref.get("selector"), ref.get("parameterNotFoundAction") or ""
     exclusive = "name and selector are mutually exclusive"
     if name:
@@ -261,8 +261,8 @@ def _param_ref_problems(ref: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _action_problems(actions: list[str], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _action_problems(actions: list[str], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     seen: set[str] = set()
     for index, action in enumerate(actions):
         if action not in _ACTIONS:

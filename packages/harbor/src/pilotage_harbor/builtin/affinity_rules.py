@@ -9,7 +9,7 @@ from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain, label_value, qualified_name
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -18,11 +18,11 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _OPERATOR = "not a valid selector operator"
 
 
-def affinity_problems(affinity: Json | None, field: str) -> list[Cause]:
+def affinity_problems(affinity: Json | None, field: str) -> list[StatusCause]:
     """Problems of a pod's affinity to nodes and to other pods, and with its anti-affinity."""
     if not affinity:
         return []
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if (nodes := affinity.get("nodeAffinity")) is not None:
         problems += _node_affinity(nodes, f"{field}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
@@ -36,12 +36,12 @@ def affinity_problems(affinity: Json | None, field: str) -> list[Cause]:
     return problems
 
 
-def _weight(weighted: Json, field: str) -> list[Cause]:
+def _weight(weighted: Json, field: str) -> list[StatusCause]:
     weight = weighted.get("weight", 0)
     return [] if 1 <= weight <= 100 else [invalid(f"{field}.weight", weight, "must be in the range 1-100")]
 
 
-def _pod_term(term: Json, field: str) -> list[Cause]:
+def _pod_term(term: Json, field: str) -> list[StatusCause]:
     problems = selector_problems(term.get("labelSelector"), f"{field}.labelSelector")
     problems += selector_problems(term.get("namespaceSelector"), f"{field}.namespaceSelector")
     for namespace in term.get("namespaces") or ():
@@ -52,8 +52,8 @@ def _pod_term(term: Json, field: str) -> list[Cause]:
     return problems + each_invalid(f"{field}.topologyKey", key, qualified_name(key))
 
 
-def _node_affinity(affinity: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _node_affinity(affinity: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if (selector := affinity.get(_REQUIRED)) is not None:
         here = f"{field}.{_REQUIRED}.nodeSelectorTerms"
         terms = selector.get("nodeSelectorTerms") or ()
@@ -68,8 +68,8 @@ def _node_affinity(affinity: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _node_term(term: Json, field: str, *, check_values: bool) -> list[Cause]:
-    problems: list[Cause] = []
+def _node_term(term: Json, field: str, *, check_values: bool) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, wanted in enumerate(term.get("matchExpressions") or ()):
         problems += _label_wanted(wanted, f"{field}.matchExpressions[{index}]", check_values=check_values)
     for index, wanted in enumerate(term.get("matchFields") or ()):
@@ -77,8 +77,8 @@ def _node_term(term: Json, field: str, *, check_values: bool) -> list[Cause]:
     return problems
 
 
-def _label_wanted(wanted: Json, field: str, *, check_values: bool) -> list[Cause]:
-    problems: list[Cause] = []
+def _label_wanted(wanted: Json, field: str, *, check_values: bool) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     key, operator, values = wanted.get("key", ""), wanted.get("operator", ""), wanted.get("values") or []
     if operator in ("In", "NotIn"):
         if not values:
@@ -100,8 +100,8 @@ def _label_wanted(wanted: Json, field: str, *, check_values: bool) -> list[Cause
     return problems
 
 
-def _field_wanted(wanted: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _field_wanted(wanted: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     key, operator, values = wanted.get("key", ""), wanted.get("operator", ""), wanted.get("values") or []
     if operator not in ("In", "NotIn"):
         problems.append(invalid(f"{field}.operator", operator, _OPERATOR))

@@ -29,7 +29,7 @@ from pilotage_harbor.builtin.workload_rules import (
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 
@@ -61,7 +61,7 @@ class DeploymentStrategy(Builtin):
         if not same and obj["spec"] == old["spec"]:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The whole spec."""
         spec = obj["spec"]
         problems = nonnegative("spec.replicas", spec["replicas"])
@@ -75,7 +75,7 @@ class DeploymentStrategy(Builtin):
             problems.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
         return problems
 
-    def _strategy(self, strategy: Json) -> list[Cause]:
+    def _strategy(self, strategy: Json) -> list[StatusCause]:
         field, rolling = "spec.strategy", strategy.get("rollingUpdate")
         if strategy["type"] == "Recreate":
             if rolling is None:
@@ -93,11 +93,11 @@ class DeploymentStrategy(Builtin):
             problems.append(invalid(f"{field}.maxUnavailable", unavailable, why))
         return problems + over_100_percent(unavailable, f"{field}.maxUnavailable")
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The selector stays."""
         return self.check(obj) + immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
         counts = (
             "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
@@ -122,14 +122,14 @@ class ReplicaSetStrategy(Builtin):
         obj["spec"].setdefault("replicas", 1)
         fill_template(obj["spec"]["template"])
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The whole spec."""
         spec = obj["spec"]
         problems = nonnegative("spec.replicas", spec["replicas"])
         problems += nonnegative("spec.minReadySeconds", spec.get("minReadySeconds"))
         return problems + selected_template_problems(spec, "deployment", "ReplicaSet")
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The selector stays."""
         return self.check(obj) + immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
 
@@ -137,7 +137,7 @@ class ReplicaSetStrategy(Builtin):
         """Fields for field selectors."""
         return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
         counts = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
         return replica_status_problems(obj, counts, counts[1:4], "readyReplicas")
@@ -164,7 +164,7 @@ class ReplicationControllerStrategy(Builtin):
                 spec.setdefault("selector", dict(found))
                 obj["metadata"].setdefault("labels", dict(found))
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The whole spec."""
         spec = obj["spec"]
         problems = nonnegative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -187,7 +187,7 @@ class ControllerRevisionStrategy(Builtin):
     go_type = "apps.ControllerRevision"
     status = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one: there must be data."""
         problems = nonnegative("revision", obj.get("revision"))
         data = obj.get("data")
@@ -197,7 +197,7 @@ class ControllerRevisionStrategy(Builtin):
             problems.append(required("data", "data must be a valid JSON object"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The data stays."""
         problems = nonnegative("revision", obj.get("revision"))
         return problems + immutable("data", obj.get("data"), old.get("data"))

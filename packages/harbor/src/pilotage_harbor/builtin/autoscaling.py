@@ -19,7 +19,7 @@ from pilotage_harbor.builtin.quantity import parse
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _SOURCES = ("object", "external", "pods", "resource", "containerResource")
@@ -59,20 +59,20 @@ class AutoscalerStrategy(Builtin):
                 for key, value in rules.items():
                     own.setdefault(key, [dict(each) for each in value] if isinstance(value, list) else value)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         return autoscaler_problems(obj["spec"])
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
         status = obj.get("status", {})
         problems = nonnegative("status.currentReplicas", status.get("currentReplicas"))
         return problems + nonnegative("status.desiredReplicas", status.get("desiredReplicas"))
 
 
-def autoscaler_problems(spec: Json) -> list[Cause]:
+def autoscaler_problems(spec: Json) -> list[StatusCause]:
     """Problems of the spec of an autoscaling/v2 object."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     if least is not None and least < 1:
         problems.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
@@ -102,8 +102,8 @@ def autoscaler_problems(spec: Json) -> list[Cause]:
     return problems
 
 
-def _metric(metric: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _metric(metric: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     type_ = metric.get("type", "")
     if not type_:
         problems.append(required(f"{field}.type", "must specify a metric source type"))
@@ -123,8 +123,8 @@ def _metric(metric: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _source(kind_: str, source: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _source(kind_: str, source: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if kind_ in ("resource", "containerResource") and not source.get("name"):
         problems.append(required(f"{field}.name", "must specify a resource name"))
     if kind_ in ("pods", "object", "external") and not path(source, "metric", "name"):
@@ -142,8 +142,8 @@ def _source(kind_: str, source: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _target(target: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _target(target: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     type_ = target.get("type", "")
     if not type_:
         problems.append(required(f"{field}.type", "must specify a metric target type"))
@@ -158,8 +158,8 @@ def _target(target: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _rules(rules: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _rules(rules: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     window = rules.get("stabilizationWindowSeconds")
     if window is not None and window < 0:
         problems.append(invalid(f"{field}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
@@ -192,7 +192,7 @@ class AutoscalerV1Strategy(Builtin):
         obj["spec"].setdefault("minReplicas", 1)
         obj["spec"].setdefault("targetCPUUtilizationPercentage", 80)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """As the stored form."""
         return autoscaler_problems(to_v2(obj)["spec"])
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.apimachinery.names import dns_subdomain
 from pilotage_harbor.builtin.shape import shape
-from pilotage_harbor.kinds import Kind, Strategy
+from pilotage_harbor.kinds import Kind, RestStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.kinds import Column, Json, View
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.kinds import Json, TableColumn, View
 
 MAX_INT32 = 2**31 - 1
 _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -23,13 +23,13 @@ _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 def named(rule: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """A `name_problems` that follows a rule of `pilotage_harbor.apimachinery.names`."""
 
-    def name_problems(_self: Strategy, name: str, *, prefix: bool = False) -> list[str]:
+    def name_problems(_self: RestStrategy, name: str, *, prefix: bool = False) -> list[str]:
         return rule(name, prefix=prefix)
 
     return name_problems
 
 
-class Builtin(Strategy):
+class Builtin(RestStrategy):
     """A strategy that knows the Go type of its kind.
 
     Subclasses fill in `fill` (defaults), `check` (what is wrong with an object by itself) and `check_change` (what may
@@ -100,15 +100,15 @@ class Builtin(Strategy):
         changed = any(obj.get(name) != old.get(name) for name in self.counts)
         obj["metadata"]["generation"] = generation + 1 if changed else generation
 
-    def validate(self, obj: Json, view: View) -> list[Cause]:
+    def validate(self, obj: Json, view: View) -> list[StatusCause]:
         """Problems of a new object: its finalizers, and `check`."""
         return self._finalizer_problems(obj) + self.check(obj)
 
-    def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed object: its finalizers, and `check_change`."""
         return self._finalizer_problems(obj) + self.check_change(obj, old)
 
-    def _finalizer_problems(self, obj: Json) -> list[Cause]:
+    def _finalizer_problems(self, obj: Json) -> list[StatusCause]:
         finalizers = obj["metadata"].get("finalizers")
         if not finalizers or not self.qualified_finalizers:
             return []
@@ -119,11 +119,11 @@ class Builtin(Strategy):
             if "/" not in name and name not in _FINALIZERS
         ]
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Problems of an object by itself."""
         return []
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of an object that was another one."""
         return self.check(obj)
 
@@ -132,8 +132,8 @@ def kind(
     api: str,
     plural: str,
     name: str,
-    strategy: Strategy,
-    columns: Sequence[Column],
+    strategy: RestStrategy,
+    columns: Sequence[TableColumn],
     *,
     short: str = "",
     categories: str = "",

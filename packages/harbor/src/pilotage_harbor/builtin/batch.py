@@ -14,11 +14,11 @@ from pilotage_harbor.builtin.cron import schedule_problem
 from pilotage_harbor.builtin.pod_defaults import fill_template
 from pilotage_harbor.builtin.pod_rules import template_problems
 from pilotage_harbor.builtin.workload_rules import mismatch, name_warnings
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import AGE, NAME, duration, since
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
@@ -30,9 +30,9 @@ def fill_job_spec(spec: Json) -> None:
     fill_template(spec["template"])
 
 
-def job_spec_problems(spec: Json, field: str) -> list[Cause]:
+def job_spec_problems(spec: Json, field: str) -> list[StatusCause]:
     """Problems of the spec of a Job, or of a template of Jobs."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for name in (*_COUNTS, "backoffLimitPerIndex", "maxFailedIndexes"):
         problems += nonnegative(f"{field}.{name}", spec.get(name))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
@@ -58,7 +58,7 @@ def job_spec_problems(spec: Json, field: str) -> list[Cause]:
     return problems + _restart_problems(spec, f"{field}.template.spec.restartPolicy")
 
 
-def _restart_problems(spec: Json, field: str) -> list[Cause]:
+def _restart_problems(spec: Json, field: str) -> list[StatusCause]:
     policy = spec["template"]["spec"]["restartPolicy"]
     if policy == "Always":
         return [required(field, 'valid values: "OnFailure", "Never"')]
@@ -112,10 +112,10 @@ class JobStrategy(Builtin):
         chosen.setdefault("matchLabels", {}).setdefault(f"{_LABEL}controller-uid", uid)
         obj["spec"]["selector"] = chosen
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec, and a selector that nobody else made."""
         spec, meta = obj["spec"], obj["metadata"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if not spec["manualSelector"] and spec.get("selector") is not None:
             own = {"controller-uid": meta.get("uid", ""), "job-name": meta.get("name", "")}
             own |= {f"{_LABEL}{key}": value for key, value in own.items()}
@@ -126,7 +126,7 @@ class JobStrategy(Builtin):
                 problems.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
         return problems + self._check_spec(spec)
 
-    def _check_spec(self, spec: Json) -> list[Cause]:
+    def _check_spec(self, spec: Json) -> list[StatusCause]:
         problems = job_spec_problems(spec, "spec")
         chosen, found = spec.get("selector"), spec["template"]["metadata"].get("labels")
         if chosen is None:
@@ -137,7 +137,7 @@ class JobStrategy(Builtin):
             problems.append(mismatch("spec.template", found))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Most of it stays."""
         new, was = obj["spec"], old["spec"]
         problems = self._check_spec(new)
@@ -153,10 +153,10 @@ class JobStrategy(Builtin):
             problems += immutable(f"spec.{name}", new.get(name), was.get(name))
         return problems
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
         status = obj.get("status", {})
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name in ("active", "succeeded", "failed", "terminating"):
             problems += nonnegative(f"status.{name}", status.get(name))
         ready = status.get("ready")
@@ -204,7 +204,7 @@ class CronJobStrategy(Builtin):
         """A name that is no host name."""
         return name_warnings(obj, old)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one: its name must leave room for those of its Jobs."""
         problems = self._check_spec(obj["spec"], None)
         name = obj["metadata"].get("name", "")
@@ -212,12 +212,12 @@ class CronJobStrategy(Builtin):
             problems.append(invalid("metadata.name", name, "must be no more than 52 characters"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Any change is fine."""
         return self._check_spec(obj["spec"], old["spec"])
 
-    def _check_spec(self, spec: Json, old: Json | None) -> list[Cause]:
-        problems: list[Cause] = []
+    def _check_spec(self, spec: Json, old: Json | None) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         schedule = spec.get("schedule", "")
         if not schedule:
             problems.append(required("spec.schedule"))
@@ -246,7 +246,7 @@ class CronJobStrategy(Builtin):
         return problems
 
 
-def _zone_problems(zone: str | None) -> list[Cause]:
+def _zone_problems(zone: str | None) -> list[StatusCause]:
     field = "spec.timeZone"
     if zone is None:
         return []
@@ -301,7 +301,7 @@ def kinds() -> list[Kind]:
                 NAME,
                 text("Status", _job_status),
                 text("Completions", _completions),
-                Column("Duration", "string", _job_duration),
+                TableColumn("Duration", "string", _job_duration),
                 AGE,
                 *template_columns("spec", "template", "spec", select=lambda obj: selector(obj["spec"].get("selector"))),
             ),

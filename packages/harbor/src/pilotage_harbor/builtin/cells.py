@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.builtin.base import path
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import since
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json
 
 
-def text(name: str, cell: Callable[[Json], Any], *, wide: bool = False, type_: str = "string") -> Column:
+def text(name: str, cell: Callable[[Json], Any], *, wide: bool = False, type_: str = "string") -> TableColumn:
     """A column that depends on the object alone."""
-    return Column(name, type_, lambda obj, _: cell(obj), priority=1 if wide else 0)
+    return TableColumn(name, type_, lambda obj, _: cell(obj), priority=1 if wide else 0)
 
 
 def at(*names: str, default: Any = "") -> Callable[[Json], Any]:  # noqa: ANN401 - JSON
@@ -29,19 +29,19 @@ def at(*names: str, default: Any = "") -> Callable[[Json], Any]:  # noqa: ANN401
     return cell
 
 
-def number(name: str, *names: str) -> Column:
+def number(name: str, *names: str) -> TableColumn:
     """A column of whole numbers, 0 where there is none."""
     return text(name, at(*names, default=0), type_="integer")
 
 
-def ago(name: str, *names: str, default: str = "<none>") -> Column:
+def ago(name: str, *names: str, default: str = "<none>") -> TableColumn:
     """Age of the time at a path."""
 
     def cell(obj: Json, now: float) -> str:
         value = path(obj, *names)
         return since(value, now) if value else default
 
-    return Column(name, "string", cell)
+    return TableColumn(name, "string", cell)
 
 
 def labels(value: Json | None) -> str:
@@ -61,7 +61,7 @@ def selector(value: Json | None, *, empty: str = "<none>") -> str:
     return ",".join(part for _, part in sorted(parts, key=lambda each: each[0])) or empty
 
 
-def template_columns(*names: str, select: Callable[[Json], str] | None = None) -> tuple[Column, ...]:
+def template_columns(*names: str, select: Callable[[Json], str] | None = None) -> tuple[TableColumn, ...]:
     """The wide columns of a workload whose pod template's spec is at a path."""
 
     def joined(what: str) -> Callable[[Json], str]:

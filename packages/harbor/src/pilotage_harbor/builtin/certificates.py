@@ -23,8 +23,8 @@ from pilotage_harbor.kinds.table import AGE, NAME, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.kinds import Json, Kind, View
 
 GROUP = "certificates.k8s.io"
@@ -53,7 +53,7 @@ class RequestStrategy(Builtin):
         """Any name will do."""
         return []
 
-    def note_author(self, obj: Json, user: User) -> None:
+    def note_author(self, obj: Json, user: UserInfo) -> None:
         """Record the requesting user, whatever the client sent."""
         spec = obj["spec"]
         for name in ("username", "uid", "groups", "extra"):
@@ -79,7 +79,7 @@ class RequestStrategy(Builtin):
                     conditions[place] = condition
         _date(conditions, before)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec and the conditions."""
         spec = obj["spec"]
         usages = spec.get("usages") or []
@@ -105,7 +105,7 @@ class RequestStrategy(Builtin):
         if old is None:
             _refuse_masters(obj)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed status: a decision cannot be changed, and a certificate is written once."""
         problems = self.check(obj) + _removed(obj, old)
         was, is_ = (path(each, "status", "conditions") or [] for each in (old, obj))
@@ -137,7 +137,7 @@ class ApprovalStrategy(RequestStrategy):
         if not conditions:
             del obj["status"]["conditions"]
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Nothing that was decided is taken back."""
         return self.check(obj) + _removed(obj, old)
 
@@ -181,7 +181,7 @@ def _of(conditions: list[Json], type_: str) -> list[Json]:
     return [each for each in conditions if each["type"] == type_]
 
 
-def _removed(obj: Json, old: Json) -> list[Cause]:
+def _removed(obj: Json, old: Json) -> list[StatusCause]:
     was, is_ = (path(each, "status", "conditions") or [] for each in (old, obj))
     return [
         forbidden("status.conditions", f'updates may not remove a condition of type "{type_}"')
@@ -202,8 +202,8 @@ def _date(conditions: list[Json], before: list[Json]) -> None:
             )
 
 
-def _conditions(conditions: list[Json], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _conditions(conditions: list[Json], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     types = [each["type"] for each in conditions]
     for index, condition in enumerate(conditions):
         type_, status = condition["type"], condition.get("status", "")
@@ -221,7 +221,7 @@ def _conditions(conditions: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _request(encoded: str | None, field: str) -> list[Cause]:
+def _request(encoded: str | None, field: str) -> list[StatusCause]:
     """The request itself: one in PEM, signed with its own key."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.x509 import load_pem_x509_csr
@@ -236,7 +236,7 @@ def _request(encoded: str | None, field: str) -> list[Cause]:
     return [] if valid else [invalid(field, encoded, "x509: signature is not valid")]
 
 
-def _certificate(encoded: str) -> list[Cause]:
+def _certificate(encoded: str) -> list[StatusCause]:
     from cryptography.x509 import load_pem_x509_certificate
 
     if not encoded:
@@ -256,7 +256,7 @@ def _certificate(encoded: str) -> list[Cause]:
     return [invalid("status.certificate", "<certificate data>", why)] if why else []
 
 
-def _signer(name: str, field: str) -> list[Cause]:
+def _signer(name: str, field: str) -> list[StatusCause]:
     if name == _LEGACY:
         return [invalid(field, name, "the legacy signerName is not allowed via this API version")]
     if not name:
@@ -272,7 +272,7 @@ def _signer(name: str, field: str) -> list[Cause]:
     return problems + _first_bad(field, rest[0], [(each, dns_subdomain(each)) for each in rest[0].split(".")])
 
 
-def _first_bad(field: str, value: str, labels: list[tuple[str, list[str]]]) -> list[Cause]:
+def _first_bad(field: str, value: str, labels: list[tuple[str, list[str]]]) -> list[StatusCause]:
     for label, problems in labels:
         if problems:
             return [invalid(field, value, f'validating label "{label}": {why}') for why in problems]

@@ -28,7 +28,7 @@ from pilotage_harbor.builtin.volume_rules import mount_problems
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -49,7 +49,7 @@ _ENV_FIELDS = (
 )  # fmt: skip
 
 
-def container_problems(spec: Json, volumes: Collection[str], field: str) -> list[Cause]:
+def container_problems(spec: Json, volumes: Collection[str], field: str) -> list[StatusCause]:
     """Problems of the containers and init containers of a spec."""
     containers = spec.get("containers") or []
     if not containers:
@@ -70,8 +70,8 @@ def container_problems(spec: Json, volumes: Collection[str], field: str) -> list
     return problems
 
 
-def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     names = {each["name"] for each in spec.get("containers") or ()}
     for index, container in enumerate(containers):
         here = f"{field}[{index}]"
@@ -92,7 +92,7 @@ def _init_problems(containers: list[Json], spec: Json, volumes: Collection[str],
     return problems
 
 
-def common_problems(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
+def common_problems(container: Json, volumes: Collection[str], field: str) -> list[StatusCause]:
     """Problems of a container of whatever sort."""
     name = container["name"]
     problems = each_invalid(f"{field}.name", name, dns_label(name)) if name else [required(f"{field}.name")]
@@ -119,8 +119,8 @@ def common_problems(container: Json, volumes: Collection[str], field: str) -> li
     return problems
 
 
-def _ports(ports: list[Json], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _ports(ports: list[Json], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     names: set[str] = set()
     for index, port in enumerate(ports):
         here = f"{field}[{index}]"
@@ -142,8 +142,8 @@ def _ports(ports: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _host_port_conflicts(containers: list[Json], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _host_port_conflicts(containers: list[Json], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
         for place, port in enumerate(container.get("ports", ())):
@@ -156,8 +156,8 @@ def _host_port_conflicts(containers: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _env(variables: list[Json], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _env(variables: list[Json], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, variable in enumerate(variables):
         here, name = f"{field}[{index}]", variable["name"]
         problems += each_invalid(f"{here}.name", name, env_name(name)) if name else [required(f"{here}.name")]
@@ -166,8 +166,8 @@ def _env(variables: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _value_from(source: Json, variable: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _value_from(source: Json, variable: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if (ref := source.get("fieldRef")) is not None:
         path = ref.get("fieldPath")
         if not path:
@@ -197,8 +197,8 @@ def _value_from(source: Json, variable: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _env_from(sources: list[Json], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _env_from(sources: list[Json], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, source in enumerate(sources):
         here = f"{field}[{index}]"
         if prefix := source.get("prefix"):
@@ -217,8 +217,8 @@ def _env_from(sources: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _lifecycle(container: Json, spec: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _lifecycle(container: Json, spec: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     grace = spec.get("terminationGracePeriodSeconds")
     if lifecycle := container.get("lifecycle"):
         for name in ("postStart", "preStop"):
@@ -230,7 +230,7 @@ def _lifecycle(container: Json, spec: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _probe(name: str, probe: Json, grace: int | None, field: str) -> list[Cause]:
+def _probe(name: str, probe: Json, grace: int | None, field: str) -> list[StatusCause]:
     problems = _handler(probe, grace, field)
     for each in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
         problems += nonnegative(f"{field}.{each}", probe.get(each))
@@ -246,11 +246,11 @@ def _probe(name: str, probe: Json, grace: int | None, field: str) -> list[Cause]
     return problems
 
 
-def _handler(handler: Json, grace: int | None, field: str) -> list[Cause]:
+def _handler(handler: Json, grace: int | None, field: str) -> list[StatusCause]:
     found = [name for name in _HANDLERS if handler.get(name) is not None]
     if not found:
         return [required(field, "must specify a handler type")]
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     first, *more = found
     action, here = handler[first], f"{field}.{first}"
     match first:
@@ -271,14 +271,14 @@ def _handler(handler: Json, grace: int | None, field: str) -> list[Cause]:
     return problems
 
 
-def port_or_name(port: int | str, field: str) -> list[Cause]:
+def port_or_name(port: int | str, field: str) -> list[StatusCause]:
     """A port by number, or by the name that a container gives it."""
     return each_invalid(field, port, port_name(port) if isinstance(port, str) else port_number(port))
 
 
-def resource_problems(resources: Json, field: str) -> list[Cause]:
+def resource_problems(resources: Json, field: str) -> list[StatusCause]:
     """Problems of requests and limits."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     limits = resources.get("limits", {})
     for kind in ("limits", "requests"):
         for name, value in resources.get(kind, {}).items():
@@ -292,7 +292,7 @@ def resource_problems(resources: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _against_limit(name: str, value: str, limits: Json, field: str) -> list[Cause]:
+def _against_limit(name: str, value: str, limits: Json, field: str) -> list[StatusCause]:
     overcommit = "/" not in name and not name.startswith("hugepages-")
     if name not in limits:
         if overcommit:
@@ -308,7 +308,7 @@ def _against_limit(name: str, value: str, limits: Json, field: str) -> list[Caus
     return []
 
 
-def _resource_name(name: str, field: str) -> list[Cause]:
+def _resource_name(name: str, field: str) -> list[StatusCause]:
     if name in _RESOURCES:
         return []
     if why := qualified_name(name):
@@ -321,8 +321,8 @@ def _resource_name(name: str, field: str) -> list[Cause]:
     return []
 
 
-def _security(security: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _security(security: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for name in ("runAsUser", "runAsGroup"):
         value = security.get(name)
         if value is not None and not 0 <= value <= 2**31 - 1:

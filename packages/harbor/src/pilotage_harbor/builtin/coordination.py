@@ -11,7 +11,7 @@ from pilotage_harbor.builtin.cells import at, text
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 
@@ -32,10 +32,10 @@ class LeaseStrategy(Builtin):
         """Likewise."""
         _drop(obj)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         if seconds is not None and seconds <= 0:
             problems.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))

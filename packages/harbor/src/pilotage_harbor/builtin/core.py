@@ -23,7 +23,7 @@ from pilotage_harbor.builtin.quota_usage import WHOLE, is_enforced, is_standard
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _DATA_BYTES_MAX = 1024 * 1024
@@ -60,9 +60,9 @@ class NamespaceStrategy(Builtin):
         super().prepare_update(obj, old, view)
         obj["spec"] = old.get("spec", {})
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The finalizers."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name in obj["spec"].get("finalizers", ()):
             problems += each_invalid("spec.finalizers", name, qualified_name(name))
             if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
@@ -70,11 +70,11 @@ class NamespaceStrategy(Builtin):
                 problems.append(invalid("spec.finalizers", name, why))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Nothing beyond metadata."""
         return []
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its phase says whether it is being deleted."""
         phase = path(obj, "status", "phase")
         word, words = ("Terminating", "is not") if obj["metadata"].get("deletionTimestamp") else ("Active", "is")
@@ -93,10 +93,10 @@ class ConfigMapStrategy(Builtin):
     go_type = "core.ConfigMap"
     status = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Keys, and the size of it all."""
         data, binary = obj.get("data", {}), obj.get("binaryData", {})
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         size = 0
         for key, value in data.items():
             problems += each_invalid(f"data[{key}]", key, config_key(key))
@@ -110,12 +110,12 @@ class ConfigMapStrategy(Builtin):
             problems.append(too_long("[]", _DATA_BYTES_MAX))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Nothing of an immutable one."""
         return sealed_problems(obj, old, ("data", "binaryData")) + self.check(obj)
 
 
-def sealed_problems(obj: Json, old: Json, names: tuple[str, ...]) -> list[Cause]:
+def sealed_problems(obj: Json, old: Json, names: tuple[str, ...]) -> list[StatusCause]:
     """Changes to an object that declares itself immutable."""
     if not old.get("immutable"):
         return []
@@ -141,17 +141,17 @@ class SecretStrategy(Builtin):
             for key, value in plain.items():
                 data[key] = base64.b64encode(value.encode()).decode()
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Keys, size, and what the type asks for."""
         data = obj.get("data", {})
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for key in data:
             problems += each_invalid(f"data[{key}]", key, config_key(key))
         if sum(len(value or "") for value in data.values()) * 3 // 4 > _DATA_BYTES_MAX:
             problems.append(too_long("data", _DATA_BYTES_MAX))
         return problems + self._of_type(obj, data)
 
-    def _of_type(self, obj: Json, data: Json) -> list[Cause]:
+    def _of_type(self, obj: Json, data: Json) -> list[StatusCause]:
         type_ = obj["type"]
         if type_ == "kubernetes.io/service-account-token":
             name = "kubernetes.io/service-account.name"
@@ -175,7 +175,7 @@ class SecretStrategy(Builtin):
             return [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
         return []
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Not the type, and nothing of an immutable one."""
         problems = immutable("type", obj["type"], old.get("type"))
         return problems + sealed_problems(obj, old, ("data",)) + self.check(obj)
@@ -201,9 +201,9 @@ class ResourceQuotaStrategy(Builtin):
 
     go_type = "core.ResourceQuota"
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The resources, and how much there is of each."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name, text_ in obj["spec"].get("hard", {}).items():
             field, amount = f"spec.hard[{name}]", parse(text_)
             problems += each_invalid(field, name, qualified_name(name))
@@ -220,12 +220,12 @@ class ResourceQuotaStrategy(Builtin):
             problems.append(forbidden("spec.scopeSelector", _SCOPES))
         return problems
 
-    def validate(self, obj: Json, view: View) -> list[Cause]:
+    def validate(self, obj: Json, view: View) -> list[StatusCause]:
         """A new one has no scopes."""
         scoped = [forbidden("spec.scopes", _SCOPES)] if obj["spec"].get("scopes") else []
         return super().validate(obj, view) + scoped
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The scopes stay."""
         new, was = obj["spec"].get("scopes"), old["spec"].get("scopes")
         same = sorted(new or ()) == sorted(was or ())
@@ -249,9 +249,9 @@ class LimitRangeStrategy(Builtin):
                     if value:
                         item[name] = value
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The types of its limits."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         seen: set[str] = set()
         for index, item in enumerate(obj["spec"].get("limits") or ()):
             here, type_ = f"spec.limits[{index}].type", item["type"]
@@ -264,8 +264,8 @@ class LimitRangeStrategy(Builtin):
             problems += self._bounds(item, f"spec.limits[{index}]")
         return problems
 
-    def _bounds(self, item: Json, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _bounds(self, item: Json, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         for name, least in item.get("min", {}).items():
             most = item.get("max", {}).get(name)
             low, high = parse(least), None if most is None else parse(most)

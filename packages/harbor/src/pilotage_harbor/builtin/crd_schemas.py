@@ -10,7 +10,7 @@ from pilotage_harbor.schema.formats import supported
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json
 
 SELECTABLE_MAX = 8
@@ -19,9 +19,9 @@ _WRONG_TYPE = (
 )
 
 
-def selectable_problems(fields: list[Json], schema: Json, field: str) -> list[Cause]:
+def selectable_problems(fields: list[Json], schema: Json, field: str) -> list[StatusCause]:
     """Problems of the fields that field selectors are to know."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     seen: set[str] = set()
     for index, selectable in enumerate(fields):
         here, path = f"{field}[{index}].jsonPath", selectable.get("jsonPath", "")

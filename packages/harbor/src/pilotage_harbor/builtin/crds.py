@@ -9,12 +9,12 @@ from pilotage_harbor.apimachinery.names import dns1035, dns_subdomain
 from pilotage_harbor.builtin.admission import client_problems
 from pilotage_harbor.builtin.base import Builtin, kind, path
 from pilotage_harbor.builtin.crd_schemas import selectable_problems, unknown_formats
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import NAME
 from pilotage_harbor.schema.structural import structural_problems
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
@@ -65,15 +65,15 @@ class DefinitionStrategy(Builtin):
         before = unknown_formats(old["spec"]) if old is not None else []
         return [f'unrecognized format "{each}"' for each in unknown_formats(obj["spec"]) if each not in before]
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one: its name is made of plural and group."""
         spec, name = obj["spec"], obj["metadata"].get("name", "")
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if name and name != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
             problems.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
         return problems + self._check_spec(spec) + _stored_problems(obj) + _approval_problems(obj)
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Names that are in use stay."""
         new, was = obj["spec"], old["spec"]
         problems = self._check_spec(new)
@@ -85,7 +85,7 @@ class DefinitionStrategy(Builtin):
         problems += immutable("spec.names.plural", new["names"].get("plural"), was["names"].get("plural"))
         return problems + _stored_problems(obj)
 
-    def _check_spec(self, spec: Json) -> list[Cause]:
+    def _check_spec(self, spec: Json) -> list[StatusCause]:
         problems = _group_problems(spec.get("group", ""))
         scope = spec.get("scope", "")
         if not scope:
@@ -114,8 +114,8 @@ class DefinitionStrategy(Builtin):
             problems.append(invalid("spec.preserveUnknownFields", True, f"{words} spec.versions[*].schema instead"))
         return problems + _conversion_problems(spec["conversion"])
 
-    def _versions(self, versions: list[Json]) -> list[Cause]:
-        problems: list[Cause] = []
+    def _versions(self, versions: list[Json]) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         names = [version.get("name") for version in versions]
         shown = _go_versions(versions)
         if len(set(names)) != len(names):
@@ -151,7 +151,7 @@ def _storage_versions(obj: Json) -> list[str]:
     return [version.get("name", "") for version in obj["spec"].get("versions") or () if version.get("storage")]
 
 
-def _group_problems(group: str) -> list[Cause]:
+def _group_problems(group: str) -> list[StatusCause]:
     if not group:
         return [required("spec.group")]
     if why := dns_subdomain(group):
@@ -159,7 +159,7 @@ def _group_problems(group: str) -> list[Cause]:
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
-def _names_problems(names: Json) -> list[Cause]:
+def _names_problems(names: Json) -> list[StatusCause]:
     field = "spec.names"
     problems = [
         required(f"{field}.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
@@ -176,7 +176,7 @@ def _names_problems(names: Json) -> list[Cause]:
     return problems + _each_name(names, "categories")
 
 
-def _each_name(names: Json, key: str) -> list[Cause]:
+def _each_name(names: Json, key: str) -> list[StatusCause]:
     return [
         invalid(f"spec.names.{key}[{index}]", name, ",".join(why))
         for index, name in enumerate(names.get(key, ()))
@@ -184,8 +184,8 @@ def _each_name(names: Json, key: str) -> list[Cause]:
     ]
 
 
-def _version_problems(version: Json, field: str, schema_name: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _version_problems(version: Json, field: str, schema_name: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if version.get("deprecationWarning") is not None and not version.get("deprecated"):
         why = "can only be set for deprecated versions"
         problems.append(invalid(f"{field}.deprecationWarning", version["deprecationWarning"], why))
@@ -208,8 +208,8 @@ def _version_problems(version: Json, field: str, schema_name: str) -> list[Cause
     return problems
 
 
-def _scale_problems(scale: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _scale_problems(scale: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for name, roots, needed in (
         ("specReplicasPath", (".spec.",), True),
         ("statusReplicasPath", (".status.",), True),
@@ -226,7 +226,7 @@ def _scale_problems(scale: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _column_problems(column: Json, field: str) -> list[Cause]:
+def _column_problems(column: Json, field: str) -> list[StatusCause]:
     problems = [] if column.get("name") else [required(f"{field}.name")]
     type_, why = column.get("type", ""), f"must be one of {','.join(_COLUMN_TYPES)}"
     if not type_:
@@ -244,9 +244,9 @@ def _column_problems(column: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _conversion_problems(conversion: Json) -> list[Cause]:
+def _conversion_problems(conversion: Json) -> list[StatusCause]:
     field, strategy = "spec.conversion", conversion.get("strategy", "")
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if not strategy:
         problems.append(required(f"{field}.strategy"))
     elif strategy not in ("None", "Webhook"):
@@ -273,7 +273,7 @@ def _conversion_problems(conversion: Json) -> list[Cause]:
     return problems
 
 
-def _stored_problems(obj: Json) -> list[Cause]:
+def _stored_problems(obj: Json) -> list[StatusCause]:
     field, stored = "status.storedVersions", path(obj, "status", "storedVersions") or []
     if not stored:
         return [invalid(field, None, "must have at least one stored version")]
@@ -294,7 +294,7 @@ def _stored_problems(obj: Json) -> list[Cause]:
     return problems
 
 
-def _approval_problems(obj: Json) -> list[Cause]:
+def _approval_problems(obj: Json) -> list[StatusCause]:
     """Groups of Kubernetes's own need a word from Kubernetes."""
     group, key = obj["spec"].get("group", ""), "api-approved.kubernetes.io"
     if not (group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))):
@@ -312,7 +312,7 @@ def _approval_problems(obj: Json) -> list[Cause]:
 
 def kinds() -> list[Kind]:
     """The kinds of this family."""
-    created = Column("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp"))
+    created = TableColumn("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp"))
     return [
         kind(
             "apiextensions.k8s.io/v1",

@@ -28,7 +28,7 @@ from pilotage_harbor.kinds.table import AGE, NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 CLASS_PROTECTION = "kubernetes.io/vac-protection"
@@ -39,7 +39,7 @@ _TOKEN_SECONDS = range(600, 2**32 + 1)
 _UPDATE_SECONDS_MIN = 10
 
 
-def driver_name_problems(name: str, field: str) -> list[Cause]:
+def driver_name_problems(name: str, field: str) -> list[StatusCause]:
     """The name of a driver, of storage or of devices."""
     if not name:
         return [required(field)]
@@ -68,10 +68,10 @@ class CSIDriverStrategy(Builtin):
         if obj["spec"] != old["spec"]:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if spec["fsGroupPolicy"] not in _FS_GROUP_POLICIES:
             problems.append(not_supported("spec.fsGroupPolicy", spec["fsGroupPolicy"], _FS_GROUP_POLICIES))
         audiences: set[str] = set()
@@ -97,7 +97,7 @@ class CSIDriverStrategy(Builtin):
             problems.append(invalid("spec.serviceAccountTokenInSecrets", secrets, why))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to immutable fields."""
         new, was = obj["spec"], old["spec"]
         problems = self.check(obj)
@@ -115,9 +115,9 @@ class CSINodeStrategy(Builtin):
     unconditional_update = False
     qualified_finalizers = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Its drivers."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         names: set[str] = set()
         for index, driver in enumerate(obj["spec"].get("drivers") or ()):
             here = f"spec.drivers[{index}]"
@@ -130,7 +130,7 @@ class CSINodeStrategy(Builtin):
             problems += _topology(driver.get("topologyKeys") or [], here)
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to a field that is immutable while the driver stays."""
         problems = self.check(obj)
         for was in old["spec"].get("drivers") or ():
@@ -147,7 +147,7 @@ class CSIStorageCapacityStrategy(Builtin):
     status = False
     unconditional_update = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All of it."""
         problems = selector_problems(obj.get("nodeTopology"), "nodeTopology")
         problems += each_invalid("storageClassName", obj["storageClassName"], dns_subdomain(obj["storageClassName"]))
@@ -156,7 +156,7 @@ class CSIStorageCapacityStrategy(Builtin):
             problems.append(invalid("capacity", obj["capacity"], "must be greater than or equal to 0"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to immutable fields."""
         problems = self.check(obj)
         for name in ("nodeTopology", "storageClassName"):
@@ -172,7 +172,7 @@ class VolumeAttachmentStrategy(Builtin):
     reset_fields: Mapping[str, tuple[str, ...]] = {"": ("status",), "status": ("metadata", "spec")}
     kept_by_status = ("labels", "annotations", "finalizers", "ownerReferences")
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
         source, node = spec["source"], spec["nodeName"]
@@ -190,7 +190,7 @@ class VolumeAttachmentStrategy(Builtin):
             problems += each_invalid("spec.source.persistentVolumeName", volume, dns_subdomain(volume))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to immutable fields."""
         return self.check(obj) + immutable("spec", _as_go_shows(obj["spec"]), _as_go_shows(old["spec"]))
 
@@ -205,7 +205,7 @@ class VolumeAttributesClassStrategy(Builtin):
         """The finalizer that keeps it while a claim or a volume names it."""
         protect(obj, CLASS_PROTECTION)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All of it."""
         driver = obj["driverName"]
         if not driver:
@@ -216,7 +216,7 @@ class VolumeAttributesClassStrategy(Builtin):
             problems.append(required("parameters", "must contain at least one key/value pair"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to immutable fields."""
         changed = [name for name in ("driverName", "parameters") if obj.get(name) != old.get(name)]
         return [forbidden(name, f"updates to {name} are forbidden.") for name in changed] + self.check(obj)
@@ -244,14 +244,14 @@ def _fixed(driver: Json) -> Json:
     }
 
 
-def _node_id(name: str, field: str) -> list[Cause]:
+def _node_id(name: str, field: str) -> list[StatusCause]:
     if not name:
         return [required(field)]
     return [invalid(field, name, f"must be {_NODE_ID_MAX} characters or less")] if len(name) > _NODE_ID_MAX else []
 
 
-def _topology(keys: list[str], field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _topology(keys: list[str], field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, key in enumerate(keys):
         if not key:
             problems.append(required(field))

@@ -17,7 +17,7 @@ from pilotage_harbor.builtin.workload_rules import (
 )
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, View
 
 
@@ -53,7 +53,7 @@ class DaemonSetStrategy(Builtin):
         changed = obj["spec"]["template"] != old["spec"]["template"]
         obj["metadata"].setdefault("annotations", {})[self._TEMPLATE] = str(before + 1 if changed else before)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The whole spec."""
         spec, chosen = obj["spec"], obj["spec"].get("selector")
         template = spec["template"]
@@ -67,14 +67,14 @@ class DaemonSetStrategy(Builtin):
         problems += self._update_strategy(spec["updateStrategy"])
         return problems + nonnegative("spec.revisionHistoryLimit", spec["revisionHistoryLimit"])
 
-    def _update_strategy(self, update: Json) -> list[Cause]:
+    def _update_strategy(self, update: Json) -> list[StatusCause]:
         field, rolling = "spec.updateStrategy", update.get("rollingUpdate")
         if update["type"] == "OnDelete":
             return []
         if update["type"] != "RollingUpdate":
             shown = {"Type": update["type"], "RollingUpdate": rolling}
             return [not_supported(field, shown, ("RollingUpdate", "OnDelete"))]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for check in (percent_problems, over_100_percent):
             for name in ("maxUnavailable", "maxSurge"):
                 problems += check(update["rollingUpdate"][name], f"{field}.rollingUpdate.{name}")
@@ -86,14 +86,14 @@ class DaemonSetStrategy(Builtin):
             problems.append(required(f"{field}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The selector stays."""
         stays = immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
         return stays + self.check(obj)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name in (
             "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
             "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",

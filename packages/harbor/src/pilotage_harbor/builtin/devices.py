@@ -26,7 +26,7 @@ from pilotage_harbor.kinds.table import AGE, NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _REQUESTS_MAX = 32
@@ -43,13 +43,13 @@ def _fill_claim(spec: Json) -> None:
                 each.setdefault("count", 1)
 
 
-def _claim_problems(spec: Json, field: str) -> list[Cause]:
+def _claim_problems(spec: Json, field: str) -> list[StatusCause]:
     """Problems of the requests of a claim."""
     requests = path(spec, "devices", "requests") or []
     here = f"{field}.devices.requests"
     if len(requests) > _REQUESTS_MAX:
         return [too_many(here, len(requests), _REQUESTS_MAX)]
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     names: set[str] = set()
     for index, request in enumerate(requests):
         each, name = f"{here}[{index}]", request.get("name", "")
@@ -73,7 +73,7 @@ def _claim_problems(spec: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _request_problems(request: Json, field: str) -> list[Cause]:
+def _request_problems(request: Json, field: str) -> list[StatusCause]:
     name, mode, count = request.get("deviceClassName", ""), request.get("allocationMode"), request.get("count", 0)
     here = f"{field}.deviceClassName"
     problems = each_invalid(here, name, dns_subdomain(name)) if name else [required(here)]
@@ -87,7 +87,7 @@ def _request_problems(request: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _selector_problems(selectors: list[Json] | None, field: str) -> list[Cause]:
+def _selector_problems(selectors: list[Json] | None, field: str) -> list[StatusCause]:
     missing = [index for index, each in enumerate(selectors or ()) if each.get("cel") is None]
     return [required(f"{field}[{index}].cel") for index in missing]
 
@@ -99,7 +99,7 @@ class DeviceClassStrategy(Builtin):
     status = False
     counts = ("spec",)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The selectors and the drivers of its configuration."""
         spec = obj["spec"]
         problems = _selector_problems(spec.get("selectors"), "spec.selectors")
@@ -123,11 +123,11 @@ class ResourceClaimStrategy(Builtin):
         """Defaults."""
         _fill_claim(obj["spec"])
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         return _claim_problems(obj["spec"], "spec")
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed object: its spec is immutable."""
         return immutable("spec", obj["spec"], old["spec"])
 
@@ -142,11 +142,11 @@ class ResourceClaimTemplateStrategy(Builtin):
         """Defaults."""
         _fill_claim(obj["spec"]["spec"])
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec of its claims."""
         return _claim_problems(obj["spec"]["spec"], "spec.spec")
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed object: its spec is immutable."""
         return self.check(obj) + immutable("spec", obj["spec"], old["spec"])
 
@@ -164,7 +164,7 @@ class ResourceSliceStrategy(Builtin):
             for taint in device.get("taints") or ():
                 taint.setdefault("timeAdded", now())
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Problems of the driver, the pool, the node selection and the devices."""
         spec = obj["spec"]
         problems = driver_name_problems(spec["driver"], "spec.driver")
@@ -189,7 +189,7 @@ class ResourceSliceStrategy(Builtin):
             problems += each_invalid(f"spec.devices[{index}].name", device["name"], dns_label(device["name"]))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a change to immutable fields."""
         new, was = obj["spec"], old["spec"]
         problems = self.check(obj)
@@ -203,7 +203,7 @@ class ResourceSliceStrategy(Builtin):
         return {"spec.nodeName": obj["spec"].get("nodeName") or "", "spec.driver": obj["spec"]["driver"]}
 
 
-def _pool_problems(pool: Json) -> list[Cause]:
+def _pool_problems(pool: Json) -> list[StatusCause]:
     field, name = "spec.pool.name", pool["name"]
     problems = [] if name else [required(field)]
     if len(name) > _POOL_NAME_MAX:

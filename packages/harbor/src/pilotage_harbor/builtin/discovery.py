@@ -21,7 +21,7 @@ from pilotage_harbor.builtin.container_rules import PROTOCOLS
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
@@ -46,10 +46,10 @@ class EndpointSliceStrategy(Builtin):
         if obj["metadata"].get("labels") != old["metadata"].get("labels"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All of it."""
         type_ = obj.get("addressType", "")
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if not type_:
             problems.append(required("addressType"))
         elif type_ not in _TYPES:
@@ -57,8 +57,8 @@ class EndpointSliceStrategy(Builtin):
         problems += self._ports(obj.get("ports") or [])
         return problems + self._endpoints(obj, type_)
 
-    def _endpoints(self, obj: Json, type_: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _endpoints(self, obj: Json, type_: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         endpoints = obj.get("endpoints") or []
         if len(endpoints) > 1000:
             return [*problems, too_many("endpoints", len(endpoints), 1000)]
@@ -66,8 +66,8 @@ class EndpointSliceStrategy(Builtin):
             problems += self._endpoint(endpoint, type_, f"endpoints[{index}]")
         return problems
 
-    def _ports(self, ports: list[Json]) -> list[Cause]:
-        problems: list[Cause] = []
+    def _ports(self, ports: list[Json]) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         names: set[str] = set()
         for index, port in enumerate(ports):
             here, name = f"ports[{index}]", port["name"]
@@ -82,8 +82,8 @@ class EndpointSliceStrategy(Builtin):
                 problems += each_invalid(f"{here}.appProtocol", protocol, qualified_name(protocol))
         return problems
 
-    def _endpoint(self, endpoint: Json, type_: str, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _endpoint(self, endpoint: Json, type_: str, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         addresses = endpoint.get("addresses") or []
         if not addresses:
             problems.append(required(f"{field}.addresses", "must contain at least 1 address"))
@@ -99,7 +99,7 @@ class EndpointSliceStrategy(Builtin):
             problems += each_invalid(f"{field}.hints.forZones[{index}].name", zone["name"], label_value(zone["name"]))
         return problems
 
-    def _address(self, address: str, type_: str, field: str, index: int) -> list[Cause]:
+    def _address(self, address: str, type_: str, field: str, index: int) -> list[StatusCause]:
         here = f"{field}[{index}]"
         if type_ == "FQDN":
             name = address.removesuffix(".")
@@ -113,12 +113,12 @@ class EndpointSliceStrategy(Builtin):
         if wrong := address_problems(address, here):
             return wrong
         parsed = parse_address(address)
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if parsed is not None and f"IPv{parsed.version}" != type_:
             problems.append(invalid(field, address, f"must be an {type_} address"))
         return problems + endpoint_problems(address, here)
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The type of its addresses stays."""
         same = obj.get("endpoints") == old.get("endpoints")
         problems = self.check(obj | {"endpoints": []} if same else obj)
@@ -138,9 +138,9 @@ class EndpointsStrategy(Builtin):
             for port in subset.get("ports", ()):
                 port.setdefault("protocol", "TCP")
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All subsets."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for index, subset in enumerate(obj.get("subsets", ())):
             here = f"subsets[{index}]"
             if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -153,11 +153,11 @@ class EndpointsStrategy(Builtin):
                 problems += self._port(port, f"{here}.ports[{place}]", alone=len(ports) == 1)
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of changed subsets; unchanged ones are not validated again."""
         return [] if obj.get("subsets") == old.get("subsets") else self.check(obj)
 
-    def _address(self, address: Json, field: str) -> list[Cause]:
+    def _address(self, address: Json, field: str) -> list[StatusCause]:
         problems = address_problems(address["ip"], f"{field}.ip")
         if host := address.get("hostname"):
             problems += each_invalid(f"{field}.hostname", host, dns_label(host))
@@ -165,8 +165,8 @@ class EndpointsStrategy(Builtin):
             problems += each_invalid(f"{field}.nodeName", node, dns_subdomain(node))
         return problems + endpoint_problems(address["ip"], f"{field}.ip")
 
-    def _port(self, port: Json, field: str, *, alone: bool) -> list[Cause]:
-        problems: list[Cause] = []
+    def _port(self, port: Json, field: str, *, alone: bool) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         if name := port.get("name"):
             problems += each_invalid(f"{field}.name", name, dns_label(name))
         elif not alone:

@@ -11,7 +11,7 @@ from pilotage_harbor.builtin.pods import PodStrategy
 from pilotage_harbor.builtin.volume_rules import volume_problems
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, View
 
 _FIELD = "spec.ephemeralContainers"
@@ -38,7 +38,7 @@ class EphemeralContainersStrategy(PodStrategy):
         restore(obj["metadata"], old["metadata"], "ownerReferences")
         self.count(obj, old)
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The new containers, and that the others are as they were."""
         if _MIRROR in (old["metadata"].get("annotations") or {}):
             return [forbidden("", "static pods do not support ephemeral containers")]
@@ -53,9 +53,9 @@ class EphemeralContainersStrategy(PodStrategy):
         return problems
 
 
-def ephemeral_problems(spec: Json) -> list[Cause]:
+def ephemeral_problems(spec: Json) -> list[StatusCause]:
     """Problems of the ephemeral containers of a pod."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     volumes, _ = volume_problems(spec.get("volumes", []), "spec.volumes")
     lasting = {each["name"] for name in ("containers", "initContainers") for each in spec.get(name) or ()}
     names = set(lasting)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from pilotage_harbor.apimachinery.field_errors import each_invalid, immutable, invalid, required
 from pilotage_harbor.apimachinery.names import dns_subdomain, qualified_name
 from pilotage_harbor.builtin.base import Builtin, kind, path
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import name, since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _NAMES = {
@@ -52,7 +52,7 @@ class EventStrategy(Builtin):
     qualified_finalizers = False
     reporting = "reportingComponent"
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Problems of an Event: its object and its reporter."""
         return event_problems(obj, self.reporting)
 
@@ -76,7 +76,7 @@ class NewEventStrategy(EventStrategy):
     qualified_finalizers = True
     reporting = "reportingController"
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one."""
         stored = to_core(obj)
         problems = event_problems(stored, self.reporting)
@@ -90,18 +90,18 @@ class NewEventStrategy(EventStrategy):
                 problems.append(invalid(field, "", "needs to be unset"))
         return problems
 
-    def _series(self, stored: Json) -> list[Cause]:
+    def _series(self, stored: Json) -> list[StatusCause]:
         series = stored.get("series")
         if series is None:
             return []
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if series.get("count", 0) < 2:
             problems.append(invalid("series.count", "", "should be at least 2"))
         if not series.get("lastObservedTime"):
             problems.append(required("series.lastObservedTime"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """All but the series stays."""
         new, was = to_core(obj), to_core(old)
         problems = event_problems(new, self.reporting)
@@ -126,9 +126,9 @@ def _newer(label: str) -> str:
     return label.replace("involvedObject.", "regarding.").replace("reportingComponent", "reportingController")
 
 
-def event_problems(obj: Json, reporting: str) -> list[Cause]:
+def event_problems(obj: Json, reporting: str) -> list[StatusCause]:
     """Problems of an Event in its stored form."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     namespace = obj["metadata"].get("namespace", "")
     about = (obj.get("involvedObject") or {}).get("namespace", "")
     wrong = invalid("involvedObject.namespace", about, "does not match event.namespace")
@@ -146,8 +146,8 @@ def event_problems(obj: Json, reporting: str) -> list[Cause]:
     return problems + each_invalid("namespace", namespace, dns_subdomain(namespace))
 
 
-def _texts(obj: Json) -> list[Cause]:
-    problems: list[Cause] = []
+def _texts(obj: Json) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for field in ("reportingInstance", "action", "reason"):
         if not obj.get(field):
             problems.append(required(field))
@@ -192,20 +192,20 @@ def _field(key: str) -> Callable[[Json, float], str]:
 
 
 _COLUMNS = (
-    Column("Last Seen", "string", _last),
-    Column("Type", "string", _field("type")),
-    Column("Reason", "string", _field("reason")),
-    Column("Object", "string", _about),
-    Column("Subobject", "string", lambda obj, _: path(obj, "involvedObject", "fieldPath") or "", priority=1),
-    Column("Source", "string", _source, priority=1),
-    Column("Message", "string", _field("message")),
-    Column("First Seen", "string", _first, priority=1),
-    Column("Count", "string", _count, priority=1),
-    Column("Name", "string", name, "name", priority=1),
+    TableColumn("Last Seen", "string", _last),
+    TableColumn("Type", "string", _field("type")),
+    TableColumn("Reason", "string", _field("reason")),
+    TableColumn("Object", "string", _about),
+    TableColumn("Subobject", "string", lambda obj, _: path(obj, "involvedObject", "fieldPath") or "", priority=1),
+    TableColumn("Source", "string", _source, priority=1),
+    TableColumn("Message", "string", _field("message")),
+    TableColumn("First Seen", "string", _first, priority=1),
+    TableColumn("Count", "string", _count, priority=1),
+    TableColumn("Name", "string", name, "name", priority=1),
 )
 
 
-def _of_stored(column: Column) -> Column:
+def _of_stored(column: TableColumn) -> TableColumn:
     return column._replace(cell=lambda obj, now: column.cell(to_core(obj), now))
 
 

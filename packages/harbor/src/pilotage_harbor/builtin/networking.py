@@ -29,7 +29,7 @@ from pilotage_harbor.builtin.services import ingress_addresses
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
@@ -38,7 +38,7 @@ _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
-def _host_problems(host: str, field: str) -> list[Cause]:
+def _host_problems(host: str, field: str) -> list[StatusCause]:
     return each_invalid(field, host, wildcard_subdomain(host) if "*" in host else dns_subdomain(host))
 
 
@@ -58,7 +58,7 @@ class IngressStrategy(Builtin):
                 newest = max(classes, key=lambda each: str(each["metadata"].get("creationTimestamp", "")))
                 obj["spec"]["ingressClassName"] = newest["metadata"]["name"]
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one."""
         problems = self._check_spec(obj["spec"])
         old_way = (obj["metadata"].get("annotations") or {}).get("kubernetes.io/ingress.class")
@@ -68,7 +68,7 @@ class IngressStrategy(Builtin):
             problems.append(invalid("annotations.kubernetes.io/ingress.class", old_way, why))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Anything may change."""
         return self._check_spec(obj["spec"])
 
@@ -80,13 +80,13 @@ class IngressStrategy(Builtin):
             return []
         return [f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of the load balancer's ingress points."""
         points = path(obj, "status", "loadBalancer", "ingress") or []
         return ingress_problems(points, "status.loadBalancer.ingress")
 
-    def _check_spec(self, spec: Json) -> list[Cause]:
-        problems: list[Cause] = []
+    def _check_spec(self, spec: Json) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         rules = spec.get("rules") or []
         if not rules and spec.get("defaultBackend") is None:
             why = "either `defaultBackend` or `rules` must be specified"
@@ -104,8 +104,8 @@ class IngressStrategy(Builtin):
             problems += each_invalid("spec.ingressClassName", name, dns_subdomain(name))
         return problems
 
-    def _rule(self, rule: Json, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _rule(self, rule: Json, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         if host := rule.get("host"):
             if parse_address(host) is not None:
                 problems.append(invalid(f"{field}.host", host, "must be a DNS name, not an IP address"))
@@ -118,11 +118,11 @@ class IngressStrategy(Builtin):
                 problems += self._path(each, f"{field}.http.paths[{index}]")
         return problems
 
-    def _path(self, each: Json, field: str) -> list[Cause]:
+    def _path(self, each: Json, field: str) -> list[StatusCause]:
         type_, text_ = each.get("pathType"), each.get("path", "")
         if type_ is None:
             return [required(f"{field}.pathType", "pathType must be specified")]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if type_ not in _PATH_TYPES:
             problems.append(not_supported(f"{field}.pathType", type_, _PATH_TYPES))
         elif not text_.startswith("/") and (text_ or type_ != "ImplementationSpecific"):
@@ -133,11 +133,11 @@ class IngressStrategy(Builtin):
             problems += each_invalid(f"{field}.path", text_, parts + ends)
         return problems + self._backend(each["backend"], f"{field}.backend")
 
-    def _backend(self, backend: Json, field: str) -> list[Cause]:
+    def _backend(self, backend: Json, field: str) -> list[StatusCause]:
         service, resource = backend.get("service"), backend.get("resource")
         if service is not None and resource is not None:
             return [invalid(field, "", "cannot set both resource and service backends")]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if resource is not None:
             for name in ("kind", "name"):
                 value = resource.get(name)
@@ -174,7 +174,7 @@ class IngressClassStrategy(Builtin):
         if parameters is not None and parameters["scope"] is None:
             parameters["scope"] = "Cluster"
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         controller, field = obj["spec"].get("controller", ""), "spec.controller"
         host, _, rest = controller.partition("/")
@@ -188,8 +188,8 @@ class IngressClassStrategy(Builtin):
             problems += self._parameters(parameters, "spec.parameters")
         return problems
 
-    def _parameters(self, parameters: Json, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _parameters(self, parameters: Json, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         if (group := parameters.get("apiGroup")) is not None:
             problems += each_invalid(f"{field}.apiGroup", group, dns_subdomain(group))
         for name in ("kind", "name"):
@@ -206,7 +206,7 @@ class IngressClassStrategy(Builtin):
             problems.append(forbidden(f"{field}.namespace", "`parameters.scope` is set to 'Cluster'"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Its controller stays."""
         stays = immutable("spec.controller", obj["spec"].get("controller"), old["spec"].get("controller"))
         return stays + self.check(obj)
@@ -229,7 +229,7 @@ class NetworkPolicyStrategy(Builtin):
                 for port in rule.get("ports", ()):
                     port.setdefault("protocol", "TCP")
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
         problems = selector_problems(spec.get("podSelector"), "spec.podSelector")
@@ -248,8 +248,8 @@ class NetworkPolicyStrategy(Builtin):
                 problems.append(not_supported(f"spec.policyTypes[{index}]", each, ("Ingress", "Egress")))
         return problems
 
-    def _port(self, port: Json, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _port(self, port: Json, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         if port["protocol"] not in _PROTOCOLS:
             problems.append(not_supported(f"{field}.protocol", port["protocol"], _PROTOCOLS))
         number, end = port.get("port"), port.get("endPort")
@@ -268,8 +268,8 @@ class NetworkPolicyStrategy(Builtin):
                 problems += each_invalid(f"{field}.endPort", end, port_number(end))
         return problems
 
-    def _peer(self, peer: Json, field: str) -> list[Cause]:
-        problems: list[Cause] = []
+    def _peer(self, peer: Json, field: str) -> list[StatusCause]:
+        problems: list[StatusCause] = []
         found = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
         for name in found:
             if name == "ipBlock":
@@ -282,7 +282,7 @@ class NetworkPolicyStrategy(Builtin):
             problems.append(forbidden(field, "may not specify both ipBlock and another peer"))
         return problems
 
-    def _block(self, block: Json, field: str) -> list[Cause]:
+    def _block(self, block: Json, field: str) -> list[StatusCause]:
         if not block.get("cidr"):
             return [required(f"{field}.cidr")]
         problems = range_problems(block["cidr"], f"{field}.cidr")

@@ -14,7 +14,7 @@ from pilotage_harbor.builtin.pod_rules import toleration_problems
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 
@@ -27,7 +27,7 @@ class RuntimeClassStrategy(Builtin):
     unconditional_update = False
     qualified_finalizers = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All of it."""
         handler = obj.get("handler", "")
         problems = each_invalid("handler", handler, dns_label(handler)) if handler else [required("handler")]
@@ -45,7 +45,7 @@ class RuntimeClassStrategy(Builtin):
             seen.append(key)
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed RuntimeClass: its handler is immutable."""
         return self.check(obj) + immutable("handler", obj.get("handler"), old.get("handler"))
 

@@ -20,7 +20,7 @@ from pilotage_harbor.builtin.quantity import parse
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 
@@ -45,9 +45,9 @@ class NodeStrategy(Builtin):
         if self._NOT_READY not in taints:
             taints.append(dict(self._NOT_READY))
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Taints and resources."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         seen: set[tuple[str, str]] = set()
         for index, taint in enumerate(obj["spec"].get("taints", ())):
             here, key, effect = f"metadata.taints[{index}]", taint["key"], taint.get("effect", "")
@@ -73,7 +73,7 @@ class NodeStrategy(Builtin):
                     problems.append(invalid(field, value, "must be greater than or equal to 0"))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed Node: its provider ID and its pod CIDRs stay once they are set."""
         problems = self.check(obj)
         new, was = obj["spec"], old.get("spec", {})

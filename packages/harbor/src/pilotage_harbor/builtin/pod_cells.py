@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage_harbor.builtin.cells import at, text
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import AGE, NAME, since
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ POD_COLUMNS = (
     NAME,
     text("Ready", _ready),
     text("Status", lambda pod: summary(pod).reason),
-    Column("Restarts", "string", _restarts),
+    TableColumn("Restarts", "string", _restarts),
     AGE,
     text("IP", _ip, wide=True),
     text("Node", at("spec", "nodeName", default="<none>"), wide=True),

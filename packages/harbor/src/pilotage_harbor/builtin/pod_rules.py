@@ -20,7 +20,7 @@ from pilotage_harbor.builtin.container_rules import container_problems
 from pilotage_harbor.builtin.volume_rules import volume_problems
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -35,7 +35,7 @@ UPDATABLE = (
 )
 
 
-def template_problems(template: Json, field: str) -> list[Cause]:
+def template_problems(template: Json, field: str) -> list[StatusCause]:
     """Problems of a workload's pod template."""
     meta = template["metadata"]
     problems = label_problems(meta.get("labels"), f"{field}.labels")
@@ -47,7 +47,7 @@ def template_problems(template: Json, field: str) -> list[Cause]:
     return problems
 
 
-def spec_problems(spec: Json, field: str) -> list[Cause]:
+def spec_problems(spec: Json, field: str) -> list[StatusCause]:
     """Problems of a pod's spec."""
     volumes, problems = volume_problems(spec.get("volumes", []), f"{field}.volumes")
     problems += container_problems(spec, volumes, field)
@@ -82,15 +82,15 @@ def spec_problems(spec: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _names(spec: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _names(spec: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for name in ("serviceAccountName", "nodeName"):
         if value := spec.get(name):
             problems += each_invalid(f"{field}.{name}", value, dns_subdomain(value))
     return problems
 
 
-def _host_network(spec: Json, field: str) -> list[Cause]:
+def _host_network(spec: Json, field: str) -> list[StatusCause]:
     why = "must match `containerPort` when `hostNetwork` is true"
     return [
         invalid(f"{field}.containers[{index}].ports[{place}].hostPort", port.get("hostPort", 0), why)
@@ -100,7 +100,7 @@ def _host_network(spec: Json, field: str) -> list[Cause]:
     ]
 
 
-def _dns_config(spec: Json, field: str) -> list[Cause]:
+def _dns_config(spec: Json, field: str) -> list[StatusCause]:
     config = spec.get("dnsConfig")
     if spec["dnsPolicy"] == "None":
         if config is None:
@@ -108,14 +108,14 @@ def _dns_config(spec: Json, field: str) -> list[Cause]:
         if not config.get("nameservers"):
             why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
             return [required(f"{field}.nameservers", why)]
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for index, address in enumerate((config or {}).get("nameservers", ())):
         problems += address_problems(address, f"{field}.nameservers[{index}]")
     return problems
 
 
-def _scheduling_gates(spec: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _scheduling_gates(spec: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     seen: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         problems += each_invalid(f"{field}[{index}]", gate["name"], qualified_name(gate["name"]))
@@ -125,8 +125,8 @@ def _scheduling_gates(spec: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _spread(constraint: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _spread(constraint: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if constraint["maxSkew"] <= 0:
         problems.append(invalid(f"{field}.maxSkew", constraint["maxSkew"], "must be greater than zero"))
     if not constraint["topologyKey"]:
@@ -137,9 +137,9 @@ def _spread(constraint: Json, field: str) -> list[Cause]:
     return problems + selector_problems(constraint.get("labelSelector"), f"{field}.labelSelector")
 
 
-def toleration_problems(tolerations: list[Json], field: str) -> list[Cause]:
+def toleration_problems(tolerations: list[Json], field: str) -> list[StatusCause]:
     """Problems of tolerations."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for index, toleration in enumerate(tolerations):
         here = f"{field}[{index}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
@@ -165,8 +165,8 @@ def toleration_problems(tolerations: list[Json], field: str) -> list[Cause]:
     return problems
 
 
-def _host_aliases(spec: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _host_aliases(spec: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, alias in enumerate(spec.get("hostAliases", ())):
         here = f"{field}.hostAliases[{index}]"
         problems += address_problems(alias["ip"], f"{here}.ip")
@@ -175,10 +175,10 @@ def _host_aliases(spec: Json, field: str) -> list[Cause]:
     return problems
 
 
-def pod_change_problems(obj: Json, old: Json) -> list[Cause]:
+def pod_change_problems(obj: Json, old: Json) -> list[StatusCause]:
     """Changes to fields of a Pod's spec that are immutable."""
     new, was = obj["spec"], old["spec"]
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for name in ("containers", "initContainers"):
         if len(new.get(name) or ()) != len(was.get(name) or ()):
             problems.append(forbidden(f"spec.{name}", "pod updates may not add or remove containers"))
@@ -217,7 +217,7 @@ def _unchangeable(new: Json, was: Json) -> Json:
     return munged
 
 
-def _deadline_change(new: Json, was: Json) -> list[Cause]:
+def _deadline_change(new: Json, was: Json) -> list[StatusCause]:
     field = "spec.activeDeadlineSeconds"
     seconds, before = new.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds")
     if seconds is None:
@@ -231,7 +231,7 @@ def _deadline_change(new: Json, was: Json) -> list[Cause]:
     return []
 
 
-def _tolerations_change(new: Json, was: Json) -> list[Cause]:
+def _tolerations_change(new: Json, was: Json) -> list[StatusCause]:
     def key(toleration: Json) -> Json:
         return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
 
@@ -242,7 +242,7 @@ def _tolerations_change(new: Json, was: Json) -> list[Cause]:
     return []
 
 
-def _gates_change(new: Json, was: Json) -> list[Cause]:
+def _gates_change(new: Json, was: Json) -> list[StatusCause]:
     known = {gate["name"] for gate in was.get("schedulingGates", ())}
     return [
         forbidden(

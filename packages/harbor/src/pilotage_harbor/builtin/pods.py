@@ -16,7 +16,7 @@ from pilotage_harbor.builtin.quantity import parse
 from pilotage_harbor.kinds.table import NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _GATED = {
@@ -70,7 +70,7 @@ class PodStrategy(Builtin):
             if not status.get(name) and old.get("status", {}).get(name):
                 status[name] = old["status"][name]
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new Pod."""
         problems = self._check_spec(obj)
         if obj["spec"].get("ephemeralContainers"):
@@ -80,7 +80,7 @@ class PodStrategy(Builtin):
             problems.append(forbidden("spec.nodeName", why))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """A changed Pod."""
         return self._check_spec(obj) + pod_change_problems(obj, old)
 
@@ -89,12 +89,12 @@ class PodStrategy(Builtin):
         if old is None:
             check_pod(obj, view)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its class of service never changes."""
         new, was = obj.get("status", {}), old.get("status", {})
         return immutable("status.qosClass", new.get("qosClass", ""), was.get("qosClass", ""))
 
-    def _check_spec(self, obj: Json) -> list[Cause]:
+    def _check_spec(self, obj: Json) -> list[StatusCause]:
         problems = spec_problems(obj["spec"], "spec")
         for name in ("containers", "initContainers"):
             for index, container in enumerate(obj["spec"].get(name) or ()):
@@ -174,7 +174,7 @@ class PodTemplateStrategy(Builtin):
         """Defaults."""
         fill_template(obj["template"])
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Its template."""
         return template_problems(obj["template"], "template")
 

@@ -12,7 +12,7 @@ from pilotage_harbor.builtin.workload_rules import over_100_percent, percent_pro
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _HIGHEST = 1000000000
@@ -27,10 +27,10 @@ class BudgetStrategy(Builtin):
     unconditional_update = False
     qualified_finalizers = False
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if least is not None and most is not None:
             shown = {
@@ -49,9 +49,9 @@ class BudgetStrategy(Builtin):
             problems.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, supported))
         return problems
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Counts are counts."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
             problems += nonnegative(f"status.{name}", obj.get("status", {}).get(name))
         return problems
@@ -71,10 +71,10 @@ class PriorityClassStrategy(Builtin):
         """Set the generation, which never moves."""
         obj["metadata"]["generation"] = 1
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one."""
         name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if name.startswith("system-"):
             if name not in _SYSTEM:
                 why = f"{name} is not a known system priority class"
@@ -93,9 +93,9 @@ class PriorityClassStrategy(Builtin):
             problems.append(not_supported("preemptionPolicy", obj["preemptionPolicy"], supported))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed PriorityClass: its value and preemptionPolicy are immutable."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if obj.get("value", 0) != old.get("value", 0):
             problems.append(forbidden("value", "may not be changed in an update."))
         return problems + immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))

@@ -9,13 +9,13 @@ from pilotage_harbor.apimachinery.metadata_rules import selector_problems
 from pilotage_harbor.apimachinery.names import dns_subdomain, path_segment
 from pilotage_harbor.builtin.base import Builtin, kind, named
 from pilotage_harbor.builtin.cells import text
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 from pilotage_harbor.kinds.table import AGE, NAME, name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -33,9 +33,9 @@ class RoleStrategy(Builtin):
         self.go_type = go_type
         self._namespaced = namespaced
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Its rules."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for index, rule in enumerate(obj.get("rules") or ()):
             problems += self._rule(rule, f"rules[{index}]")
         if (aggregation := obj.get("aggregationRule")) is not None and not self._namespaced:
@@ -48,7 +48,7 @@ class RoleStrategy(Builtin):
                 problems += selector_problems(each, f"{field}[{index}]")
         return problems
 
-    def _rule(self, rule: Json, field: str) -> list[Cause]:
+    def _rule(self, rule: Json, field: str) -> list[StatusCause]:
         problems = [] if rule.get("verbs") else [required(f"{field}.verbs", "verbs must contain at least one value")]
         if urls := rule.get("nonResourceURLs"):
             if self._namespaced:
@@ -85,10 +85,10 @@ class RoleBindingStrategy(Builtin):
             if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
                 subject["apiGroup"] = _GROUP
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The role and the subjects."""
         role = obj["roleRef"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if role["apiGroup"] != _GROUP:
             problems.append(not_supported("roleRef.apiGroup", role["apiGroup"], (_GROUP,)))
         supported = ("Role", "ClusterRole") if self._namespaced else ("ClusterRole",)
@@ -102,7 +102,7 @@ class RoleBindingStrategy(Builtin):
             problems += self._subject(subject, f"subjects[{index}]")
         return problems
 
-    def _subject(self, subject: Json, field: str) -> list[Cause]:
+    def _subject(self, subject: Json, field: str) -> list[StatusCause]:
         found, group = subject.get("name"), subject.get("apiGroup", "")
         problems = [] if found else [required(f"{field}.name")]
         match subject.get("kind", ""):
@@ -120,7 +120,7 @@ class RoleBindingStrategy(Builtin):
                 problems.append(not_supported(f"{field}.kind", other, _KINDS))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """The role stays."""
         problems = self.check(obj)
         role = obj["roleRef"]
@@ -148,8 +148,8 @@ _BINDING = (
     text("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
 )
 _ROLE = (
-    Column("Name", "string", name, "name"),
-    Column("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp")),
+    TableColumn("Name", "string", name, "name"),
+    TableColumn("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp")),
 )
 
 

@@ -16,7 +16,7 @@ from pilotage_harbor.builtin.addresses import parse_address
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage_harbor.apimachinery.errors import Cause, StatusError
+    from pilotage_harbor.apimachinery.errors import StatusCause, StatusError
     from pilotage_harbor.kinds import Json, View
 
 RANGE = ipaddress.ip_network("10.0.0.0/16")
@@ -27,7 +27,7 @@ _COUNT = RANGE.num_addresses - 2
 _CHOSEN = 256
 
 
-def refusal(service: Json, causes: list[Cause]) -> StatusError:
+def refusal(service: Json, causes: list[StatusCause]) -> StatusError:
     """Answer (422) to a Service for which nothing could be allocated."""
     return invalid_status("", "Service", service["metadata"].get("name", ""), causes)
 
@@ -38,7 +38,7 @@ def init_families(service: Json) -> None:
     headless_alone = spec.get("clusterIP") == "None" and not spec.get("selector")
     policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if headless_alone else "SingleStack")
     families, field = spec.get("ipFamilies", []), "spec.ipFamilyPolicy"
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if policy == "SingleStack":
         why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
         if len(spec.get("clusterIPs", ())) == 2:
@@ -141,7 +141,7 @@ def needs_health_check(spec: Json) -> bool:
     return bool(spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local")
 
 
-def _port_problem(index: int, wanted: int) -> Cause:
+def _port_problem(index: int, wanted: int) -> StatusCause:
     why = "provided port is already allocated"
     if wanted not in PORTS:
         why = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"

@@ -13,7 +13,7 @@ from pilotage_harbor.builtin.cells import text
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 _RANGES_MAX = 2
@@ -33,12 +33,12 @@ class IPAddressStrategy(Builtin):
     status = False
     name_problems = named(_address_name)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """Problems of the reference to the object that the address belongs to."""
         field, parent = "spec.parentRef", path(obj, "spec", "parentRef")
         if parent is None:
             return [required(field)]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         if group := parent.get("group"):
             problems += each_invalid(f"{field}.group", group, dns_subdomain(group))
         for name in ("resource", "name"):
@@ -50,7 +50,7 @@ class IPAddressStrategy(Builtin):
             problems += each_invalid(f"{field}.namespace", namespace, path_segment(namespace))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed object: its parent is immutable."""
         new, was = (_as_go_shows(path(each, "spec", "parentRef")) for each in (obj, old))
         return self.check(obj) + immutable("spec.parentRef", new, was)
@@ -61,14 +61,14 @@ class ServiceCIDRStrategy(Builtin):
 
     go_type = "networking.ServiceCIDR"
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The ranges."""
         field, ranges = "spec.cidrs", obj["spec"].get("cidrs") or []
         if not ranges:
             return [required(field, "at least one CIDR required")]
         if len(ranges) > _RANGES_MAX:
             return [invalid(field, {"CIDRs": ranges}, "may only hold up to 2 values")]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for index, each in enumerate(ranges):
             problems += _canonical_range(each, f"{field}[{index}]")
         families = [":" in each for each in ranges]
@@ -77,7 +77,7 @@ class ServiceCIDRStrategy(Builtin):
             problems.append(invalid(field, ranges, why))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Ranges stay; one may become two."""
         field = "spec.cidrs"
         new, was = (each["spec"].get("cidrs") or [] for each in (obj, old))
@@ -92,7 +92,7 @@ class ServiceCIDRStrategy(Builtin):
         return problems + (self.check(obj) if added else [])
 
 
-def _canonical_range(text_: str, field: str) -> list[Cause]:
+def _canonical_range(text_: str, field: str) -> list[StatusCause]:
     if problems := range_problems(text_, field):
         return problems
     network = ipaddress.ip_network(text_, strict=False)

@@ -19,7 +19,7 @@ from pilotage_harbor.builtin.container_rules import PROTOCOLS, port_or_name
 from pilotage_harbor.builtin.service_allocation import needs_health_check
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -40,11 +40,11 @@ def externally_accessible(spec: Json) -> bool:
     )
 
 
-def service_problems(service: Json) -> list[Cause]:
+def service_problems(service: Json) -> list[StatusCause]:
     """Problems of a Service by itself, in kube-apiserver's order."""
     spec = service["spec"]
     ports, headless = spec.get("ports", []), is_headless(spec)
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if not ports and not headless and spec["type"] != "ExternalName":
         problems.append(required("spec.ports"))
     problems += _of_type(spec, headless=headless)
@@ -67,7 +67,7 @@ def service_problems(service: Json) -> list[Cause]:
     return problems + _traffic(spec)
 
 
-def _of_type(spec: Json, *, headless: bool) -> list[Cause]:
+def _of_type(spec: Json, *, headless: bool) -> list[StatusCause]:
     if spec["type"] in ("LoadBalancer", "NodePort"):
         why = f"may not be set to 'None' for {spec['type']} services"
         return [invalid("spec.clusterIPs[0]", "None", why)] if headless else []
@@ -83,8 +83,8 @@ def _of_type(spec: Json, *, headless: bool) -> list[Cause]:
     return [*problems, required("spec.externalName")]
 
 
-def _port(port: Json, field: str, names: set[str], *, alone: bool) -> list[Cause]:
-    problems: list[Cause] = []
+def _port(port: Json, field: str, names: set[str], *, alone: bool) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     name = port.get("name")
     if name:
         problems += each_invalid(f"{field}.name", name, dns_label(name))
@@ -102,7 +102,7 @@ def _port(port: Json, field: str, names: set[str], *, alone: bool) -> list[Cause
     return problems
 
 
-def _affinity(spec: Json) -> list[Cause]:
+def _affinity(spec: Json) -> list[StatusCause]:
     affinity = spec["sessionAffinity"]
     if affinity not in ("ClientIP", "None"):
         return [not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None"))]
@@ -117,11 +117,11 @@ def _affinity(spec: Json) -> list[Cause]:
     return []
 
 
-def address_field_problems(spec: Json) -> list[Cause]:
+def address_field_problems(spec: Json) -> list[StatusCause]:
     """Problems of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy."""
     if spec["type"] == "ExternalName":
         return []
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     first, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
     if first and not addresses:
         problems.append(required("spec.clusterIPs"))
@@ -142,8 +142,8 @@ def address_field_problems(spec: Json) -> list[Cause]:
     return problems + _cluster_ips(addresses)
 
 
-def _cluster_ips(addresses: list[str]) -> list[Cause]:
-    problems: list[Cause] = []
+def _cluster_ips(addresses: list[str]) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, address in enumerate(addresses):
         if index == 0 and address == "None":
             if len(addresses) > 1:
@@ -156,8 +156,8 @@ def _cluster_ips(addresses: list[str]) -> list[Cause]:
     return problems
 
 
-def _port_clashes(spec: Json, ports: list[Json]) -> list[Cause]:
-    problems: list[Cause] = []
+def _port_clashes(spec: Json, ports: list[Json]) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     if spec["type"] == "ClusterIP":
         for index, port in enumerate(ports):
             if port.get("nodePort"):
@@ -182,10 +182,10 @@ def _port_clashes(spec: Json, ports: list[Json]) -> list[Cause]:
     return problems
 
 
-def _load_balancer(service: Json) -> list[Cause]:
+def _load_balancer(service: Json) -> list[StatusCause]:
     spec = service["spec"]
     balanced = spec["type"] == "LoadBalancer"
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     if ranges := spec.get("loadBalancerSourceRanges"):
         field = "spec.LoadBalancerSourceRanges"
         if not balanced:
@@ -202,8 +202,8 @@ def _load_balancer(service: Json) -> list[Cause]:
     return problems
 
 
-def _traffic(spec: Json) -> list[Cause]:
-    problems: list[Cause] = []
+def _traffic(spec: Json) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     external = spec.get("externalTrafficPolicy")
     if not externally_accessible(spec):
         if external:
@@ -224,12 +224,12 @@ def _traffic(spec: Json) -> list[Cause]:
     return problems
 
 
-def service_change_problems(service: Json, old: Json) -> list[Cause]:
+def service_change_problems(service: Json, old: Json) -> list[StatusCause]:
     """Changes to a Service that are refused: its addresses stay."""
     spec, was = service["spec"], old["spec"]
     if "ExternalName" in (spec["type"], was["type"]):
         return []
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     new, before = spec.get("clusterIPs", []), was.get("clusterIPs", [])
     if not (is_headless(spec) and is_headless(was)):
         if before and not new:

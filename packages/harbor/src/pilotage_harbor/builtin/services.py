@@ -25,7 +25,7 @@ from pilotage_harbor.builtin.service_rules import (
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _ADDRESSES = ("clusterIP", "clusterIPs")
@@ -147,15 +147,15 @@ class ServiceStrategy(Builtin):
         if spec["type"] != "LoadBalancer":
             obj["status"] = (obj.get("status") or {}) | {"loadBalancer": {}}
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A Service by itself."""
         return service_problems(obj)
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Its addresses stay."""
         return service_change_problems(obj, old) + service_problems(obj)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Only load balancers have an ingress."""
         field, points = "status.loadBalancer.ingress", path(obj, "status", "loadBalancer", "ingress") or []
         if obj["spec"]["type"] != "LoadBalancer" and points:

@@ -18,7 +18,7 @@ from pilotage_harbor.builtin.workload_rules import (
 )
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, View
 
 
@@ -65,13 +65,13 @@ class StatefulSetStrategy(Builtin):
         (obj["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
         super().prepare_update(obj, old, view)
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """A new one: claims and the name of the service, too."""
         return self._check(obj, new=True)
 
-    def _check(self, obj: Json, *, new: bool) -> list[Cause]:
+    def _check(self, obj: Json, *, new: bool) -> list[StatusCause]:
         spec = obj["spec"]
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         policy = spec["podManagementPolicy"]
         if policy not in ("OrderedReady", "Parallel"):
             problems.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
@@ -103,7 +103,7 @@ class StatefulSetStrategy(Builtin):
             pod["volumes"] = volumes + [each for each in pod.get("volumes", ()) if each["name"] not in names]
         return spec | {"template": template | {"spec": pod}}
 
-    def _update_strategy(self, update: Json) -> list[Cause]:
+    def _update_strategy(self, update: Json) -> list[StatusCause]:
         field, rolling = "spec.updateStrategy", update.get("rollingUpdate")
         if update["type"] == "OnDelete":
             if rolling is None:
@@ -124,7 +124,7 @@ class StatefulSetStrategy(Builtin):
             problems += over_100_percent(most, here)
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Only a few fields may change."""
         problems = self._check(obj, new=False)
         new, was = ({k: v for k, v in each["spec"].items() if k not in self._CHANGEABLE} for each in (obj, old))
@@ -137,7 +137,7 @@ class StatefulSetStrategy(Builtin):
             problems.append(forbidden("spec", why))
         return problems
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Its counts."""
         counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         more = ("observedGeneration", "collisionCount")

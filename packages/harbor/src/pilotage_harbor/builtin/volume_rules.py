@@ -19,7 +19,7 @@ from pilotage_harbor.builtin.quantity import parse
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -37,10 +37,10 @@ _SOURCES = (
 _ORDER = {name: index for index, name in enumerate(_SOURCES)}
 
 
-def volume_problems(volumes: list[Json], field: str) -> tuple[set[str], list[Cause]]:
+def volume_problems(volumes: list[Json], field: str) -> tuple[set[str], list[StatusCause]]:
     """The names of the good volumes, and what is wrong with the others."""
     names: set[str] = set()
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for index, volume in enumerate(volumes):
         here, name = f"{field}[{index}]", volume["name"]
         found = _source_problems(volume, here)
@@ -54,8 +54,8 @@ def volume_problems(volumes: list[Json], field: str) -> tuple[set[str], list[Cau
     return names, problems
 
 
-def _source_problems(volume: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _source_problems(volume: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     found = [name for name in volume if name in _ORDER and volume[name] is not None]
     if len(found) > 1:
         found.sort(key=_ORDER.__getitem__)
@@ -67,7 +67,7 @@ def _source_problems(volume: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _one_source(name: str, source: Json, field: str) -> list[Cause]:
+def _one_source(name: str, source: Json, field: str) -> list[StatusCause]:
     match name:
         case "emptyDir":
             size = parse(source["sizeLimit"]) if source.get("sizeLimit") else None
@@ -92,7 +92,7 @@ def _one_source(name: str, source: Json, field: str) -> list[Cause]:
     return []
 
 
-def _host_path(source: Json, field: str) -> list[Cause]:
+def _host_path(source: Json, field: str) -> list[StatusCause]:
     if not source.get("path"):
         return [required(f"{field}.path")]
     problems = backsteps(source["path"], f"{field}.path")
@@ -101,25 +101,25 @@ def _host_path(source: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _nfs(source: Json, field: str) -> list[Cause]:
+def _nfs(source: Json, field: str) -> list[StatusCause]:
     problems = [required(f"{field}.{name}") for name in ("server", "path") if not source.get(name)]
     if source.get("path") and not source["path"].startswith("/"):
         problems.append(invalid(f"{field}.path", source["path"], "must be an absolute path"))
     return problems
 
 
-def _mode(source: Json, field: str, name: str = "defaultMode") -> list[Cause]:
+def _mode(source: Json, field: str, name: str = "defaultMode") -> list[StatusCause]:
     mode = source.get(name)
     return [invalid(f"{field}.{name}", mode, _MODE)] if mode is not None and not 0 <= mode <= 0o777 else []
 
 
-def _files(source: Json, name: str, field: str) -> list[Cause]:
+def _files(source: Json, name: str, field: str) -> list[StatusCause]:
     problems = [] if source.get(name) else [required(f"{field}.{name}")]
     return problems + _mode(source, field) + _items(source, field)
 
 
-def _items(source: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _items(source: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, item in enumerate(source.get("items", ())):
         here = f"{field}.items[{index}]"
         problems += [required(f"{here}.{name}") for name in ("key", "path") if not item.get(name)]
@@ -127,8 +127,8 @@ def _items(source: Json, field: str) -> list[Cause]:
     return problems
 
 
-def _projected(source: Json, field: str) -> list[Cause]:
-    problems: list[Cause] = []
+def _projected(source: Json, field: str) -> list[StatusCause]:
+    problems: list[StatusCause] = []
     for index, each in enumerate(source.get("sources") or ()):
         here = f"{field}.sources[{index}]"
         for name in ("secret", "configMap"):
@@ -147,18 +147,18 @@ def _projected(source: Json, field: str) -> list[Cause]:
     return problems
 
 
-def backsteps(path: str, field: str) -> list[Cause]:
+def backsteps(path: str, field: str) -> list[StatusCause]:
     """A path must not climb."""
     return [invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
 
 
-def descending(path: str, field: str) -> list[Cause]:
+def descending(path: str, field: str) -> list[StatusCause]:
     """A path must be relative and must not climb."""
     problems = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
     return problems + backsteps(path, field)
 
 
-def local_path(path: str, field: str) -> list[Cause]:
+def local_path(path: str, field: str) -> list[StatusCause]:
     """As `descending`, and not starting with two dots."""
     problems = descending(path, field)
     if path.startswith("..") and not path.startswith("../"):
@@ -166,9 +166,9 @@ def local_path(path: str, field: str) -> list[Cause]:
     return problems
 
 
-def mount_problems(container: Json, volumes: Collection[str], field: str) -> list[Cause]:
+def mount_problems(container: Json, volumes: Collection[str], field: str) -> list[StatusCause]:
     """Problems of what a container mounts."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     points: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
         here = f"{field}[{index}]"

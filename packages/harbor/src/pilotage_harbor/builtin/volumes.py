@@ -21,7 +21,7 @@ from pilotage_harbor.builtin.quantity import parse
 from pilotage_harbor.kinds.table import AGE, NAME
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind, View
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -35,7 +35,7 @@ VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
-def _mode_problems(modes: list[str], field: str, missing: str) -> list[Cause]:
+def _mode_problems(modes: list[str], field: str, missing: str) -> list[StatusCause]:
     problems = [] if modes else [required(field, missing)]
     problems += [not_supported(field, mode, _MODES) for mode in modes if mode not in _MODES]
     if "ReadWriteOncePod" in modes and any(mode in _MODES and mode != "ReadWriteOncePod" for mode in modes):
@@ -43,7 +43,7 @@ def _mode_problems(modes: list[str], field: str, missing: str) -> list[Cause]:
     return problems
 
 
-def claim_spec_problems(spec: Json, field: str) -> list[Cause]:
+def claim_spec_problems(spec: Json, field: str) -> list[StatusCause]:
     """Problems of the spec of a claim, or of a template of claims."""
     missing = "at least 1 access mode is required"
     problems = [] if spec.get("accessModes") else [required(f"{field}.accessModes", missing)]
@@ -87,7 +87,7 @@ class ClaimStrategy(Builtin):
         """Not bound."""
         return {"phase": "Pending"}
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         return claim_spec_problems(obj["spec"], "spec")
 
@@ -96,7 +96,7 @@ class ClaimStrategy(Builtin):
         if old is None or "deletionTimestamp" not in old["metadata"]:
             check_claim(obj, view)
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Hardly anything may change."""
         problems = self.check(obj)
         new, was = dict(obj["spec"]), dict(old["spec"])
@@ -144,7 +144,7 @@ class VolumeStrategy(Builtin):
         """Not yet available."""
         return {"phase": "Pending", "lastPhaseTransitionTime": now()}
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """The spec."""
         spec = obj["spec"]
         problems = _mode_problems(spec.get("accessModes", []), "spec.accessModes", "")
@@ -172,7 +172,7 @@ class VolumeStrategy(Builtin):
             problems.append(not_supported("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem")))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Its source stays."""
         problems = self.check(obj)
         new, was = ({k: v for k, v in each["spec"].items() if k not in _PV_FIELDS} for each in (obj, old))
@@ -193,7 +193,7 @@ class StorageClassStrategy(Builtin):
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
 
-    def check(self, obj: Json) -> list[Cause]:
+    def check(self, obj: Json) -> list[StatusCause]:
         """All of it."""
         provisioner = obj.get("provisioner", "")
         if provisioner:
@@ -207,9 +207,9 @@ class StorageClassStrategy(Builtin):
             problems.append(not_supported("volumeBindingMode", obj["volumeBindingMode"], supported))
         return problems
 
-    def check_change(self, obj: Json, old: Json) -> list[Cause]:
+    def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of a changed StorageClass: all but expansion, mount options and topologies is immutable."""
-        problems: list[Cause] = []
+        problems: list[StatusCause] = []
         for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             problems += immutable(name, obj.get(name), old.get(name))
         return problems

@@ -10,18 +10,18 @@ from pilotage_harbor.apimachinery.names import PERCENT_PROBLEM, dns_label, is_pe
 from pilotage_harbor.builtin.pod_rules import template_problems
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json
 
 
-def percent_problems(value: int | str, field: str) -> list[Cause]:
+def percent_problems(value: int | str, field: str) -> list[StatusCause]:
     """A whole number that is not negative, or a percentage."""
     if isinstance(value, str):
         return [] if is_percent(value) else [invalid(field, value, PERCENT_PROBLEM)]
     return nonnegative(field, value)
 
 
-def over_100_percent(value: int | str, field: str) -> list[Cause]:
+def over_100_percent(value: int | str, field: str) -> list[StatusCause]:
     """A percentage that is more than everything."""
     if isinstance(value, str) and is_percent(value) and int(value[:-1]) > 100:
         return [invalid(field, value, "must not be greater than 100%")]
@@ -36,9 +36,9 @@ def as_number(value: int | str | None) -> int:
     return value or 0
 
 
-def selected_template_problems(spec: Json, empty: str, unsupported: str) -> list[Cause]:
+def selected_template_problems(spec: Json, empty: str, unsupported: str) -> list[StatusCause]:
     """Problems of a selector and a pod template that belong together."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     chosen = spec.get("selector")
     if chosen is None:
         problems.append(required("spec.selector"))
@@ -52,9 +52,9 @@ def selected_template_problems(spec: Json, empty: str, unsupported: str) -> list
     return problems + always_template_problems(spec, chosen, unsupported)
 
 
-def always_template_problems(spec: Json, chosen: Json | None, unsupported: str) -> list[Cause]:
+def always_template_problems(spec: Json, chosen: Json | None, unsupported: str) -> list[StatusCause]:
     """Problems of the template of something that keeps its pods running. No selector selects nothing."""
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     template = spec["template"]
     found = template["metadata"].get("labels")
     if chosen is None or (chosen and not selector_matches(chosen, found)):
@@ -69,7 +69,7 @@ def always_template_problems(spec: Json, chosen: Json | None, unsupported: str) 
     return problems
 
 
-def mismatch(field: str, found: Json | None) -> Cause:
+def mismatch(field: str, found: Json | None) -> StatusCause:
     """A template whose pods its selector would not find."""
     found = dict(sorted(found.items())) if found else found
     return invalid(f"{field}.metadata.labels", found, "`selector` does not match template `labels`")
@@ -85,10 +85,12 @@ def name_warnings(obj: Json, old: Json | None) -> list[str]:
     return [f"metadata.name: {words}: [{' '.join(why)}]"]
 
 
-def replica_status_problems(obj: Json, counts: tuple[str, ...], parts: tuple[str, ...], ready: str) -> list[Cause]:
+def replica_status_problems(
+    obj: Json, counts: tuple[str, ...], parts: tuple[str, ...], ready: str
+) -> list[StatusCause]:
     """Problems of a workload's counts of replicas: each is one, and none is more than there are."""
     status = obj.get("status", {})
-    problems: list[Cause] = []
+    problems: list[StatusCause] = []
     for name in counts:
         problems += nonnegative(f"status.{name}", status.get(name))
     total = status.get("replicas", 0)

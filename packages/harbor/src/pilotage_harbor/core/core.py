@@ -21,18 +21,18 @@ from pilotage_harbor.core.objects import from_entry, to_entry
 from pilotage_harbor.core.offload import at_once
 from pilotage_harbor.core.quotas import Quotas
 from pilotage_harbor.kinds.registry import Registry
-from pilotage_harbor.storage.store import Store
+from pilotage_harbor.storage.store import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.core.admission import Admission, Post
     from pilotage_harbor.core.offload import Offload
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.storage.store import Entry, Event, Journal
+    from pilotage_harbor.storage.store import Event, Journal, StoredObject
 
 NAMESPACES = "namespaces"
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -55,7 +55,7 @@ class Core:
     def __init__(
         self, journal: Journal | None = None, *, now: Callable[[], float] = time.time, seed: int | None = None
     ) -> None:
-        self.store = Store(journal)
+        self.store = VersionedStore(journal)
         self.registry = Registry(builtin_kinds())
         self.quotas = Quotas(self.store, self.registry)
         self.admission: Admission = NoAdmission()
@@ -91,7 +91,7 @@ class Core:
 
     # Writing
 
-    def put(self, kind: Kind, obj: Json) -> Entry:
+    def put(self, kind: Kind, obj: Json) -> StoredObject:
         """Store an object that has passed everything; 500 for one that grows beyond OBJECT_BYTES_MAX."""
         entry = to_entry(kind, obj, self.store.next_version())
         if len(entry.raw) > OBJECT_BYTES_MAX:
@@ -99,7 +99,7 @@ class Core:
         self.store.put(kind.storage, entry)
         return entry
 
-    def _check_size(self, kind: Kind, entry: Entry, *, deleting: bool) -> None:
+    def _check_size(self, kind: Kind, entry: StoredObject, *, deleting: bool) -> None:
         """Refuse what is too large, but never the mark of a deletion, nor what shrinks an object that was larger."""
         most = OBJECT_BYTES_MAX + (_DELETION_BYTES if deleting else 0)
         stored = self.store.get(kind.storage, entry.namespace, entry.name)
@@ -109,7 +109,7 @@ class Core:
         if len(entry.raw) > most:
             raise errors.too_large_to_store()
 
-    def remove(self, kind: Kind, last: Json) -> Entry:
+    def remove(self, kind: Kind, last: Json) -> StoredObject:
         """Take an object away; `last` is how it was last seen."""
         entry = to_entry(kind, last, self.store.next_version())
         self.store.remove(kind.storage, entry)
@@ -137,11 +137,11 @@ class Core:
 
     # What every kind has to pass
 
-    def metadata_problems(self, kind: Kind, obj: Json) -> list[Cause]:
+    def metadata_problems(self, kind: Kind, obj: Json) -> list[StatusCause]:
         """Problems of the metadata of a new object."""
         return metadata_problems(obj["metadata"], namespaced=kind.namespaced, name_problems=kind.strategy.name_problems)
 
-    def metadata_update_problems(self, obj: Json, old: Json) -> list[Cause]:
+    def metadata_update_problems(self, obj: Json, old: Json) -> list[StatusCause]:
         """Problems of the metadata of a changed object. kube-apiserver looks several times, and says so."""
         problems = metadata_update_problems(obj["metadata"], old["metadata"])
         again = [problem for problem in problems if problem.field.startswith(_LOOKED_AT_AGAIN)]
@@ -205,7 +205,7 @@ class Core:
             return True
         return False
 
-    def _namespace(self, entry: Entry) -> Json:
+    def _namespace(self, entry: StoredObject) -> Json:
         kind = self.registry.storage(NAMESPACES)
         assert kind is not None
         return from_entry(kind, entry)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 LARGE_BYTES = 16 * 1024
 """Less takes no more than a few milliseconds and is done at once: hundreds of a user's connections can ask together."""
@@ -34,11 +34,11 @@ _Result = TypeVar("_Result")
 class Offload(Protocol):
     """Does some work on so many bytes for a user, and gives its result, or raises what it raises."""
 
-    async def __call__(self, user: User, size: int, work: Callable[[], _Result]) -> _Result:
+    async def __call__(self, user: UserInfo, size: int, work: Callable[[], _Result]) -> _Result:
         """Call `work`, which must not use what others can change."""
 
 
-async def at_once(user: User, size: int, work: Callable[[], _Result]) -> _Result:  # noqa: ARG001 - as `Offload` has it
+async def at_once(user: UserInfo, size: int, work: Callable[[], _Result]) -> _Result:  # noqa: ARG001 - as `Offload` has it
     """Without threads."""
     return work()
 
@@ -52,7 +52,7 @@ class Threads:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By user; the one that has waited longest comes first."""
 
-    async def __call__(self, user: User, size: int, work: Callable[[], _Result]) -> _Result:
+    async def __call__(self, user: UserInfo, size: int, work: Callable[[], _Result]) -> _Result:
         """Run it as `Offload` promises."""
         if size < LARGE_BYTES:
             return work()
@@ -95,5 +95,5 @@ class Threads:
                 return
 
 
-def _name(user: User) -> str:
+def _name(user: UserInfo) -> str:
     return user.name.rpartition(":")[0] if user.name.startswith(_ACCOUNT) else user.name

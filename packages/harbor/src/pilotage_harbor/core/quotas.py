@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.builtin.pod_resources import Amounts
     from pilotage_harbor.kinds import Json, Kind
     from pilotage_harbor.kinds.registry import Registry
-    from pilotage_harbor.storage.store import Entry, Event, Store
+    from pilotage_harbor.storage.store import Event, StoredObject, VersionedStore
 
 QUOTAS = "resourcequotas"
 
@@ -30,7 +30,7 @@ QUOTAS = "resourcequotas"
 class Quotas:
     """Usage of namespaces, and whether a write fits into their quotas."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: VersionedStore, registry: Registry) -> None:
         self._store = store
         self._registry = registry
         self._hard: dict[str, dict[str, Amounts]] = {}
@@ -99,7 +99,7 @@ class Quotas:
         if namespace in self._used:
             self.on_change(namespace)
 
-    def _see(self, entry: Entry) -> None:
+    def _see(self, entry: StoredObject) -> None:
         kind = self._registry.storage(QUOTAS)
         assert kind is not None
         spec = from_entry(kind, entry).get("spec") or {}
@@ -110,7 +110,7 @@ class Quotas:
         if entry.namespace not in self._used:
             self._used[entry.namespace] = self._counted(entry.namespace)
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: StoredObject) -> None:
         quotas = self._hard.get(entry.namespace, {})
         quotas.pop(entry.name, None)
         if not quotas:
@@ -124,7 +124,7 @@ class Quotas:
                 _add(used, self._usage(storage, entry))
         return used
 
-    def _usage(self, storage: str, entry: Entry) -> Amounts:
+    def _usage(self, storage: str, entry: StoredObject) -> Amounts:
         if storage not in (PODS, SERVICES, CLAIMS):
             return usage_of(storage, {})
         kind = self._registry.storage(storage)

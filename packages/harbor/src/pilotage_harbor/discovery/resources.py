@@ -6,7 +6,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import JSON, Answer, answer
+from pilotage_harbor.apimachinery.calls import JSON, ServerResponse, answer
 from pilotage_harbor.verbs.negotiation import negotiate
 
 if TYPE_CHECKING:
@@ -56,16 +56,16 @@ _PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 _CORE_PATHS = ("/healthz", "/livez", "/readyz")
 
 
-def serve(core: Core, call: Call) -> Answer:
+def serve(core: Core, call: Call) -> ServerResponse:
     """Answer a path that is no resource's."""
     path = call.path.rstrip("/") or "/"
     if call.method not in ("GET", "HEAD") and path not in ("/api", "/apis"):
         raise errors.method_not_allowed()
     if path.startswith("/readyz") and (why := core.store.problem()):
         text = f"[+]ping ok\n[-]journal failed: {why}\nreadyz check failed\n"
-        return Answer(500, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
+        return ServerResponse(500, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
     if path.startswith(_CORE_PATHS):
-        return Answer(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
+        return ServerResponse(200, b"ok", {"Content-Type": "text/plain; charset=utf-8"})
     if path == "/version":
         return _not_an_object(_version())
     found = _discovered(core, call, path)
@@ -76,11 +76,11 @@ def serve(core: Core, call: Call) -> Answer:
     return found
 
 
-def _not_an_object(body: Json) -> Answer:
+def _not_an_object(body: Json) -> ServerResponse:
     return answer(body)._replace(headers={"Content-Type": JSON})
 
 
-def _discovered(core: Core, call: Call, path: str) -> Answer | None:
+def _discovered(core: Core, call: Call, path: str) -> ServerResponse | None:
     registry = core.registry
     parts = path.split("/")[1:]
     if path in ("/api", "/apis"):
@@ -148,7 +148,7 @@ def _group_list(registry: Registry) -> Json:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def _resource_list(registry: Registry, group: str, version: str) -> Answer | None:
+def _resource_list(registry: Registry, group: str, version: str) -> ServerResponse | None:
     kinds = registry.version(group, version)
     if kinds is None and not (group in REVIEWS and version == "v1"):
         return None
@@ -201,7 +201,7 @@ def _subresource(kind: Kind, name: str) -> tuple[str, str, str, tuple[str, ...]]
     return _SUBRESOURCES.get(name, ("", "", "", ("get",)))
 
 
-def _aggregated(registry: Registry, version: str, *, legacy: bool) -> Answer:
+def _aggregated(registry: Registry, version: str, *, legacy: bool) -> ServerResponse:
     groups = {"": ["v1"]} if legacy else _groups(registry)
     items = [
         {
@@ -220,7 +220,7 @@ def _aggregated(registry: Registry, version: str, *, legacy: bool) -> Answer:
         "items": items,
     }
     media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-    return Answer(200, answer(body).body + b"\n", {"Content-Type": media, "Vary": "Accept"})
+    return ServerResponse(200, answer(body).body + b"\n", {"Content-Type": media, "Vary": "Accept"})
 
 
 def _aggregated_resources(registry: Registry, group: str, version: str) -> list[Json]:

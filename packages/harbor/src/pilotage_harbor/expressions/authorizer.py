@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.access.attributes import AccessAttributes
 from pilotage_harbor.apimachinery.names import dns_label, dns_subdomain
-from pilotage_harbor.apimachinery.users import User
+from pilotage_harbor.apimachinery.users import UserInfo
 from pilotage_harbor.schema.cel_library import Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.access.rbac import Decision
+    from pilotage_harbor.access.rbac import AuthorizationDecision
 
 Value = dict[str, Any]
 
@@ -24,22 +24,22 @@ _USER, _GROUPS = "#user", "#groups"
 _DECISION = "#allowed"
 
 
-def authorizer_of(user: User) -> Value:
+def authorizer_of(user: UserInfo) -> Value:
     """The variable ``authorizer`` for a request of this user."""
     return {_USER: user.name, _GROUPS: list(user.groups)}
 
 
-def check_of(user: User, wanted: AccessAttributes) -> Value:
+def check_of(user: UserInfo, wanted: AccessAttributes) -> Value:
     """The variable ``authorizer.requestResource``: a check of what the request is about."""
     named = {name: getattr(wanted, name) for name in ("group", "resource", "subresource", "namespace", "name")}
     return authorizer_of(user) | named
 
 
-def functions(decide: Callable[[User, AccessAttributes], Decision]) -> tuple[Function, ...]:
+def functions(decide: Callable[[UserInfo, AccessAttributes], AuthorizationDecision]) -> tuple[Function, ...]:
     """The functions of authorizers, checks and decisions."""
 
     def check(value: Value, verb: str) -> Value:
-        user = User(_having(value, _USER)[_USER], groups=tuple(value[_GROUPS]))
+        user = UserInfo(_having(value, _USER)[_USER], groups=tuple(value[_GROUPS]))
         fields = {name: value[name] for name in AccessAttributes._fields if name in value}
         allowed, reason = decide(user, AccessAttributes(verb, **fields))
         return {_DECISION: allowed, "reason": reason}
@@ -85,7 +85,7 @@ def _service_account(value: Value, namespace: str, name: str) -> Value:
     if dns_label(namespace):
         raise ValueError("Invalid service account namespace")
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    return authorizer_of(User(f"system:serviceaccount:{namespace}:{name}", groups=groups))
+    return authorizer_of(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups))
 
 
 def _setter(field: str) -> Callable[[Value, str], Value]:

@@ -10,7 +10,7 @@ from pilotage_harbor.expressions.programs import OUT_OF_BUDGET, OutOfBudget
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pilotage_harbor.expressions.programs import Expressions, Values
+    from pilotage_harbor.expressions.programs import Expressions, ExpressionVariables
     from pilotage_harbor.kinds import Json, Kind
 
 
@@ -32,7 +32,7 @@ class Conditions:
             expressions.program(condition["expression"], variables, namespace=False) for condition in conditions
         ]
 
-    def verdict(self, values: Values) -> ConditionOutcome:
+    def verdict(self, values: ExpressionVariables) -> ConditionOutcome:
         """One that is false decides, even if others fail. Raises OutOfBudget."""
         problems: list[str] = []
         for program in self._programs:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pilotage_harbor.access.attributes import AccessAttributes
-    from pilotage_harbor.access.rbac import Decision
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.access.rbac import AuthorizationDecision
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 VARIABLES = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer", "authorizer.requestResource")
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -30,7 +30,7 @@ SECONDS_MAX = 0.25
 costs instead, which cel-cpp does not; its budget stands for about a second."""
 
 
-class Outcome(NamedTuple):
+class EvaluationResult(NamedTuple):
     """The value of an expression and its type, or what went wrong with it."""
 
     value: Any = None
@@ -42,7 +42,7 @@ class OutOfBudget(Exception):
     """An evaluation was ended because it took too much."""
 
 
-class Values:
+class ExpressionVariables:
     """The variables of one write. Each is converted once, when the first expression uses it."""
 
     def __init__(self, environment: Any, data: Mapping[str, Any]) -> None:  # noqa: ANN401 - loaded late
@@ -55,13 +55,13 @@ class Values:
         return self._environment.Activation(dict(self.data))
 
     @cached_property
-    def unauthorized(self) -> Values:
+    def unauthorized(self) -> ExpressionVariables:
         """The same without the authorizer: messages and annotations have none."""
         data = {name: value for name, value in self.data.items() if not name.startswith("authorizer")}
-        return Values(self._environment, data)
+        return ExpressionVariables(self._environment, data)
 
 
-class Program:
+class CelProgram:
     """A compiled expression, or one that does not compile: it then fails whenever it is evaluated.
 
     `parts` compiles the variables that it uses itself, to find out which of them has failed.
@@ -71,7 +71,7 @@ class Program:
         self,
         text: str,
         run: Any,  # noqa: ANN401 - loaded late
-        parts: Mapping[str, Callable[[], Program]],
+        parts: Mapping[str, Callable[[], CelProgram]],
         budget: Budget,
         problem: str = "",
     ) -> None:
@@ -82,10 +82,10 @@ class Program:
         self.problem = problem
         """Compiler error; empty if it compiles."""
 
-    def evaluate(self, values: Values) -> Outcome:
+    def evaluate(self, values: ExpressionVariables) -> EvaluationResult:
         """Its outcome. Raises OutOfBudget if it takes too much."""
         if self._run is None:
-            return Outcome(problem=f"compilation error: {self.problem}")
+            return EvaluationResult(problem=f"compilation error: {self.problem}")
         try:
             result = self._run.eval(values.activation)
         except RuntimeError:  # too many iterations
@@ -96,12 +96,14 @@ class Program:
         try:
             value = result.value()
         except TypeError:  # an optional, which Python cannot have
-            return Outcome(type="OPTIONAL")
+            return EvaluationResult(type="OPTIONAL")
         if kind != "ERROR":
-            return Outcome(value, kind)
-        return Outcome(problem=f"expression '{self.text}' resulted in error: {self._explained(str(value), values)}")
+            return EvaluationResult(value, kind)
+        return EvaluationResult(
+            problem=f"expression '{self.text}' resulted in error: {self._explained(str(value), values)}"
+        )
 
-    def _explained(self, said: str, values: Values) -> str:
+    def _explained(self, said: str, values: ExpressionVariables) -> str:
         words = evaluation_words(said)
         for name, compiled in self._parts.items():
             part = compiled()
@@ -114,7 +116,7 @@ class Program:
 class Expressions:
     """Compiles and runs expressions; `decide` is behind their ``authorizer``."""
 
-    def __init__(self, decide: Callable[[User, AccessAttributes], Decision]) -> None:
+    def __init__(self, decide: Callable[[UserInfo, AccessAttributes], AuthorizationDecision]) -> None:
         self._decide = decide
         self.budget = Budget(SECONDS_MAX)
         """Of all expressions. To be renewed before those of another policy."""
@@ -131,7 +133,7 @@ class Expressions:
         more = declared((tick, *functions(self._decide)), running=True)
         return running_environment(dict.fromkeys(VARIABLES, cel.Type.DYN), more)
 
-    def program(self, text: str, variables: Mapping[str, str] | None = None, *, namespace: bool = True) -> Program:
+    def program(self, text: str, variables: Mapping[str, str] | None = None, *, namespace: bool = True) -> CelProgram:
         """Compile an expression that may use these `variables`. Without `namespace`, ``namespaceObject`` is null."""
         variables = variables or {}
         whole = inlined(text, variables)
@@ -143,10 +145,10 @@ class Expressions:
             if name in variables
         }
         try:
-            return Program(text, self._compiled(whole), parts, self.budget)
+            return CelProgram(text, self._compiled(whole), parts, self.budget)
         except RuntimeError as error:
             words = _TOO_DEEP if "recursion" in str(error) else compiler_words(str(error), text)
-            return Program(text, None, parts, self.budget, words)
+            return CelProgram(text, None, parts, self.budget, words)
 
     def _compiled(self, text: str) -> Any:  # noqa: ANN401 - loaded late
         try:
@@ -154,6 +156,6 @@ class Expressions:
         except RuntimeError:  # literals of different types, such as ``1 < 1.5``, which cel-go compares
             return self._environment.compile(text, disable_check=True)
 
-    def values(self, data: Mapping[str, Any]) -> Values:
+    def values(self, data: Mapping[str, Any]) -> ExpressionVariables:
         """Values that expressions are evaluated with: one for each of `VARIABLES`, of which others are absent."""
-        return Values(self._environment, data)
+        return ExpressionVariables(self._environment, data)

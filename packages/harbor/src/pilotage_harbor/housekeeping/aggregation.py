@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from pilotage_harbor.access.rbac import CLUSTER_ROLES, GROUP, gathered_rules
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.housekeeping.client import APPLY_PATCH, Asker, controller, path_of
-from pilotage_harbor.housekeeping.controller import Controller
+from pilotage_harbor.housekeeping.controller import StoreController
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.client import Handle
-    from pilotage_harbor.storage.store import Entry, Event
+    from pilotage_harbor.storage.store import Event, StoredObject
 
 MANAGER = "clusterrole-aggregation-controller"
 BACKOFF_SECONDS_MAX = 60.0
@@ -26,7 +26,7 @@ BACKOFF_SECONDS_MAX = 60.0
 _AGGREGATES = b'"aggregationRule"'
 
 
-class Aggregation(Controller[str]):
+class Aggregation(StoreController[str]):
     """The controller of aggregated roles; its keys are their names."""
 
     def __init__(self, core: Core, handle: Handle) -> None:
@@ -50,7 +50,7 @@ class Aggregation(Controller[str]):
             self._see(event.entry)
         self._all_again()
 
-    def _see(self, entry: Entry) -> None:
+    def _see(self, entry: StoredObject) -> None:
         if _AGGREGATES in entry.raw:
             self._aggregated[entry.name] = None
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage_harbor.apimachinery.calls import JSON, Answer, Call
+from pilotage_harbor.apimachinery.calls import JSON, Call, ServerResponse
 from pilotage_harbor.apimachinery.errors import StatusError
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, UserInfo
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Stream
     from pilotage_harbor.kinds import Json, Kind
 
-    Handle = Callable[[Call], Awaitable[Answer | Stream]]
+    Handle = Callable[[Call], Awaitable[ServerResponse | Stream]]
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def controller(name: str) -> User:
+def controller(name: str) -> UserInfo:
     """One of kube-controller-manager's controllers. Nothing is refused to it, whatever the roles say."""
     groups = (MASTERS, "system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED)
-    return User(f"system:serviceaccount:kube-system:{name}", groups=groups)
+    return UserInfo(f"system:serviceaccount:kube-system:{name}", groups=groups)
 
 
 class Asker:
     """Asks as one user, with one program's name."""
 
-    def __init__(self, handle: Handle, user: User, program: str) -> None:
+    def __init__(self, handle: Handle, user: UserInfo, program: str) -> None:
         self._handle = handle
         self._user = user
         self._agent = f"{program}/v1.36"
@@ -51,7 +51,7 @@ class Asker:
             headers["content-type"] = media
         raw = msgspec.json.encode(body) if body is not None else b""
         answer = await self._handle(Call(method, path, query or {}, headers, raw, self._user))
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, ServerResponse):
             answer.close()  # what a collection held that has been deleted: nobody here looks at it
             return {}
         try:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.core.objects import metadata_of
 from pilotage_harbor.housekeeping.client import MERGE_PATCH, STRATEGIC_PATCH, Asker, controller, path_of
-from pilotage_harbor.housekeeping.graph import IGNORED, Graph
-from pilotage_harbor.housekeeping.workqueue import Queue
+from pilotage_harbor.housekeeping.graph import IGNORED, OwnerGraph
+from pilotage_harbor.housekeeping.workqueue import RateLimitingQueue
 from pilotage_harbor.verbs.deletions import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.client import Handle
-    from pilotage_harbor.housekeeping.graph import Node, Reference
+    from pilotage_harbor.housekeeping.graph import GraphNode, OwnerReference
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 WORKERS = 8
 """Number of objects that are processed at the same time: a slow webhook holds up only its own."""
@@ -45,9 +45,9 @@ class Collector:
     def __init__(self, core: Core, handle: Handle) -> None:
         self._core = core
         self._asker = Asker(handle, controller("generic-garbage-collector"), "kube-controller-manager")
-        self._deleting: Queue[str] = Queue()
-        self._orphaning: Queue[str] = Queue()
-        self._graph = Graph(self._is_there, self._deleting.add, self._orphaning.add)
+        self._deleting: RateLimitingQueue[str] = RateLimitingQueue()
+        self._orphaning: RateLimitingQueue[str] = RateLimitingQueue()
+        self._graph = OwnerGraph(self._is_there, self._deleting.add, self._orphaning.add)
         self._unknown: dict[str, None] = {}
         """Uids of objects that wait for a kind to be served."""
         self._stop_listening: Callable[[], None] | None = None
@@ -102,7 +102,7 @@ class Collector:
             if error.code != 404:
                 raise
 
-    async def _judge(self, node: Node, kind: Kind, entry: Entry) -> None:
+    async def _judge(self, node: GraphNode, kind: Kind, entry: StoredObject) -> None:
         """Keep it, for a live owner's sake, or delete it."""
         solid, dead, waiting = self._classify(node)
         if solid:
@@ -120,11 +120,11 @@ class Collector:
         policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
         await self._delete(node, kind, entry, policy)
 
-    def _classify(self, node: Node) -> tuple[list[Reference], list[Reference], list[Reference]]:
+    def _classify(self, node: GraphNode) -> tuple[list[OwnerReference], list[OwnerReference], list[OwnerReference]]:
         """Owners that live, that are not there, and that are being deleted in the foreground."""
-        solid: list[Reference] = []
-        dead: list[Reference] = []
-        waiting: list[Reference] = []
+        solid: list[OwnerReference] = []
+        dead: list[OwnerReference] = []
+        waiting: list[OwnerReference] = []
         for owner in node.owners:
             entry = self._owner(owner, node.namespace)
             above = self._graph.nodes.get(owner.uid)
@@ -136,7 +136,7 @@ class Collector:
                 solid.append(owner)
         return solid, dead, waiting
 
-    async def _wait_for_dependents(self, node: Node) -> None:
+    async def _wait_for_dependents(self, node: GraphNode) -> None:
         blocking = self._graph.blocking(node.uid)
         if not blocking:
             await self._drop_finalizer(node, FOREGROUND)
@@ -160,7 +160,7 @@ class Collector:
 
     # Looking up
 
-    def _find(self, node: Node) -> tuple[Kind, Entry | None]:
+    def _find(self, node: GraphNode) -> tuple[Kind, StoredObject | None]:
         """The object of a node as it is now; None if it is gone."""
         kind = self._core.registry.storage(node.storage)
         if kind is None:
@@ -168,7 +168,7 @@ class Collector:
         entry = self._core.store.get(node.storage, node.namespace, node.name)
         return kind, entry if entry is not None and entry.uid == node.uid else None
 
-    def _owner(self, reference: Reference, namespace: str) -> Entry | None:
+    def _owner(self, reference: OwnerReference, namespace: str) -> StoredObject | None:
         kind = self._core.registry.of(reference.api_version, reference.kind)
         if kind is None:
             raise _Unknown
@@ -176,7 +176,7 @@ class Collector:
             raise _Exempt
         return self._core.store.get(kind.storage, namespace if kind.namespaced else "", reference.name)
 
-    def _is_there(self, reference: Reference, namespace: str) -> bool:
+    def _is_there(self, reference: OwnerReference, namespace: str) -> bool:
         try:
             entry = self._owner(reference, namespace)
         except (_Unknown, _Exempt):
@@ -185,7 +185,7 @@ class Collector:
 
     # Acting
 
-    async def _delete(self, node: Node, kind: Kind, entry: Entry, policy: str) -> None:
+    async def _delete(self, node: GraphNode, kind: Kind, entry: StoredObject, policy: str) -> None:
         """Delete just this object, as it was looked at; or as it is, if its owners are still the same."""
         owners = node.owners
         try:
@@ -196,7 +196,7 @@ class Collector:
                 raise
             await self._send_delete(node, kind, {"uid": node.uid}, policy)
 
-    async def _send_delete(self, node: Node, kind: Kind, preconditions: Json, policy: str) -> None:
+    async def _send_delete(self, node: GraphNode, kind: Kind, preconditions: Json, policy: str) -> None:
         options = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -205,17 +205,17 @@ class Collector:
         }
         await self._asker.ask("DELETE", path_of(kind, node.namespace, node.name), options)
 
-    async def _drop_references(self, node: Node, kind: Kind, owners: set[str]) -> None:
+    async def _drop_references(self, node: GraphNode, kind: Kind, owners: set[str]) -> None:
         if not kind.custom:
             gone = [{"$patch": "delete", "uid": uid} for uid in sorted(owners)]
             await self._patch(node, kind, {"uid": node.uid, "ownerReferences": gone}, STRATEGIC_PATCH)
             return
         await self._replace_references(node, kind, lambda each: None if each["uid"] in owners else each)
 
-    async def _unblock_owners(self, node: Node, kind: Kind) -> None:
+    async def _unblock_owners(self, node: GraphNode, kind: Kind) -> None:
         await self._replace_references(node, kind, lambda each: {**each, "blockOwnerDeletion": False})
 
-    async def _replace_references(self, node: Node, kind: Kind, change: Callable[[Json], Json | None]) -> None:
+    async def _replace_references(self, node: GraphNode, kind: Kind, change: Callable[[Json], Json | None]) -> None:
         _, entry = self._find(node)
         if entry is None:
             return
@@ -224,7 +224,7 @@ class Collector:
         meta = {"resourceVersion": str(entry.version), "ownerReferences": changed or None}
         await self._patch(node, kind, meta, MERGE_PATCH)
 
-    async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
+    async def _drop_finalizer(self, node: GraphNode, finalizer: str) -> None:
         for tries_left in reversed(range(FINALIZER_TRIES_MAX)):
             kind, entry = self._find(node)
             if entry is None:
@@ -244,5 +244,5 @@ class Collector:
             else:
                 return
 
-    async def _patch(self, node: Node, kind: Kind, meta: Json, media: str) -> None:
+    async def _patch(self, node: GraphNode, kind: Kind, meta: Json, media: str) -> None:
         await self._asker.ask("PATCH", path_of(kind, node.namespace, node.name), {"metadata": meta}, media)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Any, Generic
 
-from pilotage_harbor.housekeeping.workqueue import BACKOFF_SECONDS_MAX, Key, Queue
+from pilotage_harbor.housekeeping.workqueue import BACKOFF_SECONDS_MAX, Key, RateLimitingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
 
-class Controller(abc.ABC, Generic[Key]):
+class StoreController(abc.ABC, Generic[Key]):
     """A controller: `begin` looks at all there is and listens, then `tasks` do the work, until `end`."""
 
     def __init__(self, *, workers: int = 1, backoff_seconds_max: float = BACKOFF_SECONDS_MAX) -> None:
-        self._queue: Queue[Key] = Queue(backoff_seconds_max=backoff_seconds_max)
+        self._queue: RateLimitingQueue[Key] = RateLimitingQueue(backoff_seconds_max=backoff_seconds_max)
         self._workers = workers
         self._stop_listening: Callable[[], None] | None = None
 

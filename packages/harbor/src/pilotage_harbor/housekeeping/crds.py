@@ -19,7 +19,7 @@ from pilotage_harbor.core import CRD_FINALIZER, CRDS
 from pilotage_harbor.core.deletion import mark
 from pilotage_harbor.core.objects import as_stored, from_entry
 from pilotage_harbor.housekeeping.client import Asker, path_of
-from pilotage_harbor.housekeeping.controller import Controller
+from pilotage_harbor.housekeeping.controller import StoreController
 from pilotage_harbor.housekeeping.crd_names import judge_names
 from pilotage_harbor.housekeeping.custom_kinds import custom_kinds
 from pilotage_harbor.storage.store import DELETED
@@ -41,7 +41,7 @@ _DELETING = ("InstanceDeletionInProgress", "InstanceDeletionCheck")
 _log = logging.getLogger(__name__)
 
 
-class Definitions(Controller[str]):
+class Definitions(StoreController[str]):
     """The controller of CustomResourceDefinitions. `begin` serves the established ones; then `tasks` do the work."""
 
     def __init__(self, core: Core, handle: Handle, served: Callable[[], None]) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.admission.conversion import Conversion
-from pilotage_harbor.kinds import Kind, Strategy
+from pilotage_harbor.kinds import Kind, RestStrategy
 from pilotage_harbor.kinds.scale import number_problems, text_problems
 from pilotage_harbor.kinds.table import custom_columns
-from pilotage_harbor.schema import Schema, apply_defaults, from_openapi, prune, validate
+from pilotage_harbor.schema import SchemaNode, apply_defaults, from_openapi, prune, validate
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, View
 
 
-class CustomStrategy(Strategy):
+class CustomStrategy(RestStrategy):
     """The strategy of custom resources: their schema decides, and a status belongs to its subresource."""
 
     def __init__(
         self,
-        schema: Schema,
+        schema: SchemaNode,
         *,
         has_status: bool,
         selectable: tuple[str, ...] = (),
@@ -65,19 +65,19 @@ class CustomStrategy(Strategy):
         if status is not None:
             obj["status"] = status
 
-    def validate(self, obj: Json, view: View) -> list[Cause]:
+    def validate(self, obj: Json, view: View) -> list[StatusCause]:
         """Problems of a new object: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj) + self._scale_problems(obj)
 
-    def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed object: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj, old) + self._scale_problems(obj)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed status: the schema, its rules, and the scale subresource."""
         return validate(self._schema, obj, old) + self._scale_problems(obj, status_only=True)
 
-    def _scale_problems(self, obj: Json, *, status_only: bool = False) -> list[Cause]:
+    def _scale_problems(self, obj: Json, *, status_only: bool = False) -> list[StatusCause]:
         spec, status, selector = self._scale
         if not spec:
             return []
@@ -106,7 +106,7 @@ def custom_kinds(crd: Json, as_of: int) -> list[Kind]:
     ]
 
 
-def _schema(version: Json) -> Schema:
+def _schema(version: Json) -> SchemaNode:
     return from_openapi(version.get("schema", {}).get("openAPIV3Schema", {}))
 
 

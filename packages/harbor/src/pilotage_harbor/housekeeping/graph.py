@@ -17,7 +17,7 @@ from pilotage_harbor.verbs.deletions import FOREGROUND, ORPHAN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.storage.store import Entry, Event
+    from pilotage_harbor.storage.store import Event, StoredObject
 
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 """Storages whose objects are never collected."""
@@ -25,7 +25,7 @@ IGNORED = frozenset({"events", "events.events.k8s.io"})
 _OWNED, _DELETING = b'"ownerReferences"', b'"deletionTimestamp"'
 
 
-class Reference(msgspec.Struct, frozen=True, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
     """An ownerReference, as far as the collector cares."""
 
     api_version: str
@@ -36,7 +36,7 @@ class Reference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    owner_references: list[Reference] | None = None
+    owner_references: list[OwnerReference] | None = None
     finalizers: list[str] | None = None
     deletion_timestamp: str | None = None
 
@@ -48,17 +48,17 @@ class _Head(msgspec.Struct):
 _head = msgspec.json.Decoder(_Head)
 
 
-class Node:
+class GraphNode:
     """One object of the graph."""
 
     __slots__ = ("deleting", "foreground", "name", "namespace", "orphaning", "owners", "storage", "uid")
 
-    def __init__(self, storage: str, entry: Entry) -> None:
+    def __init__(self, storage: str, entry: StoredObject) -> None:
         self.storage = storage
         self.namespace = entry.namespace
         self.name = entry.name
         self.uid = entry.uid
-        self.owners: tuple[Reference, ...] = ()
+        self.owners: tuple[OwnerReference, ...] = ()
         self.deleting = False
         self.foreground = False
         """Whether it is being deleted, and waits until its dependents are."""
@@ -66,7 +66,7 @@ class Node:
         """Whether it is being deleted, and waits until its dependents are orphaned."""
 
 
-class Graph:
+class OwnerGraph:
     """The owner graph. Calls `attempt` with the uid of an object to check, `orphan` with that of an owner to orphan.
 
     `is_there` tells whether a reference from a namespace certainly leads to its owner.
@@ -74,21 +74,21 @@ class Graph:
 
     def __init__(
         self,
-        is_there: Callable[[Reference, str], bool],
+        is_there: Callable[[OwnerReference, str], bool],
         attempt: Callable[[str], None],
         orphan: Callable[[str], None],
     ) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, GraphNode] = {}
         self._dependents: dict[str, dict[str, None]] = {}
         self._is_there = is_there
         self._attempt = attempt
         self._orphan = orphan
 
-    def dependents(self, uid: str) -> list[Node]:
+    def dependents(self, uid: str) -> list[GraphNode]:
         """Those with a reference to this uid, in the order in which they came."""
         return [self.nodes[each] for each in self._dependents.get(uid, ())]
 
-    def blocking(self, uid: str) -> list[Node]:
+    def blocking(self, uid: str) -> list[GraphNode]:
         """The dependents that a foreground deletion waits for."""
         return [
             node
@@ -103,7 +103,7 @@ class Graph:
         elif event.storage not in IGNORED:
             self.see(event.storage, event.entry)
 
-    def see(self, storage: str, entry: Entry) -> None:
+    def see(self, storage: str, entry: StoredObject) -> None:
         """This is how an object is now."""
         node = self.nodes.get(entry.uid)
         if node is None and _OWNED not in entry.raw and _DELETING not in entry.raw:
@@ -116,7 +116,7 @@ class Graph:
         if node is None:
             if not owners and not foreground and not orphaning:
                 return
-            node = self.nodes[entry.uid] = Node(storage, entry)
+            node = self.nodes[entry.uid] = GraphNode(storage, entry)
         if owners != node.owners:
             self._set_owners(node, owners)
         starts_orphaning = orphaning and not node.orphaning
@@ -131,7 +131,7 @@ class Graph:
         if not owners and not foreground and not orphaning:
             del self.nodes[entry.uid]
 
-    def _set_owners(self, node: Node, owners: tuple[Reference, ...]) -> None:
+    def _set_owners(self, node: GraphNode, owners: tuple[OwnerReference, ...]) -> None:
         old, new = {owner.uid: owner for owner in node.owners}, {owner.uid: owner for owner in owners}
         node.owners = owners
         in_doubt = False

@@ -25,7 +25,7 @@ from pilotage_harbor.housekeeping.quota_status import QuotaStatus
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
+    from pilotage_harbor.apimachinery.calls import Call, ServerResponse, Stream
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.admission import Post
 
@@ -40,7 +40,7 @@ class Housekeeping:
     def __init__(
         self,
         core: Core,
-        handle: Callable[[Call], Awaitable[Answer | Stream]],
+        handle: Callable[[Call], Awaitable[ServerResponse | Stream]],
         *,
         namespace_grace_seconds: float = GRACE_SECONDS,
         post: Post | None = None,

@@ -14,14 +14,14 @@ from pilotage.kube.wire import parse_time
 from pilotage_harbor.apimachinery.errors import StatusError, internal
 from pilotage_harbor.core.objects import metadata_of
 from pilotage_harbor.housekeeping.client import Asker, controller, path_of
-from pilotage_harbor.housekeeping.controller import Controller
+from pilotage_harbor.housekeeping.controller import StoreController
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.storage.store import Entry, Event
+    from pilotage_harbor.storage.store import Event, StoredObject
 
 NAMESPACES, PODS = "namespaces", "pods"
 FINALIZER = "kubernetes"
@@ -78,7 +78,7 @@ class _Findings:
         ]
 
 
-class Namespaces(Controller[str]):
+class Namespaces(StoreController[str]):
     """The controller of namespaces that are being deleted; its keys are their names."""
 
     def __init__(self, core: Core, handle: Handle, *, grace_seconds: float = GRACE_SECONDS) -> None:
@@ -106,7 +106,7 @@ class Namespaces(Controller[str]):
         elif self._going and self._going.get(event.entry.namespace):
             self._queue.add(event.entry.namespace)
 
-    def _see(self, entry: Entry) -> None:
+    def _see(self, entry: StoredObject) -> None:
         if entry.name not in self._going and _DELETING in entry.raw:
             self._going[entry.name] = False
             self._queue.add_after(entry.name, self._grace_seconds)
@@ -208,7 +208,7 @@ class Namespaces(Controller[str]):
                 if error.code not in (404, 405, 409):
                     raise
 
-    def _entries(self, kind: Kind, namespace: str) -> list[Entry]:
+    def _entries(self, kind: Kind, namespace: str) -> list[StoredObject]:
         return list(self._core.store.entries(kind.storage, namespace))
 
     def _estimate(self, kind: Kind, namespace: str, begun: float) -> int:
@@ -274,6 +274,6 @@ def _gvr(kind: Kind) -> str:
     return f"{kind.plural}.{kind.group}"
 
 
-def _finalizers(entry: Entry) -> list[str]:
+def _finalizers(entry: StoredObject) -> list[str]:
     finalizers: list[str] = metadata_of(entry).get("finalizers") or []
     return finalizers

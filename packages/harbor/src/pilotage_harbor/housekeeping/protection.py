@@ -17,7 +17,7 @@ from pilotage_harbor.builtin.csi import CLASS_PROTECTION
 from pilotage_harbor.builtin.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 from pilotage_harbor.core.objects import from_entry
 from pilotage_harbor.housekeeping.client import MERGE_PATCH, Asker, controller, path_of
-from pilotage_harbor.housekeeping.controller import Controller
+from pilotage_harbor.housekeeping.controller import StoreController
 from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.housekeeping.client import Handle
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.storage.store import Entry, Event
+    from pilotage_harbor.storage.store import Event, StoredObject
 
 PODS, CLAIMS, VOLUMES = "pods", "persistentvolumeclaims", "persistentvolumes"
 CLASSES = "volumeattributesclasses.storage.k8s.io"
@@ -48,7 +48,7 @@ class _Key(NamedTuple):
     name: str
 
 
-class Protection(Controller[_Key]):
+class Protection(StoreController[_Key]):
     """The controller of what is protected while it is used."""
 
     def __init__(self, core: Core, handle: Handle) -> None:
@@ -79,7 +79,7 @@ class Protection(Controller[_Key]):
             for key in self._freed_by(event):
                 self._queue.add(key)
 
-    def _see(self, storage: str, entry: Entry) -> None:
+    def _see(self, storage: str, entry: StoredObject) -> None:
         if _DELETING in entry.raw:
             self._going.setdefault((storage, entry.namespace), set()).add(entry.name)
             self._queue.add(_Key(storage, entry.namespace, entry.name))

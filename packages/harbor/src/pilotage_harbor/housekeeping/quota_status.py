@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.core.quotas import QUOTAS
 from pilotage_harbor.housekeeping.client import Asker, controller, path_of
-from pilotage_harbor.housekeeping.controller import Controller
+from pilotage_harbor.housekeeping.controller import StoreController
 
 if TYPE_CHECKING:
     from pilotage_harbor.core import Core
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BACKOFF_SECONDS_MAX = 60.0
 
 
-class QuotaStatus(Controller[tuple[str, str]]):
+class QuotaStatus(StoreController[tuple[str, str]]):
     """The controller of quotas; its keys are their namespaces and names."""
 
     def __init__(self, core: Core, handle: Handle) -> None:

@@ -25,7 +25,7 @@ BACKOFF_SECONDS_MAX = 1000.0
 _log = logging.getLogger(__name__)
 
 
-class Queue(Generic[Key]):
+class RateLimitingQueue(Generic[Key]):
     """Work queue. After a failure a key comes back in 5 ms, then in twice that time, up to a limit."""
 
     def __init__(self, *, backoff_seconds_max: float = BACKOFF_SECONDS_MAX) -> None:

@@ -14,16 +14,16 @@ from pilotage_harbor.apimachinery.names import dns_subdomain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.apimachinery.users import User
-    from pilotage_harbor.schema import Schema
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.apimachinery.users import UserInfo
+    from pilotage_harbor.schema import SchemaNode
 
 Json = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """One column of a Table. `cell` gives its value for an object at a time (in seconds since 1970)."""
 
     name: str
@@ -44,7 +44,7 @@ class View(Protocol):
         """Copies of all objects of a storage, of one namespace or of all."""
 
 
-class Strategy:
+class RestStrategy:
     """The API's treatment of the objects of one kind. The base class is for kinds without anything particular.
 
     The order of a write: `default`, then mutating admission, `default` again, `prepare_create` or `prepare_update`,
@@ -71,7 +71,7 @@ class Strategy:
     def prepare_create(self, obj: Json, view: View) -> None:
         """Clear what a client may not set, and set what only the server sets. metadata is done already."""
 
-    def note_author(self, obj: Json, user: User) -> None:
+    def note_author(self, obj: Json, user: UserInfo) -> None:
         """Write down who creates it, for kinds that say so."""
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:
@@ -88,15 +88,15 @@ class Strategy:
             if name in old_meta:
                 meta[name] = old_meta[name]
 
-    def validate(self, obj: Json, view: View) -> list[Cause]:
+    def validate(self, obj: Json, view: View) -> list[StatusCause]:
         """Problems of a new object, beyond its metadata."""
         return []
 
-    def validate_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed object, beyond its metadata: also what may not change."""
         return self.validate(obj, view)
 
-    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[Cause]:
+    def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
         """Problems of a changed status."""
         return []
 
@@ -124,7 +124,7 @@ class Kind:
     version: str
     plural: str
     kind: str
-    schema: Schema
+    schema: SchemaNode
     namespaced: bool = True
     singular: str = ""
     list_kind: str = ""
@@ -134,10 +134,10 @@ class Kind:
     subresources: frozenset[str] = frozenset()
     """Such as ``status``, ``scale``, ``eviction``, ``log``, ``finalize``, ``binding``."""
     storage: str = ""
-    strategy: Strategy = field(default_factory=Strategy)
-    columns: tuple[Column, ...] = ()
+    strategy: RestStrategy = field(default_factory=RestStrategy)
+    columns: tuple[TableColumn, ...] = ()
     selectable: frozenset[str] = frozenset()
-    """The field labels of `Strategy.fields`: a selector on another one is refused."""
+    """The field labels of `RestStrategy.fields`: a selector on another one is refused."""
     scale: tuple[str, str, str] = ("", "", "")
     """Paths of spec.replicas, status.replicas and the selector, such as ``.spec.replicas``."""
     custom: bool = False

@@ -12,7 +12,7 @@ from pilotage_harbor.apimachinery.field_errors import invalid
 from pilotage_harbor.schema.gotext import plain, type_name
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.kinds import Json, Kind
 
 GROUP, VERSION, KIND = "autoscaling", "v1", "Scale"
@@ -47,7 +47,7 @@ def replicas_of(kind: Kind, name: str, scale: Json) -> int:
         cause = invalid(kind.scale[0], replicas, "should be a non-negative integer")
         raise errors.invalid(kind.group, kind.kind, name, [cause])
     words = f"Invalid value: {replicas}: must be greater than or equal to 0"
-    raise errors.invalid(GROUP, KIND, name, [errors.Cause("spec.replicas", "FieldValueInvalid", words)])
+    raise errors.invalid(GROUP, KIND, name, [errors.StatusCause("spec.replicas", "FieldValueInvalid", words)])
 
 
 def patch_of(kind: Kind, replicas: int) -> Json:
@@ -77,7 +77,7 @@ def at(obj: Json, path: str) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def number_problems(obj: Json, path: str) -> list[Cause]:
+def number_problems(obj: Json, path: str) -> list[StatusCause]:
     """Problems of a number of replicas in a custom resource, if there is one."""
     found, why = _found(obj, path, int, "int64")
     if why:
@@ -89,7 +89,7 @@ def number_problems(obj: Json, path: str) -> list[Cause]:
     return []
 
 
-def text_problems(obj: Json, path: str) -> list[Cause]:
+def text_problems(obj: Json, path: str) -> list[StatusCause]:
     """Problems of the selector in a custom resource, if there is one."""
     _, why = _found(obj, path, str, "string")
     return [invalid(path, "", why)] if why else []

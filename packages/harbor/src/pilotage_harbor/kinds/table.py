@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery.jsonpath import PathError, as_text, find
-from pilotage_harbor.kinds import Column
+from pilotage_harbor.kinds import TableColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ def row(kind: Kind, obj: Json, now: float, include: str = "Metadata", version: s
     return made
 
 
-def definition(column: Column) -> Json:
+def definition(column: TableColumn) -> Json:
     """One entry of columnDefinitions."""
     return {
         "name": column.name,
@@ -107,20 +107,20 @@ def name(obj: Json, _now: float) -> str:
     return found
 
 
-NAME = Column("Name", "string", name, "name")
-AGE = Column("Age", "string", age)
-NAME_AND_AGE = (NAME, Column("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp")))
+NAME = TableColumn("Name", "string", name, "name")
+AGE = TableColumn("Age", "string", age)
+NAME_AND_AGE = (NAME, TableColumn("Created At", "date", lambda obj, _: obj["metadata"].get("creationTimestamp")))
 """Columns of a kind that has none of its own."""
 
 
-def custom_columns(printer_columns: Sequence[Json]) -> tuple[Column, ...]:
+def custom_columns(printer_columns: Sequence[Json]) -> tuple[TableColumn, ...]:
     """The columns of a version of a CustomResourceDefinition, from its additionalPrinterColumns."""
     if not printer_columns:
-        return (NAME, Column("Age", "date", age))
+        return (NAME, TableColumn("Age", "date", age))
     return (
         NAME,
         *(
-            Column(
+            TableColumn(
                 each["name"],
                 each["type"],
                 _custom_cell(each["jsonPath"], each["type"]),

@@ -49,7 +49,7 @@ _WORDS = {
 }
 
 
-class Component(NamedTuple):
+class ComponentSchema(NamedTuple):
     """One schema of a document, encoded, and the names of those that it refers to."""
 
     raw: msgspec.Raw
@@ -76,7 +76,9 @@ def gvk(group: str, version: str, kind: str) -> Json:
     return {"group": group, "kind": kind, "version": version}
 
 
-def with_all_referred(names: Iterable[str], own: dict[str, Component], *, v2: bool = False) -> dict[str, msgspec.Raw]:
+def with_all_referred(
+    names: Iterable[str], own: dict[str, ComponentSchema], *, v2: bool = False
+) -> dict[str, msgspec.Raw]:
     """The named components and all that they refer to, sorted by name. `own` come before built-in ones."""
     found: dict[str, msgspec.Raw] = {}
     left = list(names)
@@ -90,7 +92,7 @@ def with_all_referred(names: Iterable[str], own: dict[str, Component], *, v2: bo
 
 
 @cache
-def builtin_component(name: str, v2: bool) -> Component:
+def builtin_component(name: str, v2: bool) -> ComponentSchema:
     """A definition of the table. KeyError if there is none of that name."""
     refers_to: set[str] = set()
     content: Json = msgspec.json.decode(table()[2][name])
@@ -109,10 +111,10 @@ def builtin_component(name: str, v2: bool) -> Component:
             schema[_WORDS["map"]] = content["map"]
     if name in _kinds():
         schema = {**schema, GROUP_VERSION_KIND: [_kinds()[name]]}
-    return Component(msgspec.Raw(msgspec.json.encode(schema)), tuple(refers_to))
+    return ComponentSchema(msgspec.Raw(msgspec.json.encode(schema)), tuple(refers_to))
 
 
-def delete_options(group: str, version: str, *, v2: bool = False) -> Component:
+def delete_options(group: str, version: str, *, v2: bool = False) -> ComponentSchema:
     """DeleteOptions is a kind of every group: which ones, depends on the document."""
     plain = builtin_component(DELETE_OPTIONS, v2)
     kinds = [gvk("", "v1", "DeleteOptions")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotage_harbor.openapi.components import GROUP_VERSION_KIND, META, Component, custom_name, gvk, reference
+from pilotage_harbor.openapi.components import GROUP_VERSION_KIND, META, ComponentSchema, custom_name, gvk, reference
 
 if TYPE_CHECKING:
     from pilotage_harbor.kinds import Json, Kind
@@ -32,7 +32,7 @@ _EITHER = [{"type": "integer"}, {"type": "string"}]
 _FLAGS = ("nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", _PRESERVE, _EMBEDDED, _INT_OR_STRING)
 
 
-def custom_components(kind: Kind, crd: Json | None, *, v2: bool = False) -> dict[str, Component]:
+def custom_components(kind: Kind, crd: Json | None, *, v2: bool = False) -> dict[str, ComponentSchema]:
     """The components of a custom kind and of its list. Without its definition it is any object."""
     name = custom_name(kind.group, kind.version, kind.kind)
     version = _version(kind, crd)
@@ -54,8 +54,8 @@ def custom_components(kind: Kind, crd: Json | None, *, v2: bool = False) -> dict
         **said,
     }
     return {
-        name: Component(_raw(schema), (OBJECT_META,)),
-        custom_name(kind.group, kind.version, kind.list_kind): Component(_raw(listed), (name, LIST_META)),
+        name: ComponentSchema(_raw(schema), (OBJECT_META,)),
+        custom_name(kind.group, kind.version, kind.list_kind): ComponentSchema(_raw(listed), (name, LIST_META)),
     }
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from pilotage_harbor.discovery.resources import REVIEWS, VERSION
 from pilotage_harbor.openapi import protobuf
-from pilotage_harbor.openapi.components import DELETE_OPTIONS, META, Component, delete_options, with_all_referred
+from pilotage_harbor.openapi.components import DELETE_OPTIONS, META, ComponentSchema, delete_options, with_all_referred
 from pilotage_harbor.openapi.custom import custom_components
 from pilotage_harbor.openapi.operations import api_path, discovery_path, paths_of, review_paths
 from pilotage_harbor.openapi.swagger import swagger_path
@@ -147,11 +147,11 @@ class Documents:
 
     def _parts(
         self, kinds: Iterable[Kind], groups: Iterable[str], *, v2: bool = False
-    ) -> tuple[dict[str, Json], set[str], dict[str, Component]]:
+    ) -> tuple[dict[str, Json], set[str], dict[str, ComponentSchema]]:
         """The paths of these kinds and of the groups' questions, what they refer to, and the custom components."""
         items: dict[str, Json] = {}
         names: set[str] = set()
-        own: dict[str, Component] = {}
+        own: dict[str, ComponentSchema] = {}
         for kind in kinds:
             paths = paths_of(kind)
             items |= paths.items

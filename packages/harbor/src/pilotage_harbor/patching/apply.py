@@ -13,7 +13,7 @@ from pilotage_harbor.apimachinery.errors import StatusError
 from pilotage_harbor.patching import entries
 from pilotage_harbor.patching.changes import changes, strip_identity, tracked
 from pilotage_harbor.patching.compare import difference as compare
-from pilotage_harbor.patching.entries import Manager, Managers, Owned
+from pilotage_harbor.patching.entries import FieldManager, Managers, Owned
 from pilotage_harbor.patching.errors import PatchError
 from pilotage_harbor.patching.fieldset import (
     Path,
@@ -26,21 +26,21 @@ from pilotage_harbor.patching.fieldset import (
     union,
     with_named_fields,
 )
-from pilotage_harbor.patching.shape import Shape, shape_of
+from pilotage_harbor.patching.shape import OwnershipShape, shape_of
 from pilotage_harbor.patching.values import Json, copied
 from pilotage_harbor.patching.walk import fields_of, go_nulls, merged, nulled, problems, removed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY = "before-first-apply"
 _ANNOTATIONS_MAX = 256 * 1024
 _KUBECTL = "kubectl"
 
-Conflict = tuple[Manager, Path]
+Conflict = tuple[FieldManager, Path]
 
 
 class ApplyConflict(StatusError):
@@ -73,7 +73,7 @@ def apply(
     live: Json | None,
     config: Json,
     *,
-    schema: Schema,
+    schema: SchemaNode,
     manager: str,
     api_version: str,
     now: str,
@@ -119,7 +119,7 @@ def apply(
     return separate
 
 
-def _check(shape: Shape, config: Json, api_version: str) -> None:
+def _check(shape: OwnershipShape, config: Json, api_version: str) -> None:
     version, kind = config.get("apiVersion", ""), config.get("kind", "")
     meta = config.get("metadata") or {}
     group, _, name = version.rpartition("/")
@@ -139,7 +139,13 @@ class _Step:
     """One apply, with what stays the same when it is tried again."""
 
     def __init__(
-        self, shape: Shape, manager: Manager, api_version: str, now: str, subresource: str, reset: tuple[str, ...]
+        self,
+        shape: OwnershipShape,
+        manager: FieldManager,
+        api_version: str,
+        now: str,
+        subresource: str,
+        reset: tuple[str, ...],
     ) -> None:
         self.shape = shape
         self.manager = manager
@@ -201,7 +207,7 @@ class _Step:
         return pruned or {}
 
 
-def _allowed(shape: Shape, live: Json, api_version: str) -> Tree | None:
+def _allowed(shape: OwnershipShape, live: Json, api_version: str) -> Tree | None:
     """Fields that client-side `kubectl apply` owned: those of its annotation, if it still matches the object."""
     text = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
     try:

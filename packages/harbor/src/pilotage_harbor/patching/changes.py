@@ -14,7 +14,7 @@ from pilotage_harbor.patching.fieldset import Tree, without
 from pilotage_harbor.patching.fieldset import difference as without_members
 
 if TYPE_CHECKING:
-    from pilotage_harbor.patching.shape import Shape
+    from pilotage_harbor.patching.shape import OwnershipShape
     from pilotage_harbor.patching.values import Json
 
 _UNOWNED_META = tuple(
@@ -35,7 +35,7 @@ _IDENTITY: Tree = {"f:apiVersion": {}, "f:kind": {}, "f:metadata": {".": {}, **{
 _EMPTY: Json = {}
 
 
-def changes(shape: Shape, old: Json | None, new: Json, reset: tuple[str, ...]) -> tuple[Tree, Tree]:
+def changes(shape: OwnershipShape, old: Json | None, new: Json, reset: tuple[str, ...]) -> tuple[Tree, Tree]:
     """Ownable fields that a write changed, and those that it removed. `old` is None for a new object."""
     skip, unowned = _reset(reset)
     before = _EMPTY if old is None else old
@@ -58,7 +58,7 @@ def changes(shape: Shape, old: Json | None, new: Json, reset: tuple[str, ...]) -
     return changed, gone
 
 
-def _member_changes(shape: Shape, old: Json, new: Json, changed: Tree, gone: Tree) -> None:
+def _member_changes(shape: OwnershipShape, old: Json, new: Json, changed: Tree, gone: Tree) -> None:
     more, less = difference(shape, old, new)
     if more is not None:
         changed.update(more)
@@ -66,7 +66,7 @@ def _member_changes(shape: Shape, old: Json, new: Json, changed: Tree, gone: Tre
         gone.update(less)
 
 
-def _metadata_changes(shape: Shape, old: Json, new: Json, changed: Tree, gone: Tree) -> None:
+def _metadata_changes(shape: OwnershipShape, old: Json, new: Json, changed: Tree, gone: Tree) -> None:
     part = shape.member("metadata")
     if part is None:
         return

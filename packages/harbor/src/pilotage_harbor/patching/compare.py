@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.patching.fieldset import LEAF as MEMBER
 from pilotage_harbor.patching.fieldset import Tree, union
-from pilotage_harbor.patching.shape import IF_EMPTY, LEAF, LIST_SET, MAP, Shape, list_element
+from pilotage_harbor.patching.shape import IF_EMPTY, LEAF, LIST_SET, MAP, OwnershipShape, list_element
 
 if TYPE_CHECKING:
     from pilotage_harbor.patching.values import Json, Value
@@ -22,7 +22,7 @@ _ABSENT: Any = object()
 _CONTAINERS = frozenset((dict, list))
 
 
-def whole(shape: Shape | None, value: Value) -> Tree:
+def whole(shape: OwnershipShape | None, value: Value) -> Tree:
     """All fields of a value that was not there before (or is not there any more), the value itself included."""
     if shape is None or not value:
         return MEMBER
@@ -51,7 +51,7 @@ def whole(shape: Shape | None, value: Value) -> Tree:
     return tree
 
 
-def _whole_list(shape: Shape, value: Value) -> Tree:
+def _whole_list(shape: OwnershipShape, value: Value) -> Tree:
     kind = shape.kind
     if kind == LEAF or type(value) is not list:
         return MEMBER
@@ -64,7 +64,7 @@ def _whole_list(shape: Shape, value: Value) -> Tree:
     return tree
 
 
-def difference(shape: Shape, old: Json, new: Json) -> Difference:
+def difference(shape: OwnershipShape, old: Json, new: Json) -> Difference:
     """Difference between the members of two objects."""
     changed: Tree = {}
     removed: Tree = {}
@@ -78,7 +78,7 @@ def difference(shape: Shape, old: Json, new: Json) -> Difference:
     return changed or None, removed or None
 
 
-def _compare_member(shape: Shape, name: str, old: Value, new: Value, changed: Tree, removed: Tree) -> None:
+def _compare_member(shape: OwnershipShape, name: str, old: Value, new: Value, changed: Tree, removed: Tree) -> None:
     element, part, absent = shape.fields.get(name) or shape.field(name)
     if absent:
         if old is not _ABSENT and _is_absent(old, absent):
@@ -109,7 +109,7 @@ def _is_absent(value: Value, absent: int) -> bool:
     return value is None or (absent == IF_EMPTY and not value and type(value) in _CONTAINERS)
 
 
-def _between(shape: Shape, old: Value, new: Value) -> Difference:
+def _between(shape: OwnershipShape, old: Value, new: Value) -> Difference:
     """Difference between two values that both exist."""
     container: type = dict if shape.kind == MAP else list
     if not {type(old), type(new)} <= {container, type(None)}:
@@ -121,7 +121,7 @@ def _between(shape: Shape, old: Value, new: Value) -> Difference:
     return _between_lists(shape, old or [], new or [])
 
 
-def _retyped(shape: Shape, old: Value, new: Value, container: type) -> Difference:
+def _retyped(shape: OwnershipShape, old: Value, new: Value, container: type) -> Difference:
     """A value became, or was, something that has no members."""
     if old == new:
         return _SAME
@@ -134,7 +134,7 @@ def _retyped(shape: Shape, old: Value, new: Value, container: type) -> Differenc
     return changed, removed
 
 
-def _between_lists(shape: Shape, old: list[Any], new: list[Any]) -> Difference:
+def _between_lists(shape: OwnershipShape, old: list[Any], new: list[Any]) -> Difference:
     before = _by_element(shape, old)
     after = _by_element(shape, new)
     changed: Tree = {}
@@ -153,7 +153,7 @@ def _between_lists(shape: Shape, old: list[Any], new: list[Any]) -> Difference:
     return changed or None, removed or None
 
 
-def _between_elements(shape: Shape | None, old: list[Any], new: list[Any]) -> Difference:
+def _between_elements(shape: OwnershipShape | None, old: list[Any], new: list[Any]) -> Difference:
     """Difference between the elements of one key. Several are invalid, but can be stored: then none is looked
     into, and they are owned together."""
     if not old:
@@ -165,7 +165,7 @@ def _between_elements(shape: Shape | None, old: list[Any], new: list[Any]) -> Di
     return (whole(shape, new[0]), MEMBER) if len(new) == 1 else (MEMBER, None)
 
 
-def _by_element(shape: Shape, items: list[Any]) -> dict[str, list[Any]]:
+def _by_element(shape: OwnershipShape, items: list[Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in items:
         element = list_element(shape, item)

@@ -18,7 +18,7 @@ UPDATERS_MAX = 10
 ANCIENT = "ancient-changes"
 
 
-class Manager(NamedTuple):
+class FieldManager(NamedTuple):
     """The identity of an entry."""
 
     name: str
@@ -52,12 +52,12 @@ class Owned(NamedTuple):
     time: str | None
 
 
-Managers = dict[Manager, Owned]
+Managers = dict[FieldManager, Owned]
 
 
-def identity(name: str, operation: str, api_version: str, subresource: str) -> Manager:
+def identity(name: str, operation: str, api_version: str, subresource: str) -> FieldManager:
     """The identity of the one who writes."""
-    return Manager(name or "unknown", operation, "" if operation == "Apply" else api_version, subresource)
+    return FieldManager(name or "unknown", operation, "" if operation == "Apply" else api_version, subresource)
 
 
 def read(entries: Value, *, trusted: bool = True) -> Managers:
@@ -72,7 +72,7 @@ def read(entries: Value, *, trusted: bool = True) -> Managers:
             _check(entry)
         operation = entry["operation"]
         api_version = entry["apiVersion"]
-        manager = Manager(
+        manager = FieldManager(
             entry.get("manager", ""),
             operation,
             "" if operation == "Apply" else api_version,
@@ -124,7 +124,7 @@ def _order(entry: Json) -> tuple[str, ...]:
     )
 
 
-def taken(managers: Managers, changed: Tree, gone: Tree, *, keep: Manager | None = None) -> Managers:
+def taken(managers: Managers, changed: Tree, gone: Tree, *, keep: FieldManager | None = None) -> Managers:
     """The managers after a write: nobody but `keep` owns what it changed, and nobody what is gone."""
     result: Managers = {}
     for manager, owned in managers.items():
@@ -146,7 +146,7 @@ def capped(managers: Managers) -> Managers:
     if count <= UPDATERS_MAX:
         return managers
     managers = dict(managers)
-    first: dict[str, Manager] = {}
+    first: dict[str, FieldManager] = {}
     for manager in sorted(updaters, key=lambda one: (managers[one].time or "", one.sort_key)):
         if count <= UPDATERS_MAX:
             break
@@ -154,7 +154,7 @@ def capped(managers: Managers) -> Managers:
         if owned.api_version not in first:
             first[owned.api_version] = manager
             continue
-        bucket = Manager(ANCIENT, "Update", owned.api_version, "")
+        bucket = FieldManager(ANCIENT, "Update", owned.api_version, "")
         if bucket not in managers:
             managers[bucket] = managers.pop(first[owned.api_version])
         both = union(owned.fields, managers[bucket].fields)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.patching.shape import LIST_MAP, MAP, Shape, json_text
+from pilotage_harbor.patching.shape import LIST_MAP, MAP, OwnershipShape, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,7 @@ def _rank(value: Value) -> tuple[int, Any]:
     return (2, value) if type(value) is bool else (3, str(value))
 
 
-def with_named_fields(tree: Tree, shape: Shape | None) -> Tree:
+def with_named_fields(tree: Tree, shape: OwnershipShape | None) -> Tree:
     """The set with, for each field of it, also the declared members that it is below of."""
     result: Tree = {}
     for element, below in tree.items():
@@ -193,7 +193,7 @@ def with_named_fields(tree: Tree, shape: Shape | None) -> Tree:
     return result
 
 
-def _below(shape: Shape | None, element: str) -> tuple[Shape | None, bool]:
+def _below(shape: OwnershipShape | None, element: str) -> tuple[OwnershipShape | None, bool]:
     """The shape at an element, and whether it is a declared member."""
     if shape is None:
         return None, False

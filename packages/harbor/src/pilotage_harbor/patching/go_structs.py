@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pilotage_harbor.patching.values import Value
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 # By Go type: what is not required. A time that is no pointer is a struct; without a value it is null.
 _MORE = {
@@ -68,7 +68,7 @@ _CONDITION_TIMES = ("lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", 
 _POINTERS = {"CustomResourceSubresources": ("status",)}
 
 
-def always_there(schema: Schema) -> dict[str, Any]:
+def always_there(schema: SchemaNode) -> dict[str, Any]:
     """The members of a struct that are always there, with what they are where nothing was set."""
     go_type = schema.go_name.rpartition(".")[2]
     times = _CONDITION_TIMES if go_type.endswith("Condition") else ()
@@ -76,7 +76,7 @@ def always_there(schema: Schema) -> dict[str, Any]:
     return {name: _zero(part) for name in sorted(names) if (part := schema.properties.get(name)) is not None}
 
 
-def _zero(schema: Schema) -> Value:
+def _zero(schema: SchemaNode) -> Value:
     if schema.type == "object" and schema.properties:
         return {}
     if schema.format in ("date-time", "quantity", "int-or-string"):

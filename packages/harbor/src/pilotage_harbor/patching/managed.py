@@ -17,7 +17,7 @@ from pilotage_harbor.patching.shape import shape_of
 
 if TYPE_CHECKING:
     from pilotage_harbor.patching.values import Json, Value
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 __all__ = ["ApplyConflict", "apply", "keep_times", "manager_name", "track_update"]
 
@@ -36,7 +36,7 @@ def track_update(
     obj: Json,
     old: Json | None,
     *,
-    schema: Schema,
+    schema: SchemaNode,
     manager: str,
     api_version: str,
     now: str | None,

@@ -1,6 +1,6 @@
 """Ownership by schema: which values are owned as a whole, and how the elements of a list are told apart.
 
-A `Shape` is worked out from a `Schema` once, and only as far as objects reach into it. It comes in four kinds:
+An `OwnershipShape` is derived from a `SchemaNode` once, and only as far as objects reach into it. It has four kinds:
 
 - a leaf is owned as a whole: a scalar, or a list or map that is atomic (which is what a list is if nothing is said);
 - a map is owned member by member: a struct, a map, and an object that no schema describes;
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.patching.go_structs import always_there
 from pilotage_harbor.schema.builtin import definition
-from pilotage_harbor.schema.node import UNSET, Schema
+from pilotage_harbor.schema.node import UNSET, SchemaNode
 
 if TYPE_CHECKING:
     from pilotage_harbor.patching.values import Value
@@ -32,14 +32,14 @@ LEAF, MAP, LIST_MAP, LIST_SET = range(4)
 NEVER, IF_NULL, IF_EMPTY = range(3)
 
 
-Field = tuple[str, "Shape | None", int]
+Field = tuple[str, "OwnershipShape | None", int]
 """A member of a map: its path element in FieldsV1; its shape, None for a leaf; and which values mean that it is not
 there, though they are written: none (`NEVER`), null, or also an empty list or map. A plain tuple, for speed."""
 
 _MEMO_MAX = 4096
 
 
-class Shape:
+class OwnershipShape:
     """Ownership of a value. What is below it is worked out when it is first asked for."""
 
     __slots__ = (
@@ -63,8 +63,8 @@ class Shape:
 
     fields: dict[str, Field]
     """The declared members."""
-    declared: dict[str, Schema]
-    other: Shape | None
+    declared: dict[str, SchemaNode]
+    other: OwnershipShape | None
     """The shape of all other members; None if there can be none."""
     flat: bool
     """Whether it is a map of leaves, without declared members."""
@@ -74,14 +74,14 @@ class Shape:
     """Members that a Go struct always has, with the value that stands for their absence."""
     always_elements: tuple[str, ...]
     """Those of them that are owned where the struct is."""
-    item: Shape
+    item: OwnershipShape
     """Of a list: the shape of its elements."""
     keys: tuple[tuple[str, Any], ...]
     """Of a list map: its keys in alphabetical order, each with what it is if it is left out (or UNSET)."""
     elements: dict[Any, str] | None
     """Of a list map: path elements that were written before, by key. None where keys cannot be told apart by value."""
 
-    def __init__(self, schema: Schema, shapes: _Shapes, *, go: bool, preserve: bool) -> None:
+    def __init__(self, schema: SchemaNode, shapes: _Shapes, *, go: bool, preserve: bool) -> None:
         self._schema = schema
         self._shapes = shapes
         self._preserve = preserve or schema.preserve_unknown
@@ -109,16 +109,16 @@ class Shape:
         other = self.other
         return f"f:{name}", None if other is None or other.kind == LEAF else other, NEVER
 
-    def member(self, name: str) -> Shape | None:
+    def member(self, name: str) -> OwnershipShape | None:
         """The shape of a member, a leaf's too; None if there can be no such member."""
         schema = self.declared.get(name)
         return self.other if schema is None else self._below(schema)
 
-    def _below(self, schema: Schema) -> Shape:
+    def _below(self, schema: SchemaNode) -> OwnershipShape:
         key = (id(schema), self._preserve)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(schema, self._shapes, go=self.go, preserve=self._preserve)
+            shape = self._shapes[key] = OwnershipShape(schema, self._shapes, go=self.go, preserve=self._preserve)
         return shape
 
     def _fill_map(self) -> None:
@@ -137,7 +137,7 @@ class Shape:
         self.always = always_there(schema) if self.go else {}
         self.always_elements = tuple(f"f:{name}" for name, value in self.always.items() if value is None or value == {})
 
-    def _field(self, name: str, schema: Schema) -> Field:
+    def _field(self, name: str, schema: SchemaNode) -> Field:
         shape = self._below(schema)
         absent = NEVER
         if self.go:
@@ -158,14 +158,14 @@ class Shape:
         self.elements = {} if types and types <= {"string", "integer"} else None
 
 
-_Shapes = dict[tuple[int, bool], Shape]
+_Shapes = dict[tuple[int, bool], OwnershipShape]
 """The shapes of one tree of schemas, by node and by whether unknown members are kept. They keep the nodes alive."""
 _LAZY = frozenset(
     ("always", "always_elements", "declared", "elements", "fields", "flat", "item", "keys", "loose", "other")
 )
 
 
-def _kind(schema: Schema) -> int:
+def _kind(schema: SchemaNode) -> int:
     if schema.int_or_string or schema.go_name in _WHOLE or schema.format == "quantity":
         return LEAF
     if schema.type in ("object", ""):
@@ -175,19 +175,19 @@ def _kind(schema: Schema) -> int:
     return LEAF
 
 
-def _is_associative(schema: Schema) -> bool:
+def _is_associative(schema: SchemaNode) -> bool:
     if schema.list_type:
         return schema.list_type != "atomic"
     return "merge" in schema.patch_strategy.split(",")
 
 
-def _list_keys(schema: Schema) -> tuple[str, ...]:
+def _list_keys(schema: SchemaNode) -> tuple[str, ...]:
     if schema.list_type:
         return schema.list_map_keys if schema.list_type == "map" else ()
     return (schema.patch_merge_key,) if schema.patch_merge_key else ()
 
 
-def _key_default(items: Schema, key: str, *, go: bool) -> Value:
+def _key_default(items: SchemaNode, key: str, *, go: bool) -> Value:
     part = items.properties.get(key)
     if part is None or part.default is not UNSET or not go:
         return UNSET if part is None else part.default
@@ -198,31 +198,31 @@ def _key_default(items: Schema, key: str, *, go: bool) -> Value:
 # Go types that are owned as a whole though their schema would allow to look inside.
 _WHOLE = frozenset(("runtime.RawExtension", "resource.Quantity", "intstr.IntOrString", "v1.Time", "v1.MicroTime"))
 
-_STRING = Schema(type="string")
+_STRING = SchemaNode(type="string")
 _OBJECT = {"apiVersion": _STRING, "kind": _STRING, "metadata": definition(OBJECT_META)}
 """Members of every object: of a custom resource, and of one that is part of another."""
-DEDUCED = Shape(Schema(preserve_unknown=True), {}, go=False, preserve=True)
+DEDUCED = OwnershipShape(SchemaNode(preserve_unknown=True), {}, go=False, preserve=True)
 """Shape of values without a schema: objects are owned member by member, all else as a whole."""
 
 _BUILTIN: _Shapes = {}
 
 
 @lru_cache(maxsize=4096)
-def shape_of(schema: Schema) -> Shape:
+def shape_of(schema: SchemaNode) -> OwnershipShape:
     """The shape of the objects of a kind, by the schema of the kind."""
     if schema.go_name:
-        return Shape(schema, _BUILTIN, go=True, preserve=False)
-    root = Schema(
+        return OwnershipShape(schema, _BUILTIN, go=True, preserve=False)
+    root = SchemaNode(
         type="object",
         properties={**schema.properties, **_OBJECT},
         additional=schema.additional,
         preserve_unknown=schema.preserve_unknown or (not schema.properties and schema.additional is None),
         map_type=schema.map_type,
     )
-    return Shape(root, {}, go=False, preserve=False)
+    return OwnershipShape(root, {}, go=False, preserve=False)
 
 
-def list_element(shape: Shape, value: Value) -> str | None:
+def list_element(shape: OwnershipShape, value: Value) -> str | None:
     """The path element of an element of a list map or list set; None if it cannot have one."""
     if shape.kind == LIST_SET:
         return None if value is None or type(value) in (dict, list) else f"v:{json_text(value)}"

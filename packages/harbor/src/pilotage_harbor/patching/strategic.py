@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pilotage_harbor.patching.values import Value
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
@@ -33,7 +33,7 @@ _BAD_ORDER = "invalid patch format of setElementOrder list"
 _BAD_DELETE = "invalid patch format of primitive list"
 
 
-def strategic_merge(doc: Json, patch: Value, schema: Schema) -> Json:
+def strategic_merge(doc: Json, patch: Value, schema: SchemaNode) -> Json:
     """The object with the patch merged into it, by the patch strategies of its schema. Neither input is changed.
 
     Raises:
@@ -44,7 +44,7 @@ def strategic_merge(doc: Json, patch: Value, schema: Schema) -> Json:
     return _merged(copied(doc), copied(patch), schema)
 
 
-def _merged(original: Json, patch: Json, schema: Schema | None) -> Json:
+def _merged(original: Json, patch: Json, schema: SchemaNode | None) -> Json:
     """Merge `patch` into `original`; both are ours to change."""
     if _DIRECTIVE in patch:
         return _directed(patch)
@@ -98,7 +98,7 @@ def _without_directives(value: Value) -> Value:
     return value
 
 
-def _strategy(schema: Schema | None, key: str) -> tuple[Schema | None, str, str]:
+def _strategy(schema: SchemaNode | None, key: str) -> tuple[SchemaNode | None, str, str]:
     """The schema of a member (of a list: of its elements), its patch strategy and its merge key."""
     if schema is None:
         return None, "", ""
@@ -127,7 +127,7 @@ def _retain_keys(original: Json, patch: Json) -> None:
         del original[key]
 
 
-def _merge_ordered_lists(original: Json, patch: Json, schema: Schema | None) -> None:
+def _merge_ordered_lists(original: Json, patch: Json, schema: SchemaNode | None) -> None:
     """Merge the lists whose order the patch gives, and take them out of the patch."""
     for directive in [key for key in patch if key.startswith(_ORDER)]:
         order = patch.pop(directive)
@@ -179,7 +179,7 @@ def _delete_values(original: Json, key: str, values: Value) -> None:
         original[key] = [item for item in current if item not in values]
 
 
-def _merged_list(original: list[Any], patch: list[Any], schema: Schema | None, merge_key: str) -> list[Any]:
+def _merged_list(original: list[Any], patch: list[Any], schema: SchemaNode | None, merge_key: str) -> list[Any]:
     if not original and not patch:
         return original
     if _check_elements(original, patch) is not dict:

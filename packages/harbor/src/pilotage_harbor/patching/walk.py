@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.patching.fieldset import Tree, element_text
-from pilotage_harbor.patching.shape import LEAF, LIST_MAP, LIST_SET, MAP, Shape, list_element
+from pilotage_harbor.patching.shape import LEAF, LIST_MAP, LIST_SET, MAP, OwnershipShape, list_element
 from pilotage_harbor.patching.values import go_text
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _NOTHING: Any = object()
 
 
-def fields_of(shape: Shape, value: Json) -> Tree:
+def fields_of(shape: OwnershipShape, value: Json) -> Tree:
     """The fields that an applied configuration claims: its leaves, and the elements and members it names."""
     return _members(shape, value)
 
 
-def _members(shape: Shape, value: Json) -> Tree:
+def _members(shape: OwnershipShape, value: Json) -> Tree:
     tree: Tree = {}
     fields = shape.fields
     for name, item in value.items():
@@ -39,7 +39,7 @@ def _members(shape: Shape, value: Json) -> Tree:
     return tree
 
 
-def _claimed(shape: Shape | None, value: Value) -> Tree | None:
+def _claimed(shape: OwnershipShape | None, value: Value) -> Tree | None:
     """The tree of a member: None if it claims nothing, empty if it is claimed itself."""
     if shape is None:
         return {}
@@ -60,7 +60,7 @@ def _claimed(shape: Shape | None, value: Value) -> Tree | None:
     return None if value is None else {}
 
 
-def merged(shape: Shape | None, live: Value, config: Value) -> Value:
+def merged(shape: OwnershipShape | None, live: Value, config: Value) -> Value:
     """The live value with the configuration on top. What the configuration does not mention stays."""
     if shape is None or shape.kind == LEAF or not (live or config):
         return config
@@ -83,7 +83,7 @@ def merged(shape: Shape | None, live: Value, config: Value) -> Value:
     return config
 
 
-def _merged_lists(shape: Shape, live: list[Any], config: list[Any]) -> list[Any]:
+def _merged_lists(shape: OwnershipShape, live: list[Any], config: list[Any]) -> list[Any]:
     """Live elements and those of the configuration, which decides the order of what it names."""
     ours = {list_element(shape, item): item for item in config}
     theirs: dict[str | None, Any] = {}
@@ -135,7 +135,7 @@ def _merged_lists(shape: Shape, live: list[Any], config: list[Any]) -> list[Any]
     return result
 
 
-def nulled(shape: Shape | None, live: Value, config: Value) -> Tree:
+def nulled(shape: OwnershipShape | None, live: Value, config: Value) -> Tree:
     """The leaves of the live value that the configuration sets to null. That counts as a change, not as a removal."""
     tree: Tree = {}
     if shape is None or type(live) is not type(config):
@@ -158,7 +158,7 @@ def nulled(shape: Shape | None, live: Value, config: Value) -> Tree:
     return tree
 
 
-def removed(shape: Shape | None, value: Value, fields: Tree) -> Value:
+def removed(shape: OwnershipShape | None, value: Value, fields: Tree) -> Value:
     """The value without these fields; None if nothing is left of it."""
     if shape is None or shape.kind == LEAF:
         # A list or map that is owned as a whole has nothing inside that could go alone.
@@ -187,12 +187,12 @@ def removed(shape: Shape | None, value: Value, fields: Tree) -> Value:
     return kept or None
 
 
-def problems(shape: Shape, value: Value) -> list[str]:
+def problems(shape: OwnershipShape, value: Value) -> list[str]:
     """Why a value cannot be applied: members that are not declared, types that do not fit, elements without a key."""
     return [f"{path}: {words}" if path else words for path, words in _problems(shape, value)]
 
 
-def _problems(shape: Shape | None, value: Value) -> list[tuple[str, str]]:
+def _problems(shape: OwnershipShape | None, value: Value) -> list[tuple[str, str]]:
     if value is None or shape is None:
         return []
     if shape.kind == MAP:
@@ -218,7 +218,7 @@ def _problems(shape: Shape | None, value: Value) -> list[tuple[str, str]]:
     return found
 
 
-def _map_problems(shape: Shape, value: Json) -> list[tuple[str, str]]:
+def _map_problems(shape: OwnershipShape, value: Json) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name, item in value.items():
         part = shape.member(name)
@@ -238,7 +238,7 @@ def _scalar_problems(scalar: str, value: Value) -> list[tuple[str, str]]:
     return []
 
 
-def _keyless(shape: Shape, item: Value) -> str:
+def _keyless(shape: OwnershipShape, item: Value) -> str:
     if shape.kind == LIST_SET:
         if type(item) is dict:
             return "associative list without keys has an element that's a map type"
@@ -269,7 +269,7 @@ def _unstructured(value: Value) -> str:
     return f"&{{{go_text(value)}}}"
 
 
-def go_nulls(shape: Shape | None, value: Value) -> Value:
+def go_nulls(shape: OwnershipShape | None, value: Value) -> Value:
     """The value without nulls, as Go decodes it: a member is absent, a value of a map of strings is empty."""
     if type(value) is list:
         return [go_nulls(None if shape is None or shape.kind == LEAF else shape.item, item) for item in value]

@@ -10,7 +10,7 @@ from pilotage_harbor.schema.builtin import builtin, definition, kubernetes_versi
 from pilotage_harbor.schema.check import validate
 from pilotage_harbor.schema.decode import decode_problem
 from pilotage_harbor.schema.defaults import apply_defaults
-from pilotage_harbor.schema.node import UNSET, Rule, Schema
+from pilotage_harbor.schema.node import UNSET, Rule, SchemaNode
 from pilotage_harbor.schema.openapi import from_openapi
 from pilotage_harbor.schema.prune import prune, unknown_fields
 from pilotage_harbor.schema.structural import structural_problems
@@ -18,7 +18,7 @@ from pilotage_harbor.schema.structural import structural_problems
 __all__ = [
     "UNSET",
     "Rule",
-    "Schema",
+    "SchemaNode",
     "apply_defaults",
     "builtin",
     "decode_problem",

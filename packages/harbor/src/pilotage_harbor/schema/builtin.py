@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.schema.node import Schema, lazy
+from pilotage_harbor.schema.node import SchemaNode, lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,21 +61,21 @@ def kubernetes_version() -> str:
 
 
 @cache
-def builtin(group: str, version: str, kind: str) -> Schema:
+def builtin(group: str, version: str, kind: str) -> SchemaNode:
     """The schema of a built-in kind ("" is the core group). KeyError if Kubernetes has none of that name."""
     return definition(table()[1][f"{group}/{version}/{kind}"])
 
 
 @cache
-def definition(name: str) -> Schema:
+def definition(name: str) -> SchemaNode:
     """The schema of one definition, by the name it is published under."""
     return _reference(name, {})
 
 
-def _reference(name: str, said: dict[str, Any]) -> Schema:
+def _reference(name: str, said: dict[str, Any]) -> SchemaNode:
     """A node for a definition, with what the field that refers to it says in addition."""
     if name in _SPECIAL:
-        return Schema(go_name=_go_name(name), **{**_SPECIAL[name], **said})
+        return SchemaNode(go_name=_go_name(name), **{**_SPECIAL[name], **said})
     if name.startswith(_SCHEMA_PROPS + "Or"):
         return lazy(_load_parts(_SCHEMA_PROPS), go_name=_go_name(name), format=UNION, **said)
     content = _content(name)
@@ -97,19 +97,19 @@ def _content(name: str) -> dict[str, Any]:
 
 
 @cache
-def _properties(name: str) -> dict[str, Schema]:
+def _properties(name: str) -> dict[str, SchemaNode]:
     return {key: _field(words) for key, words in _content(name)["fields"].items()}
 
 
-def _load_parts(name: str) -> Callable[[Schema], None]:
-    def load(node: Schema) -> None:
+def _load_parts(name: str) -> Callable[[SchemaNode], None]:
+    def load(node: SchemaNode) -> None:
         node.additional = node.items = None
         node.properties = _properties(name)
 
     return load
 
 
-def _field(words: str) -> Schema:
+def _field(words: str) -> SchemaNode:
     kind, *rest = words.split(" ")
     said: dict[str, Any] = {}
     go_name = ""
@@ -134,22 +134,22 @@ def _said(key: str, value: str) -> dict[str, Any]:
     return {_WORDS[key]: value}
 
 
-def _node(kind: str, said: dict[str, Any], go_name: str) -> Schema:
+def _node(kind: str, said: dict[str, Any], go_name: str) -> SchemaNode:
     """One node. `go_name` may name this type, or (with its brackets) that of the elements."""
     if kind.startswith("@"):
         return _reference(kind[1:], said)
     if kind.startswith("[]"):
         items = _node(kind[2:], {}, go_name.removeprefix("[]"))
         own = go_name if go_name and not go_name.startswith("[]") else f"[]{items.go_name}"
-        return Schema(type="array", items=items, go_name=own, **said)
+        return SchemaNode(type="array", items=items, go_name=own, **said)
     if kind.startswith("{}"):
         key, bracket, element = go_name.partition("]")
         additional = _node(kind[2:], {}, element if bracket else "")
         own = go_name if go_name and not bracket else f"{key or 'map[string'}]{additional.go_name}"
-        return Schema(type="object", additional=additional, go_name=own, **said)
+        return SchemaNode(type="object", additional=additional, go_name=own, **said)
     json_type, json_format, go_type = _SCALARS[kind]
     preserve = kind in _OBJECT_SCALARS
-    return Schema(type=json_type, format=json_format, go_name=go_name or go_type, preserve_unknown=preserve, **said)
+    return SchemaNode(type=json_type, format=json_format, go_name=go_name or go_type, preserve_unknown=preserve, **said)
 
 
 def _go_name(name: str) -> str:

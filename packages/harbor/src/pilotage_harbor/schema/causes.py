@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotage_harbor.apimachinery.errors import Cause
+from pilotage_harbor.apimachinery.errors import StatusCause
 from pilotage_harbor.schema.gotext import bad_value, quote
 
 if TYPE_CHECKING:
@@ -16,53 +16,53 @@ NO_FIELD = "<nil>"
 """The field of an error that is about no field in particular."""
 
 
-def invalid(field: str, value: Value, detail: str) -> Cause:
+def invalid(field: str, value: Value, detail: str) -> StatusCause:
     """A value that is malformed."""
-    return Cause(field, "FieldValueInvalid", f"Invalid value: {bad_value(value)}: {detail}")
+    return StatusCause(field, "FieldValueInvalid", f"Invalid value: {bad_value(value)}: {detail}")
 
 
-def invalid_object(field: str, detail: str) -> Cause:
+def invalid_object(field: str, detail: str) -> StatusCause:
     """An object or list that is malformed: it is not shown."""
-    return Cause(field, "FieldValueInvalid", f"Invalid value: {detail}")
+    return StatusCause(field, "FieldValueInvalid", f"Invalid value: {detail}")
 
 
-def type_invalid(field: str, value: Value, detail: str) -> Cause:
+def type_invalid(field: str, value: Value, detail: str) -> StatusCause:
     """A value that has the wrong type."""
-    return Cause(field, "FieldValueTypeInvalid", f"Invalid value: {bad_value(value)}: {detail}")
+    return StatusCause(field, "FieldValueTypeInvalid", f"Invalid value: {bad_value(value)}: {detail}")
 
 
-def required(field: str, detail: str = "") -> Cause:
+def required(field: str, detail: str = "") -> StatusCause:
     """A value that is missing."""
-    return Cause(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+    return StatusCause(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
 
 
-def forbidden(field: str, detail: str) -> Cause:
+def forbidden(field: str, detail: str) -> StatusCause:
     """A value that may not be there."""
-    return Cause(field, "FieldValueForbidden", f"Forbidden: {detail}" if detail else "Forbidden")
+    return StatusCause(field, "FieldValueForbidden", f"Forbidden: {detail}" if detail else "Forbidden")
 
 
-def duplicate(field: str, value: Value) -> Cause:
+def duplicate(field: str, value: Value) -> StatusCause:
     """A value that is there already."""
-    return Cause(field, "FieldValueDuplicate", f"Duplicate value: {bad_value(value)}")
+    return StatusCause(field, "FieldValueDuplicate", f"Duplicate value: {bad_value(value)}")
 
 
-def not_supported(field: str, value: Value, supported: Iterable[str]) -> Cause:
+def not_supported(field: str, value: Value, supported: Iterable[str]) -> StatusCause:
     """A value that is none of those that there are."""
     words = ", ".join(map(quote, supported))
     detail = f": supported values: {words}" if words else ""
-    return Cause(field, "FieldValueNotSupported", f"Unsupported value: {bad_value(value)}{detail}")
+    return StatusCause(field, "FieldValueNotSupported", f"Unsupported value: {bad_value(value)}{detail}")
 
 
-def too_long(field: str, limit: int) -> Cause:
+def too_long(field: str, limit: int) -> StatusCause:
     """A text that is too long; it is not shown."""
     unit = "byte" if limit == 1 else "bytes"
-    return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} {unit}")
+    return StatusCause(field, "FieldValueTooLong", f"Too long: may not be more than {limit} {unit}")
 
 
-def too_many(field: str, count: int, limit: int) -> Cause:
+def too_many(field: str, count: int, limit: int) -> StatusCause:
     """A list or map with too many entries."""
     unit = "item" if limit == 1 else "items"
-    return Cause(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}")
+    return StatusCause(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}")
 
 
 def child(field: str, name: str) -> str:

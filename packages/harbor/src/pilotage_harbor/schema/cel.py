@@ -26,8 +26,8 @@ from pilotage_harbor.schema.correlate import NOTHING, old_field, old_item
 from pilotage_harbor.schema.field_path import resolve
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.schema.node import Rule, Schema, Value
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.schema.node import Rule, SchemaNode, Value
 
 Json = dict[str, Any]
 
@@ -45,7 +45,7 @@ _TOO_EXPENSIVE = (
 )
 
 
-def has_rules(schema: Schema) -> bool:
+def has_rules(schema: SchemaNode) -> bool:
     """Whether there is any rule in a schema."""
     return schema.has_rules
 
@@ -65,7 +65,7 @@ class RuleProblems(NamedTuple):
     message_expression: str = ""
 
 
-def check_rules(node: Schema, *, root: bool) -> list[RuleProblems] | None:
+def check_rules(node: SchemaNode, *, root: bool) -> list[RuleProblems] | None:
     """Problems of the rules of one node. None if there is nothing that rules could see."""
     from pilotage_harbor.schema.cel_types import SelfType
 
@@ -145,14 +145,14 @@ class _Program(NamedTuple):
     field_path: str
 
 
-def _programs(node: Schema) -> list[_Program]:
+def _programs(node: SchemaNode) -> list[_Program]:
     if node.programs is None:
         node.programs = [_compiled(node, rule) for rule in node.rules if rule.rule.strip()]
     programs: list[_Program] = node.programs
     return programs
 
 
-def _compiled(node: Schema, rule: Rule) -> _Program:
+def _compiled(node: SchemaNode, rule: Rule) -> _Program:
     message = None
     if rule.message_expression:
         message = _program(rule.message_expression, optional=rule.optional_old_self)
@@ -161,15 +161,15 @@ def _compiled(node: Schema, rule: Rule) -> _Program:
     return _Program(rule, run, message, uses_old_self(rule.rule), path or "")
 
 
-def rule_problems(schema: Schema, obj: Json, old: Json | None) -> list[Cause]:
+def rule_problems(schema: SchemaNode, obj: Json, old: Json | None) -> list[StatusCause]:
     """Rules that an object breaks, and rules that a change breaks."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     _BUDGET.renew()
     _walk(schema, obj, NOTHING if old is None else old, "", causes, unchanged=old is not None and old == obj)
     return causes
 
 
-def _walk(node: Schema, value: Value, old: Value, path: str, causes: list[Cause], *, unchanged: bool) -> None:
+def _walk(node: SchemaNode, value: Value, old: Value, path: str, causes: list[StatusCause], *, unchanged: bool) -> None:
     """`unchanged` says that the nearest part that could be found in the old object is as it was."""
     if value is None:
         return
@@ -189,7 +189,9 @@ def _walk(node: Schema, value: Value, old: Value, path: str, causes: list[Cause]
             _walk(node.items, part, old_item(node, part, old), f"{path}[{at}]", causes, unchanged=unchanged)
 
 
-def _run_rules(node: Schema, value: Value, old: Value, path: str, causes: list[Cause], *, unchanged: bool) -> None:
+def _run_rules(
+    node: SchemaNode, value: Value, old: Value, path: str, causes: list[StatusCause], *, unchanged: bool
+) -> None:
     from pilotage_harbor.schema.cel_values import converter
 
     convert = converter(node)
@@ -240,7 +242,7 @@ def _name(rule: Rule) -> str:
     return (rule.message or rule.rule).strip()
 
 
-def _broken(node: Schema, value: Value, path: str, detail: str, reason: str) -> Cause:
+def _broken(node: SchemaNode, value: Value, path: str, detail: str, reason: str) -> StatusCause:
     if reason == "FieldValueForbidden":
         return forbidden(path, detail)
     if reason == "FieldValueRequired":

@@ -12,7 +12,7 @@ from cel_expr_python import cel
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
 
 from pilotage_harbor.schema.cel_names import escape
-from pilotage_harbor.schema.node import Schema
+from pilotage_harbor.schema.node import SchemaNode
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "selftype"
@@ -29,7 +29,7 @@ _STRING_FORMATS = {"byte": "bytes", "duration": "duration", "date": "timestamp",
 _JSON_SCALARS = {"integer": "int", "number": "double", "boolean": "bool"}
 
 
-def scalar(node: Schema) -> str:
+def scalar(node: SchemaNode) -> str:
     """The CEL type of a node that is no list, map or object: "" if it is none of those either."""
     if node.int_or_string:
         return "dyn"
@@ -41,7 +41,7 @@ def scalar(node: Schema) -> str:
 class SelfType:
     """The type of ``self`` for the rules of one node, and the pool in which its messages are."""
 
-    def __init__(self, node: Schema, *, root: bool) -> None:
+    def __init__(self, node: SchemaNode, *, root: bool) -> None:
         self._file = descriptor_pb2.FileDescriptorProto(
             name="self.proto",
             package=_PACKAGE,
@@ -55,7 +55,7 @@ class SelfType:
             self.pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
         self.pool.AddSerializedFile(self._file.SerializeToString())
 
-    def _variable(self, node: Schema, *, root: bool = False) -> Any:  # noqa: ANN401 - the stub has no name for it
+    def _variable(self, node: SchemaNode, *, root: bool = False) -> Any:  # noqa: ANN401 - the stub has no name for it
         name = scalar(node)
         if name:
             return _TYPES.get(name) or _SCALARS[name][1]
@@ -69,7 +69,7 @@ class SelfType:
             return cel.Type.Map(cel.Type.STRING, element) if element is not None else None
         return cel.Type(f"{_PACKAGE}.{self._message(node, root=root)}")
 
-    def _message(self, node: Schema, *, root: bool) -> str:
+    def _message(self, node: SchemaNode, *, root: bool) -> str:
         name = f"Object{len(self._file.message_type)}"
         message = self._file.message_type.add(name=name)
         for property_name, part in node.properties.items():
@@ -82,7 +82,7 @@ class SelfType:
                 self._property(message, escaped, part)
         return name
 
-    def _property(self, message: descriptor_pb2.DescriptorProto, name: str, node: Schema) -> None:
+    def _property(self, message: descriptor_pb2.DescriptorProto, name: str, node: SchemaNode) -> None:
         if node.type == "array" and node.items is not None and not node.int_or_string:
             if self._variable_exists(node.items):
                 # A list of lists or of maps has no field type: its elements are then of any type.
@@ -93,14 +93,14 @@ class SelfType:
         elif scalar(node) or node.type == "object":
             self._field(message, name, node, repeated=False)
 
-    def _variable_exists(self, node: Schema) -> bool:
+    def _variable_exists(self, node: SchemaNode) -> bool:
         if scalar(node):
             return True
         if node.type == "array":
             return node.items is not None and self._variable_exists(node.items)
         return node.type == "object" and (node.additional is None or self._variable_exists(node.additional))
 
-    def _field(self, message: descriptor_pb2.DescriptorProto, name: str, node: Schema, *, repeated: bool) -> None:
+    def _field(self, message: descriptor_pb2.DescriptorProto, name: str, node: SchemaNode, *, repeated: bool) -> None:
         number = len(message.field) + 1
         label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
         field = message.field.add(name=name, number=number, label=label, json_name=f"f{number}")
@@ -114,7 +114,7 @@ class SelfType:
         else:
             field.type_name = f".{_PACKAGE}.{self._message(node, root=node.embedded)}"
 
-    def _map(self, message: descriptor_pb2.DescriptorProto, name: str, node: Schema) -> None:
+    def _map(self, message: descriptor_pb2.DescriptorProto, name: str, node: SchemaNode) -> None:
         # protobuf wants exactly this name for the entries of a map.
         entry_name = f"{''.join(word[:1].upper() + word[1:] for word in name.split('_'))}Entry"
         if any(entry.name == entry_name for entry in message.nested_type):
@@ -129,5 +129,5 @@ class SelfType:
         self._field(entry, "value", node, repeated=False)
 
 
-_META = Schema(type="object", properties={name: Schema(type="string") for name in ("name", "generateName")})
-_ANYTHING = Schema(int_or_string=True)
+_META = SchemaNode(type="object", properties={name: SchemaNode(type="string") for name in ("name", "generateName")})
+_ANYTHING = SchemaNode(int_or_string=True)

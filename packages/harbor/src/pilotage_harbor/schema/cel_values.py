@@ -16,7 +16,7 @@ from pilotage_harbor.schema.cel_names import escape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 _SECOND = 10**9
 _UNITS = {
@@ -34,7 +34,7 @@ _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-zµμ]+)", re.IGNORECASE)
 _LONG_UNITS = (("nano", "ns"), ("micro", "us"), ("milli", "ms"), ("sec", "s"), ("min", "m"), ("h", "h"), ("d", "d"))
 
 
-def converter(node: Schema) -> Callable[[Value], Value]:
+def converter(node: SchemaNode) -> Callable[[Value], Value]:
     """Converter from a value of a node to what a rule sees. It costs nothing where nothing has to change."""
     return _converted(node) if _changes(node) else _same
 
@@ -43,7 +43,7 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _changes(node: Schema) -> bool:
+def _changes(node: SchemaNode) -> bool:
     """Whether there is anything below a node that a rule sees otherwise than JSON has it."""
     if node.go_name:
         return False
@@ -55,14 +55,14 @@ def _changes(node: Schema) -> bool:
     return any(part is not None and _changes(part) for part in parts)
 
 
-def _converted(node: Schema) -> Callable[[Value], Value]:
+def _converted(node: SchemaNode) -> Callable[[Value], Value]:
     def convert(value: Value) -> Value:
         return _convert(node, value)
 
     return convert
 
 
-def _convert(node: Schema, value: Value) -> Value:
+def _convert(node: SchemaNode, value: Value) -> Value:
     if isinstance(value, dict):
         changed = {}
         for name, part in value.items():

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 Json = dict[str, Any]
 
@@ -52,7 +52,7 @@ _NOT_CHECKED = (
 )
 
 
-def validate(schema: Schema, obj: Json, old: Json | None = None, *, part: str = "") -> list[Cause]:
+def validate(schema: SchemaNode, obj: Json, old: Json | None = None, *, part: str = "") -> list[StatusCause]:
     """Problems of an object; with `old`, what is wrong with the change.
 
     `part` is ``status`` for a write to the status alone: only that field is held against the JSON schema then.
@@ -69,17 +69,17 @@ def validate(schema: Schema, obj: Json, old: Json | None = None, *, part: str = 
     return causes
 
 
-def validate_value(schema: Schema, value: Value) -> list[Cause]:
+def validate_value(schema: SchemaNode, value: Value) -> list[StatusCause]:
     """Problems of a part of an object, such as a default. Fields are named from that part on."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     _check_part(schema, value, "", causes, NOTHING)
     if not causes and cel.has_rules(schema):
         causes = cel.rule_problems(schema, value, None)
     return causes
 
 
-def _shape_problems(schema: Schema, obj: Json, old: Json | None, part: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _shape_problems(schema: SchemaNode, obj: Json, old: Json | None, part: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if not part:
         _check_part(schema, obj, "", causes, NOTHING if old is None else old)
         return causes
@@ -113,7 +113,7 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _plan(node: Schema) -> _Plan:
+def _plan(node: SchemaNode) -> _Plan:
     types = ("integer", "string") if node.int_or_string else ((node.type,) if node.type else ())
     format_name = supported(types[0] if len(types) == 1 else "", node.format) if node.format else ""
     pattern, problem = None, ""
@@ -136,7 +136,7 @@ def _plan(node: Schema) -> _Plan:
     return plan
 
 
-def _check_part(node: Schema, value: Value, path: str, causes: list[Cause], old: Value) -> int:
+def _check_part(node: SchemaNode, value: Value, path: str, causes: list[StatusCause], old: Value) -> int:
     """Check a value; if it is the same as before, what is wrong with it is let through."""
     before = len(causes)
     matched = _check(node, value, path, causes, old)
@@ -145,7 +145,7 @@ def _check_part(node: Schema, value: Value, path: str, causes: list[Cause], old:
     return matched
 
 
-def _check(node: Schema, value: Value, path: str, causes: list[Cause], old: Value) -> int:
+def _check(node: SchemaNode, value: Value, path: str, causes: list[StatusCause], old: Value) -> int:
     """Check a value. The result counts what was right: of several branches, the one with the most is reported."""
     plan: _Plan = node.prepared or _plan(node)
     if value is None:
@@ -180,7 +180,7 @@ def _field(path: str) -> str:
     return path or NO_FIELD
 
 
-def _check_null(node: Schema, plan: _Plan, path: str, causes: list[Cause]) -> int:
+def _check_null(node: SchemaNode, plan: _Plan, path: str, causes: list[StatusCause]) -> int:
     if plan.types and not node.nullable:
         causes.append(_wrong_type(path, ",".join(plan.types), "null"))
         return 0
@@ -200,7 +200,7 @@ def _json_type(value: object) -> tuple[str, str]:
     return ("array", "") if isinstance(value, list) else ("object", "")
 
 
-def _check_type(plan: _Plan, value: Value, path: str, causes: list[Cause]) -> None:
+def _check_type(plan: _Plan, value: Value, path: str, causes: list[StatusCause]) -> None:
     json_type, json_format = _json_type(value)
     fits = (
         json_type in plan.types
@@ -216,11 +216,11 @@ def _check_type(plan: _Plan, value: Value, path: str, causes: list[Cause]) -> No
         causes.append(_wrong_type(path, ",".join(plan.types), json_type))
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> Cause:
+def _wrong_type(path: str, wanted: str, found: str) -> StatusCause:
     return type_invalid(_field(path), found, f"{path} in body must be of type {wanted}: {quote(found)}")
 
 
-def _check_string(node: Schema, plan: _Plan, value: str, path: str, causes: list[Cause]) -> None:
+def _check_string(node: SchemaNode, plan: _Plan, value: str, path: str, causes: list[StatusCause]) -> None:
     if node.max_length is not None and len(value) > node.max_length:
         causes.append(too_long(_field(path), node.max_length))
     elif node.min_length is not None and len(value) < node.min_length:
@@ -239,7 +239,7 @@ def _check_string(node: Schema, plan: _Plan, value: str, path: str, causes: list
 _RANGES = {"int32": 2**31, "int64": 2**63, "": 2**63}
 
 
-def _check_number(node: Schema, plan: _Plan, value: float, path: str, causes: list[Cause]) -> None:
+def _check_number(node: SchemaNode, plan: _Plan, value: float, path: str, causes: list[StatusCause]) -> None:
     if plan.types == ("integer",):
         limit = _RANGES[plan.format]
         if not -limit <= value < limit or value != int(value):
@@ -264,7 +264,7 @@ def _check_number(node: Schema, plan: _Plan, value: float, path: str, causes: li
             causes.append(invalid(_field(path), value, f"{path} in body should be {relation} {number(high)}"))
 
 
-def _check_bound(plan: _Plan, bound: float | None, name: str, path: str, causes: list[Cause]) -> None:
+def _check_bound(plan: _Plan, bound: float | None, name: str, path: str, causes: list[StatusCause]) -> None:
     if bound is not None and plan.types == ("integer",) and bound != int(bound):
         kind = f"with format {plan.format}" if plan.format else "(default format)"
         causes.append(invalid(NO_FIELD, "", f"{name} value must be of type integer {kind} in {path}"))
@@ -276,7 +276,7 @@ def _bound(plan: _Plan, bound: float, value: float) -> float:
     return int(bound) if isinstance(value, int) and fits else bound
 
 
-def _check_multiple(value: float, factor: float, path: str, causes: list[Cause]) -> None:
+def _check_multiple(value: float, factor: float, path: str, causes: list[StatusCause]) -> None:
     if factor <= 0:
         detail = f"factor MultipleOf declared for {path} must be positive: {number(factor)}"
         causes.append(invalid(_field(path), factor, detail))
@@ -290,7 +290,7 @@ def _check_multiple(value: float, factor: float, path: str, causes: list[Cause])
         causes.append(invalid(_field(path), value, f"{path} in body should be a multiple of {number(factor)}"))
 
 
-def _check_list(node: Schema, value: list[Any], path: str, causes: list[Cause], old: Value) -> int:
+def _check_list(node: SchemaNode, value: list[Any], path: str, causes: list[StatusCause], old: Value) -> int:
     matched = 0
     if node.items is not None:
         items = node.items
@@ -310,7 +310,7 @@ def _check_list(node: Schema, value: list[Any], path: str, causes: list[Cause], 
     return matched
 
 
-def _check_enum(node: Schema, value: Value, path: str, causes: list[Cause]) -> None:
+def _check_enum(node: SchemaNode, value: Value, path: str, causes: list[StatusCause]) -> None:
     if node.enum is None or any(value == allowed and type(value) is type(allowed) for allowed in node.enum):
         return
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value in node.enum:
@@ -319,7 +319,7 @@ def _check_enum(node: Schema, value: Value, path: str, causes: list[Cause]) -> N
     causes.append(not_supported(_field(path), value, words))
 
 
-def _check_object(node: Schema, value: Json, path: str, causes: list[Cause], old: Value) -> int:
+def _check_object(node: SchemaNode, value: Json, path: str, causes: list[StatusCause], old: Value) -> int:
     size = len(value)
     if node.min_properties is not None and size < node.min_properties:
         detail = f"{path} in body should have at least {node.min_properties} properties"
@@ -340,7 +340,7 @@ def _check_object(node: Schema, value: Json, path: str, causes: list[Cause], old
     return matched
 
 
-def _check_branches(node: Schema, value: Value, path: str, causes: list[Cause], old: Value) -> int:
+def _check_branches(node: SchemaNode, value: Value, path: str, causes: list[StatusCause], old: Value) -> int:
     matched = 0
     if node.any_of:
         tried = [_try(branch, value, path, old) for branch in node.any_of]
@@ -366,7 +366,7 @@ def _check_branches(node: Schema, value: Value, path: str, causes: list[Cause], 
     return matched
 
 
-def _check_one_of(node: Schema, value: Value, path: str, causes: list[Cause], old: Value) -> int:
+def _check_one_of(node: SchemaNode, value: Value, path: str, causes: list[StatusCause], old: Value) -> int:
     tried = [_try(branch, value, path, old) for branch in node.one_of]
     right = [branch for branch in tried if not branch[1]]
     if len(right) == 1:
@@ -380,6 +380,6 @@ def _check_one_of(node: Schema, value: Value, path: str, causes: list[Cause], ol
     return best[0]
 
 
-def _try(node: Schema, value: Value, path: str, old: Value) -> tuple[int, list[Cause]]:
-    found: list[Cause] = []
+def _try(node: SchemaNode, value: Value, path: str, old: Value) -> tuple[int, list[StatusCause]]:
+    found: list[StatusCause] = []
     return _check(node, value, path, found, old), found

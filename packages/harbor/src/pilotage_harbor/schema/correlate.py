@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 
 class _Nothing:
@@ -23,7 +23,7 @@ def old_field(old: Value, name: str) -> Value:
     return old.get(name, NOTHING) if isinstance(old, dict) else NOTHING
 
 
-def old_item(node: Schema, element: Value, old: Value) -> Value:
+def old_item(node: SchemaNode, element: Value, old: Value) -> Value:
     """The entry of a list map that had the same keys, or `NOTHING`. Other lists are one thing as a whole."""
     if node.list_type != "map" or not isinstance(old, list) or not isinstance(element, dict):
         return NOTHING

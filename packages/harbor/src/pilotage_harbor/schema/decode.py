@@ -14,7 +14,7 @@ from pilotage_harbor.schema.formats import is_date
 from pilotage_harbor.schema.gotext import quote
 
 if TYPE_CHECKING:
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 _QUANTITY = re.compile(r"([+-]?[0-9.]++)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _QUANTITY_CHARS_MAX = 1000
@@ -30,7 +30,7 @@ class _Refused(Exception):
     """A type that decodes itself would not take its value."""
 
 
-def decode_problem(schema: Schema, obj: object, kind: str) -> str | None:
+def decode_problem(schema: SchemaNode, obj: object, kind: str) -> str | None:
     """The first mismatch between an object and a built-in schema, in the decoder's words, or None.
 
     Of a custom resource only the metadata has Go types: the rest is `validate`'s business. `kind` is the object's.
@@ -55,7 +55,7 @@ class _Decoder:
     def __init__(self) -> None:
         self.first: str | None = None
 
-    def decode(self, node: Schema, value: Value, struct: str, path: str) -> None:
+    def decode(self, node: SchemaNode, value: Value, struct: str, path: str) -> None:
         """`struct` is the Go struct that holds the value, `path` the fields that lead to it, without indexes."""
         if value is None:
             return
@@ -73,7 +73,7 @@ class _Decoder:
         elif node.type:
             self._scalar(node, value, struct, path)
 
-    def _object(self, node: Schema, value: dict[str, Any], struct: str, path: str) -> None:
+    def _object(self, node: SchemaNode, value: dict[str, Any], struct: str, path: str) -> None:
         if node.additional is not None:
             for part in value.values():
                 self.decode(node.additional, part, struct, path)
@@ -85,7 +85,7 @@ class _Decoder:
                 step = f"{known.go_embedded}.{name}" if known.go_embedded else name
                 self.decode(known, part, own, f"{path}.{step}" if path else step)
 
-    def _scalar(self, node: Schema, value: Value, struct: str, path: str) -> None:
+    def _scalar(self, node: SchemaNode, value: Value, struct: str, path: str) -> None:
         found = _found(value)
         if node.type == "string" and isinstance(value, str):
             if node.format == "byte":
@@ -103,7 +103,7 @@ class _Decoder:
         if problem is not None and self.first is None:
             self.first = problem
 
-    def _mismatch(self, found: str, node: Schema, struct: str, path: str) -> None:
+    def _mismatch(self, found: str, node: SchemaNode, struct: str, path: str) -> None:
         if self.first is None:
             self.first = _words(found, node.go_name, struct, path)
 
@@ -155,7 +155,7 @@ def _corrupt_at(data: bytes) -> int | None:
     return len(data) - rest if rest else None
 
 
-def _quantity(_node: Schema, value: object) -> None:
+def _quantity(_node: SchemaNode, value: object) -> None:
     if isinstance(value, (dict, list, bool)):
         raise _Refused(_QUANTITY_WORDS)
     text = value.strip() if isinstance(value, str) else str(value)
@@ -182,7 +182,7 @@ def quantity_problem(text: str) -> str | None:
     return None
 
 
-def _int_or_string(_node: Schema, value: object) -> None:
+def _int_or_string(_node: SchemaNode, value: object) -> None:
     if isinstance(value, str):
         return
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -196,7 +196,7 @@ _CLOCK = re.compile(r"(\d{2}):(\d{2}):(\d{2})(?:[.,]\d+)?(Z|[+-]\d{2}:\d{2})", r
 _LAYOUTS = {"v1.Time": "2006-01-02T15:04:05Z07:00", "v1.MicroTime": "2006-01-02T15:04:05.000000Z07:00"}
 
 
-def _time(node: Schema, value: object) -> None:
+def _time(node: SchemaNode, value: object) -> None:
     if not isinstance(value, str):
         raise _WrongType(_found(value), "string")
     layout = _LAYOUTS.get(node.go_name, _LAYOUTS["v1.Time"])
@@ -253,7 +253,7 @@ def _where_it_stops(text: str, steps: tuple[tuple[str, str, str], ...]) -> tuple
     return (f"extra text: {quote(rest)}", None) if rest else ("day out of range", None)
 
 
-def _union(_node: Schema, _value: object) -> None:
+def _union(_node: SchemaNode, _value: object) -> None:
     return
 
 

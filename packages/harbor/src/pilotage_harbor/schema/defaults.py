@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from pilotage_harbor.schema.node import UNSET
 
 if TYPE_CHECKING:
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 Json = dict[str, Any]
 
 
-def apply_defaults(schema: Schema, obj: Json) -> None:
+def apply_defaults(schema: SchemaNode, obj: Json) -> None:
     """Fill in the defaults, in place; drop nulls that may not be there and have no default."""
     _drop_nulls(schema, obj)
     if schema.has_defaults:
         _fill(schema, obj)
 
 
-def _drop_nulls(node: Schema, value: Json | list[Any]) -> None:
+def _drop_nulls(node: SchemaNode, value: Json | list[Any]) -> None:
     if isinstance(value, list):
         items = node.items
         if items is not None:
@@ -42,7 +42,7 @@ def _drop_nulls(node: Schema, value: Json | list[Any]) -> None:
         del value[name]
 
 
-def _fill(node: Schema, value: Json | list[Any]) -> None:
+def _fill(node: SchemaNode, value: Json | list[Any]) -> None:
     if isinstance(value, dict):
         for name, known in node.properties.items():
             if known.default is not UNSET and _is_absent(value, name, known):
@@ -57,11 +57,11 @@ def _fill(node: Schema, value: Json | list[Any]) -> None:
         _fill_each(node.items, value, range(len(value)))
 
 
-def _is_absent(value: Json, name: str, known: Schema) -> bool:
+def _is_absent(value: Json, name: str, known: SchemaNode) -> bool:
     return name not in value or (value[name] is None and not known.nullable)
 
 
-def _fill_each(node: Schema, value: Value, places: Value) -> None:
+def _fill_each(node: SchemaNode, value: Value, places: Value) -> None:
     for place in places:
         if value[place] is None and not node.nullable and node.default is not UNSET:
             value[place] = _copy(node.default)

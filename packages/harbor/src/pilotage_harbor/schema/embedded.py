@@ -10,8 +10,8 @@ from pilotage_harbor.schema.causes import child, invalid, key, required
 from pilotage_harbor.schema.decode import decode_problem
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 Json = dict[str, Any]
 
@@ -23,15 +23,15 @@ _LABEL_HELP = (
 )
 
 
-def embedded_problems(schema: Schema, obj: Value) -> list[Cause]:
+def embedded_problems(schema: SchemaNode, obj: Value) -> list[StatusCause]:
     """Problems of the objects inside an object. The object itself is not looked at."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if schema.has_embedded:
         _walk(schema, obj, "", causes)
     return causes
 
 
-def _walk(node: Schema, value: Value, path: str, causes: list[Cause]) -> None:
+def _walk(node: SchemaNode, value: Value, path: str, causes: list[StatusCause]) -> None:
     if isinstance(value, dict):
         if node.embedded:
             causes += _problems(value, path)
@@ -47,7 +47,7 @@ def _walk(node: Schema, value: Value, path: str, causes: list[Cause]) -> None:
             _walk(node.items, part, f"{path}[{at}]", causes)
 
 
-def _problems(value: Json, path: str) -> list[Cause]:
+def _problems(value: Json, path: str) -> list[StatusCause]:
     causes = [required(child(path, name)) for name in ("apiVersion", "kind") if name not in value]
     if "apiVersion" in value:
         causes += _api_version_problems(value["apiVersion"], child(path, "apiVersion"))
@@ -60,7 +60,7 @@ def _problems(value: Json, path: str) -> list[Cause]:
     return causes
 
 
-def _api_version_problems(value: object, path: str) -> list[Cause]:
+def _api_version_problems(value: object, path: str) -> list[StatusCause]:
     if not isinstance(value, str):
         return [invalid(path, value, "must be a string")]
     if not value:
@@ -70,7 +70,7 @@ def _api_version_problems(value: object, path: str) -> list[Cause]:
     return []
 
 
-def _kind_problems(value: object, path: str) -> list[Cause]:
+def _kind_problems(value: object, path: str) -> list[StatusCause]:
     if not isinstance(value, str):
         return [invalid(path, value, "must be a string")]
     if not value:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from pilotage_harbor.schema.causes import child, key
 
 if TYPE_CHECKING:
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 _STEP = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
 _ESCAPE = re.compile(r"\\(.)")
 
 
-def resolve(node: Schema, path: str) -> str | None:
+def resolve(node: SchemaNode, path: str) -> str | None:
     """The path as errors show it, or None if it leads nowhere in this schema."""
     at, shown = 0, ""
-    current: Schema | None = node
+    current: SchemaNode | None = node
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None or current is None:

@@ -8,18 +8,18 @@ from pilotage_harbor.schema.causes import duplicate, invalid
 from pilotage_harbor.schema.gotext import dumps
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.schema.node import Schema, Value
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.schema.node import SchemaNode, Value
 
 
-def list_problems(schema: Schema, value: Value, path: str = "") -> list[Cause]:
+def list_problems(schema: SchemaNode, value: Value, path: str = "") -> list[StatusCause]:
     """Elements that are twice in a set, or entries that are twice in a list map."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     _check_unique(schema, value, path, causes)
     return causes
 
 
-def _check_unique(node: Schema, value: Value, path: str, causes: list[Cause]) -> None:
+def _check_unique(node: SchemaNode, value: Value, path: str, causes: list[StatusCause]) -> None:
     if isinstance(value, dict):
         properties, additional = node.properties, node.additional
         for name, part in value.items():
@@ -34,7 +34,7 @@ def _check_unique(node: Schema, value: Value, path: str, causes: list[Cause]) ->
         _check_list(node, value, path, causes)
 
 
-def _check_list(node: Schema, value: list[Any], path: str, causes: list[Cause]) -> None:
+def _check_list(node: SchemaNode, value: list[Any], path: str, causes: list[StatusCause]) -> None:
     if node.list_type == "set":
         causes += [duplicate(f"{path}[{at}]", value[at]) for at in _repeated(value)]
     elif node.list_type == "map":
@@ -45,7 +45,7 @@ def _check_list(node: Schema, value: list[Any], path: str, causes: list[Cause]) 
                 _check_unique(node.items, part, f"{path}[{at}]", causes)
 
 
-def _map_problems(node: Schema, value: list[Any], path: str) -> list[Cause]:
+def _map_problems(node: SchemaNode, value: list[Any], path: str) -> list[StatusCause]:
     for at, entry in enumerate(value):
         if entry is not None and not isinstance(entry, dict):
             return [invalid(f"{path}[{at}]", entry, "must be an object for an array of list-type map")]

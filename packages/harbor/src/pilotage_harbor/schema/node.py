@@ -1,6 +1,6 @@
 """The shape of a value: one node of a schema, for built-in kinds and for custom resources alike.
 
-A `Schema` is built once and read on every request, so it is flat and its attributes are plain slots. The schemas of
+A `SchemaNode` is built once and read on every request, so it is flat and its attributes are plain slots. The schemas of
 built-in kinds refer to themselves (JSONSchemaProps) and are large, so a node can be made with a loader instead of its
 parts: the first look at a part that is not there yet runs the loader, later looks cost nothing more.
 """
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     optional_old_self: bool = False
 
 
-class Schema:
+class SchemaNode:
     """Schema of a value. An attribute that is not set has its default."""
 
     __slots__ = (
@@ -95,10 +95,10 @@ class Schema:
     type: str
     """``object``, ``array``, ``string``, ``integer``, ``number``, ``boolean``, or "" for anything."""
     format: str
-    properties: dict[str, Schema]
-    additional: Schema | None
+    properties: dict[str, SchemaNode]
+    additional: SchemaNode | None
     """Schema of the values of a map."""
-    items: Schema | None
+    items: SchemaNode | None
     required: tuple[str, ...]
     enum: tuple[Any, ...] | None
     nullable: bool
@@ -137,10 +137,10 @@ class Schema:
     min_properties: int | None
     max_properties: int | None
 
-    all_of: tuple[Schema, ...]
-    any_of: tuple[Schema, ...]
-    one_of: tuple[Schema, ...]
-    not_: Schema | None
+    all_of: tuple[SchemaNode, ...]
+    any_of: tuple[SchemaNode, ...]
+    one_of: tuple[SchemaNode, ...]
+    not_: SchemaNode | None
     rules: tuple[Rule, ...]
     title: str
     description: str
@@ -155,7 +155,7 @@ class Schema:
     """Room for the compiled rules. None at first."""
 
     def __init__(self, **attributes: object) -> None:
-        self._load: Callable[[Schema], None] | None = None
+        self._load: Callable[[SchemaNode], None] | None = None
         set_defaults(self)
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -171,13 +171,13 @@ class Schema:
         raise AttributeError(name)
 
     def __repr__(self) -> str:
-        return f"<Schema {self.go_name or self.type or 'any'}>"
+        return f"<SchemaNode {self.go_name or self.type or 'any'}>"
 
 
 _LAZY = frozenset(("properties", "additional", "items"))
 
 
-def set_defaults(node: Schema) -> None:
+def set_defaults(node: SchemaNode) -> None:
     """Give every attribute of a node the value that says nothing."""
     node.type = node.format = node.list_type = node.map_type = node.patch_strategy = node.patch_merge_key = ""
     node.title = node.description = node.go_name = node.go_embedded = ""
@@ -191,12 +191,12 @@ def set_defaults(node: Schema) -> None:
     node.min_items = node.max_items = node.min_properties = node.max_properties = None
 
 
-def lazy(load: Callable[[Schema], None], **attributes: object) -> Schema:
+def lazy(load: Callable[[SchemaNode], None], **attributes: object) -> SchemaNode:
     """A node whose `properties`, `additional` and `items` are set by `load` when one of them is first looked at.
 
     `load` must set all three. Everything else is given here.
     """
-    node = Schema(**attributes)
+    node = SchemaNode(**attributes)
     for name in _LAZY:
         delattr(node, name)
     node._load = load

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.schema.builtin import OBJECT_META, definition
-from pilotage_harbor.schema.node import UNSET, Rule, Schema
+from pilotage_harbor.schema.node import UNSET, Rule, SchemaNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,16 +45,16 @@ _TUPLES = (("required", "required"), ("enum", "enum"), ("list_map_keys", "x-kube
 _BRANCHES = (("all_of", "allOf"), ("any_of", "anyOf"), ("one_of", "oneOf"))
 
 
-def from_openapi(schema: Json) -> Schema:
+def from_openapi(schema: Json) -> SchemaNode:
     """The schema of the whole object. apiVersion, kind and metadata need not be described: they are known."""
     root = node_of(schema)
     _add_meta(root)
     return root
 
 
-def node_of(schema: Mapping[str, Any]) -> Schema:
+def node_of(schema: Mapping[str, Any]) -> SchemaNode:
     """The schema of a part of an object."""
-    node = Schema()
+    node = SchemaNode()
     for attribute, name in _PLAIN:
         value = schema.get(name)
         if value is not None:
@@ -76,7 +76,7 @@ def node_of(schema: Mapping[str, Any]) -> Schema:
     return node
 
 
-def _add_parts(node: Schema, schema: Mapping[str, Any]) -> None:
+def _add_parts(node: SchemaNode, schema: Mapping[str, Any]) -> None:
     node.properties = {name: node_of(part) for name, part in (schema.get("properties") or {}).items()}
     if isinstance(schema.get("items"), dict):
         node.items = node_of(schema["items"])
@@ -84,7 +84,7 @@ def _add_parts(node: Schema, schema: Mapping[str, Any]) -> None:
     if isinstance(additional, dict):
         node.additional = node_of(additional)
     elif additional is True:
-        node.additional = Schema()
+        node.additional = SchemaNode()
     parts = [*node.properties.values(), node.items, node.additional]
     node.has_rules = bool(node.rules) or any(part is not None and part.has_rules for part in parts)
     node.has_embedded = node.embedded or any(part is not None and part.has_embedded for part in parts)
@@ -102,12 +102,12 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
     )
 
 
-def _add_meta(node: Schema) -> None:
+def _add_meta(node: SchemaNode) -> None:
     """Add what every object has. A definition can restrict names, and nothing else of the metadata."""
-    node.properties.setdefault("apiVersion", Schema(type="string"))
-    node.properties.setdefault("kind", Schema(type="string"))
+    node.properties.setdefault("apiVersion", SchemaNode(type="string"))
+    node.properties.setdefault("kind", SchemaNode(type="string"))
     known = definition(OBJECT_META).properties
     said = node.properties.get("metadata")
     restricted = {name: part for name, part in said.properties.items() if name in known} if said else {}
     required = said.required if said else ()
-    node.properties["metadata"] = Schema(type="object", properties={**known, **restricted}, required=required)
+    node.properties["metadata"] = SchemaNode(type="object", properties={**known, **restricted}, required=required)

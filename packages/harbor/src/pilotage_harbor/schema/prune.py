@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from pilotage_harbor.schema.builtin import UNION
 
 if TYPE_CHECKING:
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.schema.node import SchemaNode
 
 Json = dict[str, Any]
 
 
-def prune(schema: Schema, obj: Json) -> None:
+def prune(schema: SchemaNode, obj: Json) -> None:
     """Drop every field that the schema does not know, in place."""
     _prune(schema, obj)
 
 
-def _prune(node: Schema, value: Json | list[Any]) -> None:
+def _prune(node: SchemaNode, value: Json | list[Any]) -> None:
     if isinstance(value, list):
         if node.format == UNION:
             _prune_union(node, value)
@@ -43,7 +43,7 @@ def _prune(node: Schema, value: Json | list[Any]) -> None:
         del value[name]
 
 
-def _empty(node: Schema, value: list[Any]) -> None:
+def _empty(node: SchemaNode, value: list[Any]) -> None:
     """A list that the schema says nothing about: what its objects hold is unknown."""
     if node.preserve_unknown:
         return
@@ -54,13 +54,13 @@ def _empty(node: Schema, value: list[Any]) -> None:
             _empty(node, element)
 
 
-def _prune_union(node: Schema, value: list[Any]) -> None:
+def _prune_union(node: SchemaNode, value: list[Any]) -> None:
     for element in value:
         if isinstance(element, dict):
             _prune(node, element)
 
 
-def unknown_fields(schema: Schema, obj: Json) -> list[str]:
+def unknown_fields(schema: SchemaNode, obj: Json) -> list[str]:
     """The paths of the fields that `prune` would drop, as strict validation names them: ``spec.list[0].foo``.
 
     In the order of the object for built-in kinds, as Go's decoder finds them. For custom resources sorted, and those
@@ -72,14 +72,14 @@ def unknown_fields(schema: Schema, obj: Json) -> list[str]:
     return found if schema.go_name else sorted(found) + sorted(in_metadata)
 
 
-def unknown_in(node: Schema, value: Json | list[Any]) -> bool:
+def unknown_in(node: SchemaNode, value: Json | list[Any]) -> bool:
     """Whether a part of an object has any field that its schema does not know."""
     found: list[str] = []
     _unknown(node, value, "", found, found)
     return bool(found)
 
 
-def _unknown(node: Schema, value: object, path: str, found: list[str], in_metadata: list[str]) -> None:
+def _unknown(node: SchemaNode, value: object, path: str, found: list[str], in_metadata: list[str]) -> None:
     if node.format == UNION:
         return
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def _unknown(node: Schema, value: object, path: str, found: list[str], in_metada
         _unknown_in_list(node, value, path, found, in_metadata)
 
 
-def _unknown_in_list(node: Schema, value: list[Any], path: str, found: list[str], in_metadata: list[str]) -> None:
+def _unknown_in_list(node: SchemaNode, value: list[Any], path: str, found: list[str], in_metadata: list[str]) -> None:
     for at, part in enumerate(value):
         if isinstance(part, (dict, list)):
             if node.items is not None:

@@ -13,15 +13,15 @@ from pilotage_harbor.schema.vocabulary import vocabulary_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.apimachinery.errors import Cause
-    from pilotage_harbor.schema.node import Schema
+    from pilotage_harbor.apimachinery.errors import StatusCause
+    from pilotage_harbor.schema.node import SchemaNode
 
 Json = dict[str, Any]
 
 _VALIDATIONS = "x-kubernetes-validations"
 
 
-def rule_problems(schema: Json, path: str) -> list[Cause]:
+def rule_problems(schema: Json, path: str) -> list[StatusCause]:
     """Problems of the rules of a schema that is structural. Where words are wrong, rules are not looked at."""
     root = from_openapi(schema)
     if not cel.has_rules(root):
@@ -34,7 +34,9 @@ def rule_problems(schema: Json, path: str) -> list[Cause]:
     ]
 
 
-def _problems(node: Schema, schema: Json, path: str, loose: str, *, root: bool = False) -> Iterator[tuple[Json, Cause]]:
+def _problems(
+    node: SchemaNode, schema: Json, path: str, loose: str, *, root: bool = False
+) -> Iterator[tuple[Json, StatusCause]]:
     """`loose` is the place above which parts of the old object cannot be found again; "" if they can."""
     additional, items = schema.get("additionalProperties"), schema.get("items")
     if isinstance(additional, dict) and node.additional is not None:
@@ -50,7 +52,7 @@ def _problems(node: Schema, schema: Json, path: str, loose: str, *, root: bool =
         yield from ((schema, cause) for cause in _own_problems(node, schema, path, loose, root=root))
 
 
-def _own_problems(node: Schema, schema: Json, path: str, loose: str, *, root: bool) -> Iterator[Cause]:
+def _own_problems(node: SchemaNode, schema: Json, path: str, loose: str, *, root: bool) -> Iterator[StatusCause]:
     found = cel.check_rules(node, root=root or node.embedded)
     if found is None:
         where = child(path, _VALIDATIONS)

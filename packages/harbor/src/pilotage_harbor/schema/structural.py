@@ -23,7 +23,7 @@ from pilotage_harbor.schema.vocabulary import vocabulary_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -60,17 +60,17 @@ _ROOT_FIELDS = (
 )
 
 
-def structural_problems(schema: Json, path: str, *, has_status: bool = False) -> list[Cause]:
+def structural_problems(schema: Json, path: str, *, has_status: bool = False) -> list[StatusCause]:
     """Problems of an openAPIV3Schema. `path` is the field that holds it; `has_status` says that the status is a
     subresource, so that less is allowed at the root."""
     return list(_problems(msgspec.json.encode(schema), path, has_status))
 
 
 @lru_cache(maxsize=64)
-def _problems(encoded: bytes, path: str, has_status: bool) -> tuple[Cause, ...]:
+def _problems(encoded: bytes, path: str, has_status: bool) -> tuple[StatusCause, ...]:
     """Remembered, because the same definitions come again and again: with each start of whoever installs them."""
     schema: Json = msgspec.json.decode(encoded)
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if has_status:
         causes += _root_problems(schema, path)
     if schema.get("nullable"):
@@ -86,7 +86,7 @@ def _problems(encoded: bytes, path: str, has_status: bool) -> tuple[Cause, ...]:
     return tuple(causes)
 
 
-def _root_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _root_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     if schema.get("type", "object") != "object":
         detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         yield invalid(child(path, "type"), schema["type"], detail)
@@ -98,7 +98,7 @@ def _root_problems(schema: Json, path: str) -> Iterator[Cause]:
         yield invalid(path, schema, detail)
 
 
-def _invariants(schema: Json, level: str, path: str) -> Iterator[Cause]:
+def _invariants(schema: Json, level: str, path: str) -> Iterator[StatusCause]:
     """Violations of the rules for structural schemas at this node and below."""
     if schema.get("type") == "array" and not isinstance(schema.get("items"), dict | list):
         yield required(child(path, "items"), "must be specified")
@@ -118,14 +118,14 @@ def _invariants(schema: Json, level: str, path: str) -> Iterator[Cause]:
     yield from _meta_problems(schema, level, path)
 
 
-def _extension_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _extension_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     if schema.get(f"{_X}int-or-string"):
         for name in (f"{_X}preserve-unknown-fields", f"{_X}embedded-resource"):
             if schema.get(name):
                 yield invalid(child(path, name), True, f"must be false if {_X}int-or-string is true")
 
 
-def _type_problems(schema: Json, level: str, path: str) -> Iterator[Cause]:
+def _type_problems(schema: Json, level: str, path: str) -> Iterator[StatusCause]:
     kind = schema.get("type", "")
     where = child(path, "type")
     embedded = schema.get(f"{_X}embedded-resource")
@@ -144,7 +144,7 @@ def _type_problems(schema: Json, level: str, path: str) -> Iterator[Cause]:
         yield required(child(path, "properties"), detail)
 
 
-def _meta_problems(schema: Json, level: str, path: str) -> Iterator[Cause]:
+def _meta_problems(schema: Json, level: str, path: str) -> Iterator[StatusCause]:
     properties = schema.get("properties") or {}
     is_object = level == "root" or schema.get(f"{_X}embedded-resource")
     for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
@@ -161,7 +161,7 @@ def _meta_problems(schema: Json, level: str, path: str) -> Iterator[Cause]:
             yield forbidden(key(child(path, "properties"), "metadata"), detail)
 
 
-def _value_problems(schema: Json, path: str, *, skip_any_of: bool) -> Iterator[Cause]:
+def _value_problems(schema: Json, path: str, *, skip_any_of: bool) -> Iterator[StatusCause]:
     all_of = schema.get("allOf") or []
     for name in ("anyOf", "allOf", "oneOf"):
         if name == "anyOf" and skip_any_of:
@@ -197,7 +197,7 @@ _BRANCH_FORBIDDEN = (
 )
 
 
-def _branch_problems(schema: Json, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
+def _branch_problems(schema: Json, path: str, *, skip_any_of: bool = False) -> Iterator[StatusCause]:
     yield from _value_problems(schema, path, skip_any_of=skip_any_of)
     if isinstance(schema.get("items"), dict):
         yield from _branch_problems(schema["items"], child(path, "items"))
@@ -212,7 +212,7 @@ def _branch_problems(schema: Json, path: str, *, skip_any_of: bool = False) -> I
         yield forbidden(where, "must not be specified in a nested context")
 
 
-def _completeness(branch: Json, schema: Json | None, path: str, branch_path: str) -> Iterator[Cause]:
+def _completeness(branch: Json, schema: Json | None, path: str, branch_path: str) -> Iterator[StatusCause]:
     """Violations by nodes that a branch has and the structural schema lacks."""
     for name in ("allOf", "anyOf", "oneOf"):
         for at, part in enumerate(branch.get(name) or ()):
@@ -221,7 +221,7 @@ def _completeness(branch: Json, schema: Json | None, path: str, branch_path: str
         yield from _branch_completeness(branch["not"], schema, path, child(branch_path, "not"))
 
 
-def _branch_completeness(branch: Json, schema: Json | None, path: str, branch_path: str) -> Iterator[Cause]:
+def _branch_completeness(branch: Json, schema: Json | None, path: str, branch_path: str) -> Iterator[StatusCause]:
     if schema is None:
         yield required(path, f"because it is defined in {branch_path}")
         return
@@ -234,9 +234,9 @@ def _branch_completeness(branch: Json, schema: Json | None, path: str, branch_pa
         yield from _branch_completeness(part, (schema.get("properties") or {}).get(name), where, from_where)
 
 
-def _default_problems(schema: Json, path: str, *, root: bool = True) -> list[Cause]:
+def _default_problems(schema: Json, path: str, *, root: bool = True) -> list[StatusCause]:
     """Defaults must fit their own schema. Those inside metadata are not looked at."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     default = schema.get("default")
     where = child(path, "default")
     if default is not None:

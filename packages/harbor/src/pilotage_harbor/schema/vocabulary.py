@@ -12,7 +12,7 @@ from pilotage_harbor.schema.openapi import node_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
 
 Json = dict[str, Any]
 
@@ -34,12 +34,12 @@ class _Place(NamedTuple):
     """Why there may be no default here; "" if there may."""
 
 
-def vocabulary_problems(schema: Json, path: str) -> list[Cause]:
+def vocabulary_problems(schema: Json, path: str) -> list[StatusCause]:
     """Problems of the words of a schema."""
     return list(_problems(schema, path, _Place(root=True)))
 
 
-def _problems(schema: Json, path: str, place: _Place) -> Iterator[Cause]:
+def _problems(schema: Json, path: str, place: _Place) -> Iterator[StatusCause]:
     yield from _word_problems(schema, path, place)
     additional = schema.get("additionalProperties")
     if additional is not None:
@@ -72,7 +72,7 @@ def _problems(schema: Json, path: str, place: _Place) -> Iterator[Cause]:
     yield from _rule_problems(schema, path)
 
 
-def _word_problems(schema: Json, path: str, place: _Place) -> Iterator[Cause]:
+def _word_problems(schema: Json, path: str, place: _Place) -> Iterator[StatusCause]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield not_supported(child(path, "type"), kind, _TYPES)
@@ -95,7 +95,7 @@ def _word_problems(schema: Json, path: str, place: _Place) -> Iterator[Cause]:
         yield invalid(child(path, f"{_X}preserve-unknown-fields"), False, "must be true or undefined")
 
 
-def _map_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _map_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     map_type = schema.get(f"{_X}map-type")
     if map_type is None:
         return
@@ -105,13 +105,13 @@ def _map_problems(schema: Json, path: str) -> Iterator[Cause]:
         yield not_supported(child(path, f"{_X}map-type"), map_type, ("atomic", "granular"))
 
 
-def _must_be(wanted: str, schema: Json, path: str, word: str) -> Cause:
+def _must_be(wanted: str, schema: Json, path: str, word: str) -> StatusCause:
     detail = f"must be {wanted} if {word} is specified"
     where = child(path, "type")
     return invalid(where, schema["type"], detail) if schema.get("type") else required(where, detail)
 
 
-def _list_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _list_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     list_type = schema.get(f"{_X}list-type")
     where = child(path, f"{_X}list-type")
     if list_type is not None:
@@ -127,7 +127,7 @@ def _list_problems(schema: Json, path: str) -> Iterator[Cause]:
         yield required(where, detail) if list_type is None else invalid(where, list_type, detail)
 
 
-def _set_problems(items: Json, path: str) -> Iterator[Cause]:
+def _set_problems(items: Json, path: str) -> Iterator[StatusCause]:
     detail = f"must be atomic as item of a list with {_X}list-type=set"
     if items.get("type") == "array" and items.get(f"{_X}list-type") not in (None, "atomic"):
         yield invalid(child(path, f"{_X}list-type"), items[f"{_X}list-type"], detail)
@@ -136,7 +136,7 @@ def _set_problems(items: Json, path: str) -> Iterator[Cause]:
         yield invalid(child(path, f"{_X}map-type"), items.get(f"{_X}list-type"), detail)
 
 
-def _list_map_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _list_map_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     list_type, items = schema.get(f"{_X}list-type"), schema.get("items")
     keys = schema.get(f"{_X}list-map-keys") or []
     if list_type == "map":
@@ -153,7 +153,7 @@ def _list_map_problems(schema: Json, path: str) -> Iterator[Cause]:
         yield from _item_problems(list_type, keys, items, path)
 
 
-def _key_problems(keys: list[str], items: Json, path: str) -> Iterator[Cause]:
+def _key_problems(keys: list[str], items: Json, path: str) -> Iterator[StatusCause]:
     where = child(path, f"{_X}list-map-keys")
     for at, name in enumerate(keys):
         part = (items.get("properties") or {}).get(name)
@@ -166,7 +166,7 @@ def _key_problems(keys: list[str], items: Json, path: str) -> Iterator[Cause]:
             yield invalid(where, keys, "must not contain duplicate entries")
 
 
-def _item_problems(list_type: str, keys: list[str], items: Json, path: str) -> Iterator[Cause]:
+def _item_problems(list_type: str, keys: list[str], items: Json, path: str) -> Iterator[StatusCause]:
     if items.get("nullable"):
         yield forbidden(child(path, "items.nullable"), f"cannot be nullable when {_X}list-type is {list_type}")
     if list_type != "map":
@@ -183,7 +183,7 @@ def _item_problems(list_type: str, keys: list[str], items: Json, path: str) -> I
             yield forbidden(child(where, "nullable"), f"{why} cannot be nullable")
 
 
-def _rule_problems(schema: Json, path: str) -> Iterator[Cause]:
+def _rule_problems(schema: Json, path: str) -> Iterator[StatusCause]:
     for at, rule in enumerate(schema.get(f"{_X}validations") or ()):
         where = f"{child(path, f'{_X}validations')}[{at}]"
         yield from _text_problems(rule, where)
@@ -195,7 +195,7 @@ def _rule_problems(schema: Json, path: str) -> Iterator[Cause]:
         yield from _field_path_problems(schema, rule.get("fieldPath") or "", child(where, "fieldPath"))
 
 
-def _text_problems(rule: Json, where: str) -> Iterator[Cause]:
+def _text_problems(rule: Json, where: str) -> Iterator[StatusCause]:
     text, message = rule.get("rule", "").strip(), rule.get("message") or ""
     if not text:
         yield required(child(where, "rule"), "rule is not specified")
@@ -207,7 +207,7 @@ def _text_problems(rule: Json, where: str) -> Iterator[Cause]:
         yield required(child(where, "message"), "message must be specified if rule contains line breaks")
 
 
-def _field_path_problems(schema: Json, field_path: str, where: str) -> Iterator[Cause]:
+def _field_path_problems(schema: Json, field_path: str, where: str) -> Iterator[StatusCause]:
     if not field_path:
         return
     if not field_path.strip():

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from pilotage_harbor.access.attributes import attributes_of
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, NOBODY, User
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, NOBODY, UserInfo
 
 if TYPE_CHECKING:
     import asyncio
 
     from pilotage_harbor.access.rbac import Authorizer
     from pilotage_harbor.access.tokens import Tokens
-    from pilotage_harbor.server.http1 import Head
+    from pilotage_harbor.server.http1 import RequestHead
 
 
 class Authentication:
@@ -25,7 +25,7 @@ class Authentication:
         self._authorizer = authorizer
         self._old_way_first: dict[str, bool] = {}
 
-    def user(self, head: Head, peer: User | None) -> User:
+    def user(self, head: RequestHead, peer: UserInfo | None) -> UserInfo:
         """The user of a request; StatusError 401 for an invalid token, 403 for an impersonation that is not allowed."""
         values = head.headers.values
         user = peer
@@ -39,13 +39,13 @@ class Authentication:
                 return impersonated(user, head, self._authorizer, self._old_way_first)
         return user
 
-    def check(self, head: Head, peer: User | None) -> None:
+    def check(self, head: RequestHead, peer: UserInfo | None) -> None:
         """Raise what who asks would be told before anybody looks at the body: 401, or 403."""
         user = self.user(head, peer)
         if self._authorizer is not None:
             self._authorizer.check(user, attributes_of(head.method, head.path, head.query))
 
-    def peer(self, transport: asyncio.BaseTransport) -> User | None:
+    def peer(self, transport: asyncio.BaseTransport) -> UserInfo | None:
         """The user of the client's certificate: its common name, in the groups of its organizations."""
         tls = transport.get_extra_info("ssl_object")
         certificate = tls.getpeercert() if tls is not None else None
@@ -58,9 +58,9 @@ class Authentication:
         groups = tuple(value for key, value in subject if key == "organizationName")
         print_ = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest()
         extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={print_}",)}
-        return User(name, groups=_with(groups, AUTHENTICATED), extra=extra)
+        return UserInfo(name, groups=_with(groups, AUTHENTICATED), extra=extra)
 
-    def _bearer(self, given: str) -> User:
+    def _bearer(self, given: str) -> UserInfo:
         scheme, *rest = given.strip().split(" ", 2)
         if scheme.lower() != "bearer" or not rest or not rest[0]:
             return NOBODY

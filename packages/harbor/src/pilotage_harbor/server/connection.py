@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer, Call, Stream, refuse
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse, Stream, refuse
 from pilotage_harbor.server.coroutines import continued
 from pilotage_harbor.server.http1 import (
     LAST_CHUNK,
@@ -26,9 +26,9 @@ from pilotage_harbor.server.requests import Requests
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from pilotage_harbor.apimachinery.users import User
-    from pilotage_harbor.server.host import Host
-    from pilotage_harbor.server.http1 import Head
+    from pilotage_harbor.apimachinery.users import UserInfo
+    from pilotage_harbor.server.host import ConnectionHost
+    from pilotage_harbor.server.http1 import RequestHead
 
 log = logging.getLogger("pilotage_harbor.server")
 
@@ -37,7 +37,7 @@ _WRITE_AT_ONCE_BYTES = 256 * 1024
 _DISCARDED_BYTES_MAX = 64 * 1024 * 1024
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """A connection. `busy` from the end of a request to the end of its answer."""
 
     __slots__ = (
@@ -61,19 +61,19 @@ class Connection(asyncio.BufferedProtocol):
         "stream",
     )
 
-    def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, host: ConnectionHost, loop: asyncio.AbstractEventLoop) -> None:
         self.busy = False
         self.opening: asyncio.Task[None] | None = None
         """Its handshake, while that is under way."""
         self.stream: Stream | None = None
         self._gone = False
-        self._checked: Head | None = None
+        self._checked: RequestHead | None = None
         """The request whose body may come, since who sends it may do it."""
         self._counted = 0
         self._host = host
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._peer: User | None = None
+        self._peer: UserInfo | None = None
         self._requests = Requests(host.limits.body_bytes)
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         except TooLarge as error:
             self._refuse_body(error.head, error.coming, errors.too_large(self._host.limits.body_bytes))
 
-    def _take_body(self, head: Head) -> None:
+    def _take_body(self, head: RequestHead) -> None:
         """A body is under way: see to it that who sends it may do so before more of it comes, and that it fits in."""
         requests = self._requests
         coming = head.headers.length - requests.held if head.headers.length > 0 else None
@@ -236,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.bodies_bytes += held - self._counted
         self._counted = held
 
-    def _refuse_body(self, head: Head, coming: int | None, why: errors.StatusError) -> None:
+    def _refuse_body(self, head: RequestHead, coming: int | None, why: errors.StatusError) -> None:
         """Say no, and let the client finish its sentence, or it would not hear us."""
         try:
             self._host.check(head, self._peer)
@@ -251,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
         if head.headers.expects or not 0 < self._discarding <= _DISCARDED_BYTES_MAX:
             self._close()
 
-    def _begin(self, head: Head, body: bytes) -> None:
+    def _begin(self, head: RequestHead, body: bytes) -> None:
         if self._counted:
             self._count_body()
         try:
@@ -276,7 +276,9 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._task = self._loop.create_task(self._wait(handling, waits_for, head))
 
-    async def _wait(self, handling: Coroutine[Any, Any, Answer | Stream], waits_for: object, head: Head) -> None:
+    async def _wait(
+        self, handling: Coroutine[Any, Any, ServerResponse | Stream], waits_for: object, head: RequestHead
+    ) -> None:
         try:
             answer = await continued(handling, waits_for)
         except Exception as error:  # noqa: BLE001
@@ -285,19 +287,19 @@ class Connection(asyncio.BufferedProtocol):
         self._give(answer, head)
         self._go_on()
 
-    def _give(self, answer: Answer | Stream, head: Head) -> None:
-        if isinstance(answer, Answer):
+    def _give(self, answer: ServerResponse | Stream, head: RequestHead) -> None:
+        if isinstance(answer, ServerResponse):
             self._answer(answer, head)
             self._finished(head)
         elif self._transport is None or head.method == "HEAD":
             answer.close()
-            self._answer(Answer(answer.status, b"", answer.headers), head)
+            self._answer(ServerResponse(answer.status, b"", answer.headers), head)
             self._finished(head)
         else:
             self.stream = answer
             self._task = self._loop.create_task(self._feed(answer, head))
 
-    def _answer(self, answer: Answer, head: Head, *, close: bool = False) -> None:
+    def _answer(self, answer: ServerResponse, head: RequestHead, *, close: bool = False) -> None:
         status, body, headers = answer
         close = close or not head.keep_alive or self._host.stopping
         ending = b"\n" if body and "Content-Type" not in headers else b""  # an object: kube-apiserver ends its JSON so
@@ -311,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
             self._write(body)
             self._write(ending)
 
-    def _finished(self, head: Head) -> None:
+    def _finished(self, head: RequestHead) -> None:
         self.busy = False
         self._since = self._loop.time()
         if not head.keep_alive or self._host.stopping:
@@ -325,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self.busy:
             self._serve()
 
-    async def _feed(self, stream: Stream, head: Head) -> None:
+    async def _feed(self, stream: Stream, head: RequestHead) -> None:
         """Pass on what a stream has to say until its end; of a watch, that may also be ours."""
         chunked = head.newer
         close = not chunked or not head.keep_alive
@@ -383,6 +385,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
 
-def _our_fault(error: Exception) -> Answer:
+def _our_fault(error: Exception) -> ServerResponse:
     log.error("a request was not answered", exc_info=error)
     return refuse(errors.internal(f"{type(error).__name__}: {error}"))

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from pilotage.private_files import make_private, read_private, write_private
 from pilotage_harbor.access.signed import KEY_BYTES
 from pilotage_harbor.access.tokens import Tokens, digest_of
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, User
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, MASTERS, UserInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ADMIN = User("kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
+ADMIN = UserInfo("kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
 _FILES = ("ca.crt", "ca.key", "server.crt", "server.key")
 
 _KUBECONFIG = """\
@@ -49,12 +49,12 @@ contexts:
 """
 
 
-class CredentialsError(Exception):
+class ServerCredentialsError(Exception):
     """The files in the folder cannot be used."""
 
 
-class Credentials:
-    """The folder's secrets, made if need be. Raises CredentialsError, or NotPrivate for what is not ours alone."""
+class ServerCredentials:
+    """Secrets of the folder, created if missing. Raises ServerCredentialsError, or NotPrivate if others have access."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -82,7 +82,7 @@ class Credentials:
             context.load_cert_chain(self._folder / "server.crt", self._folder / "server.key")
             context.load_verify_locations(self._folder / "ca.crt")
         except (OSError, ssl.SSLError) as error:
-            raise CredentialsError(f"the certificates in {self._folder} cannot be read ({error})") from error
+            raise ServerCredentialsError(f"the certificates in {self._folder} cannot be read ({error})") from error
         return context
 
     def last_port(self) -> int | None:
@@ -137,7 +137,7 @@ class Credentials:
         except FileNotFoundError:
             return None
         if len(key) != KEY_BYTES:
-            raise CredentialsError(
+            raise ServerCredentialsError(
                 f"{path} is not the key of {KEY_BYTES} bytes that it should be. "
                 "Remove it to get a new one; the tokens of ServiceAccounts end with it."
             )
@@ -151,12 +151,12 @@ class Credentials:
     def _load_tokens(self) -> None:
         try:
             for known in json.loads(read_private(self._folder / "tokens.json")):
-                user = User(known["user"], known.get("uid", ""), tuple(known["groups"]))
+                user = UserInfo(known["user"], known.get("uid", ""), tuple(known["groups"]))
                 self.tokens.add(bytes.fromhex(known["sha256"]), user)
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CredentialsError(
+            raise ServerCredentialsError(
                 f"{self._folder / 'tokens.json'} cannot be read ({error}). Remove it to get a new token."
             ) from error
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
 
-    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
-    from pilotage_harbor.apimachinery.users import User
-    from pilotage_harbor.server.http1 import Head
+    from pilotage_harbor.apimachinery.calls import Call, ServerResponse, Stream
+    from pilotage_harbor.apimachinery.users import UserInfo
+    from pilotage_harbor.server.http1 import RequestHead
     from pilotage_harbor.server.slots import Slots
 
 
-class Limits(NamedTuple):
+class ClientLimits(NamedTuple):
     """Limits for a client: of time, in seconds, and of bytes that wait for it."""
 
     head: float = 32.0
@@ -44,10 +44,10 @@ class Connected(Occupant, Protocol):
         """Take no more requests, and end with the one that is under way."""
 
 
-class Host(Protocol):
+class ConnectionHost(Protocol):
     """The side of a server that its connections see."""
 
-    limits: Limits
+    limits: ClientLimits
     stopping: bool
     connections: set[Connected]
     incoming: memoryview
@@ -56,16 +56,16 @@ class Host(Protocol):
     """Bytes that have come of bodies that are not complete."""
 
     @property
-    def handle(self) -> Callable[[Call], Coroutine[Any, Any, Answer | Stream]]:
+    def handle(self) -> Callable[[Call], Coroutine[Any, Any, ServerResponse | Stream]]:
         """Handler of requests. It never raises. It is begun outside of a task: see `Server`."""
 
-    def authenticate(self, head: Head, peer: User | None) -> User:
+    def authenticate(self, head: RequestHead, peer: UserInfo | None) -> UserInfo:
         """The user that asks; raises StatusError."""
 
-    def check(self, head: Head, peer: User | None) -> None:
+    def check(self, head: RequestHead, peer: UserInfo | None) -> None:
         """Raise what is wrong with a request whatever its body is."""
 
-    def peer(self, transport: asyncio.BaseTransport) -> User | None:
+    def peer(self, transport: asyncio.BaseTransport) -> UserInfo | None:
         """The user that the certificate of the client names."""
 
     def lost(self, connection: Connected) -> None:

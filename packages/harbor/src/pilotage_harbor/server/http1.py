@@ -39,7 +39,7 @@ class BadRequest(Exception):
 class TooLarge(Exception):
     """The body is larger than a request may be. `coming` is how much of it is still under way, if that is known."""
 
-    def __init__(self, head: Head, coming: int | None) -> None:
+    def __init__(self, head: RequestHead, coming: int | None) -> None:
         super().__init__()
         self.head = head
         self.coming = coming
@@ -58,7 +58,7 @@ class Headers(NamedTuple):
     """Whether the client waits for a word before it sends the body."""
 
 
-class Head(NamedTuple):
+class RequestHead(NamedTuple):
     """A request but for its body."""
 
     method: str

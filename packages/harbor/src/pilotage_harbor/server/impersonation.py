@@ -12,14 +12,14 @@ from urllib.parse import unquote
 
 from pilotage_harbor.access.attributes import AccessAttributes, attributes_of, refusal
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from pilotage_harbor.apimachinery.users import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo
 from pilotage_harbor.schema.gotext import quote as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
 
     from pilotage_harbor.access.rbac import Authorizer
-    from pilotage_harbor.server.http1 import Head, Headers
+    from pilotage_harbor.server.http1 import Headers, RequestHead
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SERVICE_ACCOUNT = re.compile(rf"system:serviceaccount:({_LABEL}):({_LABEL}(?:\.{_LABEL})*)")
@@ -30,8 +30,11 @@ _REMEMBERED_MAX = 10_000
 
 
 def impersonated(
-    user: User, head: Head, authorizer: Authorizer | None, old_way_first: MutableMapping[str, bool] | None = None
-) -> User:
+    user: UserInfo,
+    head: RequestHead,
+    authorizer: Authorizer | None,
+    old_way_first: MutableMapping[str, bool] | None = None,
+) -> UserInfo:
     """The user that `user` impersonates, if it may: StatusError 400 or 403 otherwise. Without an authorizer none may.
 
     `old_way_first` remembers which way last led somewhere for whom, so that it is tried first: its refusal is told.
@@ -64,7 +67,7 @@ def _remember(old_way_first: MutableMapping[str, bool] | None, name: str, *, old
         old_way_first[name] = old
 
 
-def wanted_user(headers: Headers) -> User | None:
+def wanted_user(headers: Headers) -> UserInfo | None:
     """The user that the headers ask to be, as they say it; None if they do not ask. 400 if they name no user."""
     asked = [pair for pair in (*headers.values.items(), *headers.more) if pair[0].startswith("impersonate-")]
     first = dict(reversed(asked))
@@ -75,7 +78,7 @@ def wanted_user(headers: Headers) -> User | None:
         if key.startswith(_EXTRA):
             plain = unquote(key[len(_EXTRA) :])
             extra[plain] = (*extra.get(plain, ()), value)
-    wanted = User(name, uid, groups, extra)
+    wanted = UserInfo(name, uid, groups, extra)
     if name:
         return wanted
     if uid or groups or extra:
@@ -83,7 +86,7 @@ def wanted_user(headers: Headers) -> User | None:
     return None
 
 
-def _mode(wanted: User) -> str:
+def _mode(wanted: UserInfo) -> str:
     """The narrow way that fits this user; the empty one if none does."""
     node, account = _NODE.fullmatch(wanted.name), _SERVICE_ACCOUNT.fullmatch(wanted.name)
     if node is None and account is None:
@@ -93,7 +96,7 @@ def _mode(wanted: User) -> str:
     return "arbitrary-node" if node is not None else "serviceaccount"
 
 
-def _accesses(wanted: User, mode: str) -> Iterator[AccessAttributes]:
+def _accesses(wanted: UserInfo, mode: str) -> Iterator[AccessAttributes]:
     """Permissions that impersonating this user takes."""
     verb, group = (f"impersonate:{mode}", _GROUP) if mode else ("impersonate", "")
     node, account = _NODE.fullmatch(wanted.name), _SERVICE_ACCOUNT.fullmatch(wanted.name)
@@ -112,7 +115,9 @@ def _accesses(wanted: User, mode: str) -> Iterator[AccessAttributes]:
             yield AccessAttributes(verb, _GROUP, "userextras", key, name=value)
 
 
-def _refused(user: User, accesses: list[AccessAttributes], authorizer: Authorizer | None) -> errors.StatusError | None:
+def _refused(
+    user: UserInfo, accesses: list[AccessAttributes], authorizer: Authorizer | None
+) -> errors.StatusError | None:
     for access in accesses:
         if authorizer is None:
             return refusal(user, access)
@@ -122,7 +127,7 @@ def _refused(user: User, accesses: list[AccessAttributes], authorizer: Authorize
     return None
 
 
-def _never(user: User, wanted: User, mode: str) -> errors.StatusError | None:
+def _never(user: UserInfo, wanted: UserInfo, mode: str) -> errors.StatusError | None:
     """The narrow way does not lead to those who may do everything."""
     if MASTERS not in wanted.groups:
         return None
@@ -130,7 +135,7 @@ def _never(user: User, wanted: User, mode: str) -> errors.StatusError | None:
     return refusal(user, access, f"impersonating the {MASTERS} group is not allowed")
 
 
-def _completed(wanted: User, mode: str) -> User:
+def _completed(wanted: UserInfo, mode: str) -> UserInfo:
     """With the groups that such a user always has."""
     groups = wanted.groups
     account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
@@ -145,7 +150,7 @@ def _completed(wanted: User, mode: str) -> User:
     return wanted._replace(groups=groups)
 
 
-def _in_go(user: User) -> str:
+def _in_go(user: UserInfo) -> str:
     """The structure as Go prints it."""
     groups = f"[]string{{{', '.join(map(quoted, user.groups))}}}" if user.groups else "[]string(nil)"
     extra = "map[string][]string(nil)"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from pilotage_harbor.server.connection import Connection
+    from pilotage_harbor.server.connection import ServerConnection
     from pilotage_harbor.server.slots import Slots
 
 log = logging.getLogger("pilotage_harbor.server")
@@ -36,14 +36,14 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
 class Listener:
     """Listens, and makes a connection of each client that there is a slot for."""
 
-    def __init__(self, make: Callable[[], Connection], slots: Slots, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, make: Callable[[], ServerConnection], slots: Slots, tls: ssl.SSLContext | None) -> None:
         self._make = make
         self._slots = slots
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._listening: socket.socket | None = None
         self._resumes: asyncio.TimerHandle | None = None
-        self._unopened: dict[Connection, socket.socket] = {}
+        self._unopened: dict[ServerConnection, socket.socket] = {}
         self._logged_at: float | None = None
 
     def listen(self, host: str, port: int) -> int:
@@ -101,13 +101,13 @@ class Listener:
         if self._listening is not None:
             self._loop.add_reader(self._listening, self._accept)
 
-    def _drop(self, connection: Connection, _ended: asyncio.Task[None]) -> None:
+    def _drop(self, connection: ServerConnection, _ended: asyncio.Task[None]) -> None:
         """Its task has ended; if that was before it began, its socket is still ours."""
         taken = self._unopened.pop(connection, None)
         if taken is not None:
             taken.close()
 
-    async def _open(self, connection: Connection) -> None:
+    async def _open(self, connection: ServerConnection) -> None:
         """Complete the handshake of a connection; all else is up to the connection."""
         try:
             await self._loop.connect_accepted_socket(

@@ -8,7 +8,7 @@ from pilotage_harbor.server.http1 import (
     HEAD_BYTES_MAX,
     BadRequest,
     ChunkedBody,
-    Head,
+    RequestHead,
     TooLarge,
     parse_headers,
     parse_request_line,
@@ -30,7 +30,7 @@ class Requests:
     def __init__(self, body_bytes_max: int) -> None:
         self.expects = False
         """Whether the client waits for a word before it sends the rest. To be reset when it got that."""
-        self.head: Head | None = None
+        self.head: RequestHead | None = None
         """Of the request whose body is under way."""
         self._body_max = body_bytes_max
         self._buffer = b""
@@ -67,7 +67,7 @@ class Requests:
         self._buffer = b""
         self._body = None
 
-    def next(self) -> tuple[Head, bytes] | None:
+    def next(self) -> tuple[RequestHead, bytes] | None:
         """The next request and its body, or None while it is not complete. Raises BadRequest and TooLarge."""
         head = self.head
         if head is None:
@@ -87,7 +87,7 @@ class Requests:
         self.head = None
         return head, body
 
-    def _take_head(self) -> Head | None:
+    def _take_head(self) -> RequestHead | None:
         data = self._buffer
         if not data:
             return None
@@ -112,9 +112,9 @@ class Requests:
         if newer and "host" not in headers.values:
             raise BadRequest("missing required Host header")
         self._buffer = data[end + 4 :]
-        return Head(method, path, query, headers, newer)
+        return RequestHead(method, path, query, headers, newer)
 
-    def _take_body(self, head: Head, length: int, data: bytes) -> bytes | None:
+    def _take_body(self, head: RequestHead, length: int, data: bytes) -> bytes | None:
         if length > self._body_max:
             raise TooLarge(head, length - len(data))
         body = self._body

@@ -16,10 +16,10 @@ from pilotage_harbor.api import Harbor
 from pilotage_harbor.core import Core
 from pilotage_harbor.core.offload import Threads
 from pilotage_harbor.server.authentication import Authentication
-from pilotage_harbor.server.credentials import Credentials
+from pilotage_harbor.server.credentials import ServerCredentials
 from pilotage_harbor.server.server import Server
 from pilotage_harbor.server.slots import CONNECTIONS_MAX
-from pilotage_harbor.storage.journal import InUse, SqliteJournal
+from pilotage_harbor.storage.journal import JournalInUse, SqliteJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,15 +39,15 @@ class Ready(NamedTuple):
 async def run(folder: Path, port: int, *, memory: bool, set_aside: bool, on_ready: Callable[[Ready], None]) -> None:
     """Serve until SIGTERM or SIGINT. `port` 0 is the one of the last time if it is free, else any.
 
-    `set_aside`: see `SqliteJournal`. Raises CredentialsError, InUse, NotPrivate or Damaged for a folder that cannot be
-    used, OSError for a port that is taken.
+    `set_aside`: see `SqliteJournal`. Raises ServerCredentialsError, JournalInUse, NotPrivate or Damaged for a
+    folder that cannot be used, OSError for a port that is taken.
     """
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     lock = _lock(folder)
-    credentials = Credentials(folder)
+    credentials = ServerCredentials(folder)
     journal = None if memory else SqliteJournal(folder / "harbor.sqlite", set_aside=set_aside)
     threads = Threads()
     try:
@@ -107,11 +107,11 @@ def _lock(folder: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise InUse(f"{folder} is in use by another process. Stop that one, or choose another --data.") from None
+        raise JournalInUse(f"{folder} is in use by another process. Stop that one, or choose another --data.") from None
     return lock
 
 
-async def _listen(server: Server, credentials: Credentials, port: int) -> int:
+async def _listen(server: Server, credentials: ServerCredentials, port: int) -> int:
     last = credentials.last_port()
     if port == 0 and last is not None:
         with contextlib.suppress(OSError):

@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from pilotage_harbor.server.connection import Connection
-from pilotage_harbor.server.host import Connected, Limits
+from pilotage_harbor.server.connection import ServerConnection
+from pilotage_harbor.server.host import ClientLimits, Connected
 from pilotage_harbor.server.listener import Listener
 from pilotage_harbor.server.slots import CONNECTIONS_MAX, Slots
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine
 
-    from pilotage_harbor.apimachinery.calls import Answer, Call, Stream
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.calls import Call, ServerResponse, Stream
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.server.authentication import Authentication
-    from pilotage_harbor.server.http1 import Head
+    from pilotage_harbor.server.http1 import RequestHead
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -35,23 +35,23 @@ class Server:
 
     def __init__(
         self,
-        handle: Callable[[Call], Coroutine[Any, Any, Answer | Stream]],
+        handle: Callable[[Call], Coroutine[Any, Any, ServerResponse | Stream]],
         authentication: Authentication,
         *,
         tls: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
+        limits: ClientLimits | None = None,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self.handle = handle
-        self.limits = limits or Limits()
+        self.limits = limits or ClientLimits()
         self.slots = Slots(connections_max)
         self.bodies_bytes = 0
         self.stopping = False
         self.connections: set[Connected] = set()
         self.incoming = memoryview(bytearray(_READ_AT_ONCE_BYTES))
-        self.authenticate: Callable[[Head, User | None], User] = authentication.user
-        self.check: Callable[[Head, User | None], None] = authentication.check
-        self.peer: Callable[[asyncio.BaseTransport], User | None] = authentication.peer
+        self.authenticate: Callable[[RequestHead, UserInfo | None], UserInfo] = authentication.user
+        self.check: Callable[[RequestHead, UserInfo | None], None] = authentication.check
+        self.peer: Callable[[asyncio.BaseTransport], UserInfo | None] = authentication.peer
         self._tls = tls
         self.port = 0
         """Port that the server listens on, once it does."""
@@ -63,7 +63,7 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; the answer is the port, which is any free one for 0. OSError if it is taken."""
         loop = asyncio.get_running_loop()
-        self._accepting = Listener(lambda: Connection(self, loop), self.slots, self._tls)
+        self._accepting = Listener(lambda: ServerConnection(self, loop), self.slots, self._tls)
         self.port = self._accepting.listen(host, port)
         self._watch_clock()
         return self.port

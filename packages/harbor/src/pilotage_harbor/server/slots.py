@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pilotage_harbor.apimachinery.users import ANONYMOUS, MASTERS
 
 if TYPE_CHECKING:
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
 
 CONNECTIONS_MAX = 4096
 _USER_SHARE = 1 / 8
@@ -60,7 +60,7 @@ class Slots:
         self._holder[occupant] = _UNKNOWN
         self._held[_UNKNOWN][occupant] = None
 
-    def identify(self, occupant: Occupant, user: User) -> bool:
+    def identify(self, occupant: Occupant, user: UserInfo) -> bool:
         """Assign a connection to its user. False: that user has too many, without this one."""
         name = _UNKNOWN if user.name == ANONYMOUS else user.name
         before = self._holder.get(occupant)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube.wire import Object
 from pilotage_harbor.storage.reserve import Reserve
-from pilotage_harbor.storage.store import Entry, NotKept
+from pilotage_harbor.storage.store import NotKept, StoredObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ _BEGINNING_BYTES = 2048
 _SHOWN_MAX = 10
 
 
-class InUse(Exception):
+class JournalInUse(Exception):
     """Another process has this journal open."""
 
 
@@ -46,7 +46,7 @@ class Damaged(Exception):
 
 
 class SqliteJournal:
-    """A `pilotage_harbor.storage.store.Journal` in SQLite. Raises InUse, or Damaged; also when it is loaded.
+    """A `pilotage_harbor.storage.store.Journal` in SQLite. Raises JournalInUse, or Damaged; also when it is loaded.
 
     `set_aside`: rows that cannot be read are moved to a table of their own, and what they were about is as it was
     before them.
@@ -66,11 +66,11 @@ class SqliteJournal:
         except sqlite3.DatabaseError as error:
             self._db.close()
             if "locked" in str(error):
-                raise InUse(f"{path} is in use by another process") from None
+                raise JournalInUse(f"{path} is in use by another process") from None
             raise self._damaged(str(error)) from None
         self._reserve = Reserve(path.with_suffix(".reserve"))
 
-    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
+    def append(self, version: int, storage: str, entry: StoredObject, *, deleted: bool, before: int) -> None:
         """Write the change to the database, as `Journal.append` says."""
         row = (version, storage, deleted, entry.raw)
         growth = 0 if deleted or _DELETING in entry.raw[:_BEGINNING_BYTES] else len(entry.raw) - before
@@ -112,7 +112,7 @@ class SqliteJournal:
                 self._db.execute("ROLLBACK")
             raise
 
-    def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
+    def load(self) -> tuple[int, Iterable[tuple[str, StoredObject, bool]]]:
         """First version and rows, as `Journal.load` says. Damaged rows are moved aside first if that was asked for."""
         try:
             if self._set_aside:
@@ -126,7 +126,7 @@ class SqliteJournal:
         """Close the file."""
         self._db.close()
 
-    def _rows(self) -> Iterator[tuple[str, Entry, bool]]:
+    def _rows(self) -> Iterator[tuple[str, StoredObject, bool]]:
         """Those that can be read; then, if there are others, Damaged."""
         bad: list[str] = []
         try:
@@ -179,9 +179,9 @@ class SqliteJournal:
         )
 
 
-def _entry(version: int, raw: bytes) -> Entry:
+def _entry(version: int, raw: bytes) -> StoredObject:
     meta = Object.decode(raw).meta
-    return Entry(raw, version, meta.namespace, meta.name, meta.uid, meta.labels)
+    return StoredObject(raw, version, meta.namespace, meta.name, meta.uid, meta.labels)
 
 
 def _about(version: int, storage: str, error: Exception) -> str:

@@ -35,7 +35,7 @@ class NotKept(Exception):
     """The journal could not take a write (the disk is full, perhaps), so nothing was written."""
 
 
-class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
+class StoredObject(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One object as it is stored."""
 
     raw: bytes
@@ -52,8 +52,8 @@ class Event(msgspec.Struct, eq=False):
     version: int
     type: str
     storage: str
-    entry: Entry
-    old: Entry | None
+    entry: StoredObject
+    old: StoredObject | None
     lines: dict[object, bytes] = {}
     """The event as watches send it, by their view: encoded once, sent to many."""
 
@@ -66,7 +66,7 @@ class Event(msgspec.Struct, eq=False):
 class Journal(Protocol):
     """Durable log that writes go to before they are visible. `load` returns its rows, oldest first."""
 
-    def append(self, version: int, storage: str, entry: Entry, *, deleted: bool, before: int) -> None:
+    def append(self, version: int, storage: str, entry: StoredObject, *, deleted: bool, before: int) -> None:
         """Keep it, whatever happens to this process after this call returns; or raise NotKept.
 
         `before` is the size of what it replaces.
@@ -78,26 +78,26 @@ class Journal(Protocol):
     def forget(self, versions: Sequence[int], compacted: int) -> None:
         """These rows are superseded; history begins after `compacted`. All of it is done, or it raises."""
 
-    def load(self) -> tuple[int, Iterable[tuple[str, Entry, bool]]]:
+    def load(self) -> tuple[int, Iterable[tuple[str, StoredObject, bool]]]:
         """First version of the history, and (storage, entry, deleted) of every row, by version."""
 
 
-class Listed:
+class StorageList:
     """Objects of a storage in order, at one version. What was read of it does not change; `first` must come at once."""
 
     __slots__ = ("_entries", "_keys")
 
-    def __init__(self, keys: list[str], entries: dict[str, Entry]) -> None:
+    def __init__(self, keys: list[str], entries: dict[str, StoredObject]) -> None:
         self._keys = keys
         self._entries = entries
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[StoredObject]:
         return map(self._entries.__getitem__, self._keys)
 
-    def first(self, limit: int = 0) -> list[Entry]:
+    def first(self, limit: int = 0) -> list[StoredObject]:
         """The first `limit` of them, or all: each as it is now, whatever is written later."""
         return [*map(self._entries.__getitem__, self._keys[:limit] if limit else self._keys)]
 
@@ -108,13 +108,13 @@ class _Shelf:
     __slots__ = ("entries", "history", "keys", "listeners")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, StoredObject] = {}
         self.keys: list[str] = []
         self.history: list[Event] = []
         self.listeners: list[Callable[[Event], None]] = []
 
 
-class Store:
+class VersionedStore:
     """Objects, their versions and their history."""
 
     def __init__(
@@ -141,7 +141,7 @@ class Store:
 
     # Reading
 
-    def get(self, storage: str, namespace: str, name: str) -> Entry | None:
+    def get(self, storage: str, namespace: str, name: str) -> StoredObject | None:
         """One object as it is now."""
         shelf = self._shelves.get(storage)
         return shelf.entries.get(f"{namespace}/{name}") if shelf is not None else None
@@ -155,12 +155,12 @@ class Store:
         """Those that hold something, or did."""
         return list(self._shelves)
 
-    def entries(self, storage: str, namespace: str = "", after: str = "") -> Listed:
+    def entries(self, storage: str, namespace: str = "", after: str = "") -> StorageList:
         """In order: those of one namespace, or of all; only keys greater than `after`."""
         shelf = self._shelf(storage)
         return _in_order(shelf.keys, shelf.entries, namespace, after)
 
-    def entries_at(self, storage: str, version: int, namespace: str = "", after: str = "") -> Listed:
+    def entries_at(self, storage: str, version: int, namespace: str = "", after: str = "") -> StorageList:
         """The same as they were at a version; raises Compacted."""
         shelf = self._shelf(storage)
         changes = self._since(shelf, version)
@@ -189,7 +189,7 @@ class Store:
         """The version that the next write will have: it is part of what is written."""
         return self.version + 1
 
-    def put(self, storage: str, entry: Entry) -> Event:
+    def put(self, storage: str, entry: StoredObject) -> Event:
         """Add or replace. `entry.version` must be `next_version()`."""
         shelf = self._shelf(storage)
         key = f"{entry.namespace}/{entry.name}"
@@ -202,7 +202,7 @@ class Store:
             _insert(shelf.keys, key)
         return self._happened(shelf, Event(entry.version, MODIFIED if old else ADDED, storage, entry, old))
 
-    def remove(self, storage: str, last: Entry) -> Event:
+    def remove(self, storage: str, last: StoredObject) -> Event:
         """Take away. `last` is its last state under `next_version()`."""
         shelf = self._shelf(storage)
         key = f"{last.namespace}/{last.name}"
@@ -301,8 +301,8 @@ def _insert(keys: list[str], key: str) -> None:
         bisect.insort(keys, key)
 
 
-def _in_order(keys: list[str], entries: dict[str, Entry], namespace: str, after: str) -> Listed:
+def _in_order(keys: list[str], entries: dict[str, StoredObject], namespace: str, after: str) -> StorageList:
     start = max(after, f"{namespace}/") if namespace else after
     at = bisect.bisect_right(keys, start) if start else 0
     end = bisect.bisect_left(keys, f"{namespace}0") if namespace else len(keys)  # "0" follows "/"
-    return Listed(keys[at:end], entries)
+    return StorageList(keys[at:end], entries)

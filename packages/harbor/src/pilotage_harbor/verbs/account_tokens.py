@@ -17,9 +17,9 @@ import msgspec
 from pilotage_harbor.access import signed
 from pilotage_harbor.access.tokens import AUDIENCE, Bearer
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer, answer
+from pilotage_harbor.apimachinery.calls import ServerResponse, answer
 from pilotage_harbor.apimachinery.field_errors import invalid
-from pilotage_harbor.apimachinery.users import AUTHENTICATED, User
+from pilotage_harbor.apimachinery.users import AUTHENTICATED, UserInfo
 from pilotage_harbor.core.deletion import format_time_of
 from pilotage_harbor.core.objects import from_entry
 from pilotage_harbor.schema import builtin, decode_problem
@@ -28,11 +28,11 @@ from pilotage_harbor.verbs import bodies
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pilotage_harbor.apimachinery.errors import Cause
+    from pilotage_harbor.apimachinery.errors import StatusCause
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 SECONDS_DEFAULT = 3600
@@ -41,7 +41,7 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _EXTRA = "authentication.kubernetes.io/"
 
 
-async def request_token(core: Core, scope: Scope) -> Answer:
+async def request_token(core: Core, scope: Scope) -> ServerResponse:
     """Make a token for a ServiceAccount."""
     body = await bodies.parsed(core, scope.call)
     problem = decode_problem(builtin(GROUP, "v1", KIND), body, KIND)
@@ -67,14 +67,14 @@ async def request_token(core: Core, scope: Scope) -> Answer:
     return answer(_granted(core, scope, account, spec), 201)
 
 
-def _problems(seconds: int) -> list[Cause]:
+def _problems(seconds: int) -> list[StatusCause]:
     field = "spec.expirationSeconds"
     if seconds < SECONDS_MIN:
         return [invalid(field, seconds, "may not specify a duration less than 10 minutes")]
     return [invalid(field, seconds, "may not specify a duration larger than 2^32 seconds")] if seconds > 2**32 else []
 
 
-def _granted(core: Core, scope: Scope, account: Entry, spec: Json) -> Json:
+def _granted(core: Core, scope: Scope, account: StoredObject, spec: Json) -> Json:
     bound = _bound(core, scope, spec["boundObjectRef"])
     now = int(core.now())
     about = _About(account.namespace, _Named(account.name, account.uid))
@@ -165,13 +165,13 @@ def bearer_of(core: Core, raw: bytes) -> Bearer | None:
     return Bearer(user, claims.exp, alive, tuple(claims.aud))
 
 
-def account_user(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> User:
+def account_user(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> UserInfo:
     """The user that a ServiceAccount's token stands for."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
-    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
+    return UserInfo(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
 
 
-def _bound(core: Core, scope: Scope, reference: Any) -> tuple[str, Entry] | None:  # noqa: ANN401 - JSON
+def _bound(core: Core, scope: Scope, reference: Any) -> tuple[str, StoredObject] | None:  # noqa: ANN401 - JSON
     """The object that a token is to live as long as."""
     if reference is None:
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.schema import Schema
+    from pilotage_harbor.schema import SchemaNode
 
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _UNKNOWN_MAX = 100
@@ -178,7 +178,7 @@ def check_kind(obj: Json, kind: Kind) -> None:
     if name == kind.kind and api_version == kind.api_version:
         return
     if kind.custom and api_version == kind.api_version:
-        cause = errors.Cause("kind", "FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}')
+        cause = errors.StatusCause("kind", "FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}')
         raise errors.invalid(kind.group, name, (obj.get("metadata") or {}).get("name", ""), [cause])
     group, version = api_version.rpartition("/")[::2]
     known = _is_known(group, version, name)
@@ -227,7 +227,7 @@ def check_fields(obj: Json, kind: Kind, validation: str, twice: list[str]) -> li
     """Take unknown fields away; the warnings about them, or 400, as the mode of validation says."""
     if validation not in ("", "Strict", "Warn", "Ignore"):
         words = f'Unsupported value: "{validation}": supported values: "", "Ignore", "Strict", "Warn"'
-        cause = errors.Cause("fieldValidation", "FieldValueNotSupported", words)
+        cause = errors.StatusCause("fieldValidation", "FieldValueNotSupported", words)
         raise errors.invalid("meta.k8s.io", "CreateOptions", "", [cause])
     if kind.custom:
         problem = decode_problem(object_meta(), obj.get("metadata"), "ObjectMeta")
@@ -250,7 +250,7 @@ def check_fields(obj: Json, kind: Kind, validation: str, twice: list[str]) -> li
 
 
 @cache
-def object_meta() -> Schema:
+def object_meta() -> SchemaNode:
     """The schema of metadata."""
     return definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 _ORPHANS = (
     "child pods are preserved by default when {plural} are deleted; set propagationPolicy=Background to remove them "
@@ -35,7 +35,7 @@ _OWN_PRECONDITIONS = ("namespaces", "customresourcedefinitions.apiextensions.k8s
 _POLICIES = ("Orphan", "Background", "Foreground")
 
 
-class Options:
+class DeleteOptions:
     """DeleteOptions, from the body or else from the query; raises 422 for those that make no sense."""
 
     def __init__(self, call: Call) -> None:
@@ -65,12 +65,12 @@ class Options:
         _refuse_invalid_options(self)
 
 
-async def options_of(core: Core, call: Call) -> Options:
+async def options_of(core: Core, call: Call) -> DeleteOptions:
     """The options of a DELETE."""
-    return await core.offload(call.user, bodies.weight(call), partial(Options, call))
+    return await core.offload(call.user, bodies.weight(call), partial(DeleteOptions, call))
 
 
-async def delete(core: Core, scope: Scope) -> tuple[Entry, bool, list[str]]:
+async def delete(core: Core, scope: Scope) -> tuple[StoredObject, bool, list[str]]:
     """Delete one object; what it is now, or was last, whether it is gone, and what its sender should be told."""
     kind = scope.kind
     options = await options_of(core, scope.call)
@@ -85,13 +85,13 @@ async def delete(core: Core, scope: Scope) -> tuple[Entry, bool, list[str]]:
 
 
 async def delete_entry(
-    core: Core, scope: Scope, entry: Entry, options: Options, warnings: list[str]
-) -> tuple[Entry, bool]:
+    core: Core, scope: Scope, entry: StoredObject, options: DeleteOptions, warnings: list[str]
+) -> tuple[StoredObject, bool]:
     """The same for an object that was found; `warnings` grows by what admission says."""
     return delete_admitted(core, scope, await _admitted(core, scope, entry, options, warnings), options)
 
 
-def delete_admitted(core: Core, scope: Scope, entry: Entry, options: Options) -> tuple[Entry, bool]:
+def delete_admitted(core: Core, scope: Scope, entry: StoredObject, options: DeleteOptions) -> tuple[StoredObject, bool]:
     """The same for an object that may go, as far as admission is concerned."""
     kind = scope.kind
     check_preconditions(kind, entry, options)
@@ -112,7 +112,9 @@ def delete_admitted(core: Core, scope: Scope, entry: Entry, options: Options) ->
     return core.put(kind, obj), False
 
 
-async def _admitted(core: Core, scope: Scope, entry: Entry, options: Options, warnings: list[str]) -> Entry:
+async def _admitted(
+    core: Core, scope: Scope, entry: StoredObject, options: DeleteOptions, warnings: list[str]
+) -> StoredObject:
     """The object as admission has seen it, at its newest: where it changed meanwhile, admission is asked again."""
     kind = scope.kind
     for _ in range(TRIES_MAX):
@@ -130,7 +132,7 @@ async def _admitted(core: Core, scope: Scope, entry: Entry, options: Options, wa
     raise errors.conflict(kind.group, kind.plural, scope.name, errors.MODIFIED)
 
 
-def _mark_gracefully(core: Core, kind: Kind, obj: Json, options: Options) -> bool:
+def _mark_gracefully(core: Core, kind: Kind, obj: Json, options: DeleteOptions) -> bool:
     """Set or shorten the grace period of a Pod. False: it is under way already, and nothing changes."""
     meta = obj["metadata"]
     grace = _grace(kind, obj, options)
@@ -153,7 +155,7 @@ def _mark_gracefully(core: Core, kind: Kind, obj: Json, options: Options) -> boo
     return True
 
 
-def _grace(kind: Kind, obj: Json, options: Options) -> int:
+def _grace(kind: Kind, obj: Json, options: DeleteOptions) -> int:
     """Grace period of a Pod: as asked, else as it says; none if it never ran."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     grace = options.grace
@@ -164,7 +166,7 @@ def _grace(kind: Kind, obj: Json, options: Options) -> int:
     return int(grace)
 
 
-def _set_propagation(kind: Kind, obj: Json, options: Options) -> None:
+def _set_propagation(kind: Kind, obj: Json, options: DeleteOptions) -> None:
     """Put the finalizer of the propagation there, and only that one."""
     meta = obj["metadata"]
     held = meta.get("finalizers") or []
@@ -185,7 +187,7 @@ def _set_propagation(kind: Kind, obj: Json, options: Options) -> None:
             del meta["finalizers"]
 
 
-def check_preconditions(kind: Kind, entry: Entry, options: Options) -> None:
+def check_preconditions(kind: Kind, entry: StoredObject, options: DeleteOptions) -> None:
     """409 unless it is the object that is meant, at the version that is meant."""
     if options.uid is not None and options.uid != entry.uid and kind.storage in _OWN_PRECONDITIONS:
         why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {entry.uid}"
@@ -204,16 +206,18 @@ def check_preconditions(kind: Kind, entry: Entry, options: Options) -> None:
         raise errors.conflict(kind.group, kind.kind, entry.name, why)
 
 
-def _refuse_invalid_options(options: Options) -> None:
+def _refuse_invalid_options(options: DeleteOptions) -> None:
     causes = []
     if options.policy is not None and options.orphans is not None:
         words = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
         causes.append(
-            errors.Cause("propagationPolicy", "FieldValueInvalid", words.replace(":", f': "{options.policy}":', 1))
+            errors.StatusCause(
+                "propagationPolicy", "FieldValueInvalid", words.replace(":", f': "{options.policy}":', 1)
+            )
         )
     if options.policy is not None and options.policy not in _POLICIES:
         supported = ", ".join(f'"{policy}"' for policy in ("Foreground", "Background", "Orphan", "nil"))
         words = f'Unsupported value: "{options.policy}": supported values: {supported}'
-        causes.append(errors.Cause("propagationPolicy", "FieldValueNotSupported", words))
+        causes.append(errors.StatusCause("propagationPolicy", "FieldValueNotSupported", words))
     if causes:
         raise errors.invalid("meta.k8s.io", "DeleteOptions", "", causes)

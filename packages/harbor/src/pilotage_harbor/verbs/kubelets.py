@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer
+from pilotage_harbor.apimachinery.calls import ServerResponse
 from pilotage_harbor.core.objects import from_entry
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def is_for_a_kubelet(scope: Scope) -> bool:
     return scope.subresource in _WHY and scope.verb in _VERBS.get(scope.subresource, ("get", "create"))
 
 
-def answer(core: Core, scope: Scope) -> Answer:
+def answer(core: Core, scope: Scope) -> ServerResponse:
     """No log of a pod without a node (204); everything else is refused."""
     found = _object(core, scope)
     if scope.kind.storage == "pods" and scope.subresource != "proxy" and not (found.get("spec") or {}).get("nodeName"):
         if scope.subresource == "log":
-            return Answer(204, b"")
+            return ServerResponse(204, b"")
         raise errors.bad_request(f"pod {scope.name} does not have a host assigned")
     why, instead = _WHY[scope.subresource]
     raise errors.not_implemented(scope.kind.group, scope.kind.plural, scope.name, f"{why}; {instead}")

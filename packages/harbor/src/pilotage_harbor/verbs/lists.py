@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pilotage_harbor.apimachinery.calls import Answer, integer, pause
+from pilotage_harbor.apimachinery.calls import ServerResponse, integer, pause
 from pilotage_harbor.core.objects import as_item, as_metadata, from_entry
 from pilotage_harbor.core.offload import LARGE_BYTES, at_once
 from pilotage_harbor.kinds.table import row, table
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pilotage_harbor.apimachinery.calls import Call
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.offload import Offload
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.storage.store import Entry, Store
+    from pilotage_harbor.storage.store import StoredObject, VersionedStore
     from pilotage_harbor.verbs.negotiation import Form
 
 PIECE_ENTRIES = 500
@@ -44,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 class Page(NamedTuple):
     """Content of a list, or of a chunk of one: the entries, and the metadata as JSON."""
 
-    entries: list[Entry]
+    entries: list[StoredObject]
     meta: bytes
 
 
@@ -54,7 +54,7 @@ class ListStream:
     status = 200
     finite = True
 
-    def __init__(self, pieces: Iterator[bytes], headers: Mapping[str, str], offload: Offload, user: User) -> None:
+    def __init__(self, pieces: Iterator[bytes], headers: Mapping[str, str], offload: Offload, user: UserInfo) -> None:
         self.headers = {"Content-Type": "application/json", **headers}
         self._pieces = pieces
         self._offload = partial(offload, user, LARGE_BYTES)
@@ -73,12 +73,12 @@ class ListStream:
         self._pieces = iter(())
 
 
-async def list_(core: Core, kind: Kind, call: Call, namespace: str, form: Form) -> Answer | ListStream:
+async def list_(core: Core, kind: Kind, call: Call, namespace: str, form: Form) -> ServerResponse | ListStream:
     """A list, or a chunk of one."""
     return await listed(core, kind, await choose(core.store, kind, call, namespace), call, form)
 
 
-async def choose(store: Store, kind: Kind, call: Call, namespace: str) -> Page:
+async def choose(store: VersionedStore, kind: Kind, call: Call, namespace: str) -> Page:
     """Choose the content of a list."""
     choice = Choice(kind, call, namespace)
     check_version_options(call, watch=False, whole=True)
@@ -107,9 +107,9 @@ async def choose(store: Store, kind: Kind, call: Call, namespace: str) -> Page:
     return Page(chosen, _list_meta(kind, version, last, remaining))
 
 
-async def _chosen(entries: list[Entry], choice: Choice, limit: int) -> list[Entry]:
+async def _chosen(entries: list[StoredObject], choice: Choice, limit: int) -> list[StoredObject]:
     """Those that are meant; no more than `limit`, if there is one."""
-    chosen: list[Entry] = []
+    chosen: list[StoredObject] = []
     batches = _batches(entries, PIECE_BYTES) if choice.looks_into else [*_slices(entries)]
     for at, batch in enumerate(batches):
         if at:
@@ -120,12 +120,12 @@ async def _chosen(entries: list[Entry], choice: Choice, limit: int) -> list[Entr
     return chosen
 
 
-def _slices(entries: list[Entry]) -> Iterator[list[Entry]]:
+def _slices(entries: list[StoredObject]) -> Iterator[list[StoredObject]]:
     for at in range(0, len(entries), PIECE_ENTRIES):
         yield entries[at : at + PIECE_ENTRIES]
 
 
-async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> Answer | ListStream:
+async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> ServerResponse | ListStream:
     """The answer that shows a list."""
     headers = YAML if form.yaml else {}
     offload = core.offload if form.yaml else at_once
@@ -133,17 +133,19 @@ async def listed(core: Core, kind: Kind, page: Page, call: Call, form: Form) -> 
     pieces = _pieces(kind, page.meta, batches, call, form, core.now())
     if len(batches) <= 1:
         size = sum(len(entry.raw) for entry in page.entries)
-        return Answer(200, await offload(call.user, size, lambda: b"".join(pieces)), headers)
+        return ServerResponse(200, await offload(call.user, size, lambda: b"".join(pieces)), headers)
     if kind.converted_by_webhook:  # a webhook may have to be asked, for which it is too late once a list has begun
         made = []
         for piece in pieces:
             made.append(piece)
             await pause()
-        return Answer(200, b"".join(made), headers)
+        return ServerResponse(200, b"".join(made), headers)
     return ListStream(_ended(pieces, b"" if form.yaml else b"\n"), headers, offload, call.user)
 
 
-def _pieces(kind: Kind, meta: bytes, batches: list[list[Entry]], call: Call, form: Form, now: float) -> Iterator[bytes]:
+def _pieces(
+    kind: Kind, meta: bytes, batches: list[list[StoredObject]], call: Call, form: Form, now: float
+) -> Iterator[bytes]:
     if form.yaml:
         return _yaml_pieces(kind, meta, batches)
     if form.shape == "table":
@@ -151,7 +153,7 @@ def _pieces(kind: Kind, meta: bytes, batches: list[list[Entry]], call: Call, for
         body = table(kind, (), now, include, form.version)
         head = _encode({**body, "metadata": _decode(meta)}).removesuffix(b"]}")
 
-        def shown(entry: Entry) -> bytes:
+        def shown(entry: StoredObject) -> bytes:
             return _encode(row(kind, from_entry(kind, entry), now, include, form.version))
 
         return _json_pieces(head, batches, shown)
@@ -163,7 +165,9 @@ def _pieces(kind: Kind, meta: bytes, batches: list[list[Entry]], call: Call, for
     return _json_pieces(head, batches, lambda entry: as_item(kind, entry))
 
 
-def _json_pieces(head: bytes, batches: list[list[Entry]], show: Callable[[Entry], bytes]) -> Iterator[bytes]:
+def _json_pieces(
+    head: bytes, batches: list[list[StoredObject]], show: Callable[[StoredObject], bytes]
+) -> Iterator[bytes]:
     before = head
     for batch in batches:
         yield before + b",".join(map(show, batch))
@@ -171,7 +175,7 @@ def _json_pieces(head: bytes, batches: list[list[Entry]], show: Callable[[Entry]
     yield b"]}" if batches else head + b"]}"
 
 
-def _yaml_pieces(kind: Kind, meta: bytes, batches: list[list[Entry]]) -> Iterator[bytes]:
+def _yaml_pieces(kind: Kind, meta: bytes, batches: list[list[StoredObject]]) -> Iterator[bytes]:
     """Keys are in order, so that the items come after the apiVersion."""
     yield as_yaml({"apiVersion": kind.api_version}) + (b"items:\n" if batches else b"items: []\n")
     for batch in batches:
@@ -185,8 +189,8 @@ def _ended(pieces: Iterator[bytes], ending: bytes) -> Iterator[bytes]:
         yield ending
 
 
-def _batches(entries: list[Entry], bytes_max: int) -> list[list[Entry]]:
-    batches: list[list[Entry]] = []
+def _batches(entries: list[StoredObject], bytes_max: int) -> list[list[StoredObject]]:
+    batches: list[list[StoredObject]] = []
     size = bytes_max
     for entry in entries:
         if size >= bytes_max or len(batches[-1]) >= PIECE_ENTRIES:

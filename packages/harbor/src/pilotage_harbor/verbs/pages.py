@@ -16,7 +16,7 @@ from pilotage_harbor.verbs.reads import check_not_too_new
 
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call
-    from pilotage_harbor.storage.store import Store
+    from pilotage_harbor.storage.store import VersionedStore
 
 _TOO_OLD = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."  # noqa: E501 - kube-apiserver's words
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
@@ -40,7 +40,7 @@ class Range(NamedTuple):
     after: str = ""
 
 
-def range_of(store: Store, call: Call) -> Range:
+def range_of(store: VersionedStore, call: Call) -> Range:
     """Range that a request asks for; raises 400, or 504 for a version that has not been reached."""
     token = call.option("continue")
     version = int(call.option("resourceVersion") or 0)

@@ -46,7 +46,9 @@ async def patch(core: Core, scope: Scope) -> Written:
         return await apply_config(core, scope)
     if call.query.get("force"):
         words = "Forbidden: may not be specified for non-apply patch"
-        raise errors.invalid("meta.k8s.io", "PatchOptions", "", [errors.Cause("force", "FieldValueForbidden", words)])
+        raise errors.invalid(
+            "meta.k8s.io", "PatchOptions", "", [errors.StatusCause("force", "FieldValueForbidden", words)]
+        )
     warnings: list[str] = []
 
     def patched(obj: Json) -> Json:
@@ -110,7 +112,7 @@ def refused_strategic(patch: bytes, why: str) -> errors.StatusError:
 
 
 def _invalid(shown: str, why: str) -> errors.StatusError:
-    cause = errors.Cause("patch", "FieldValueInvalid", f"Invalid value: {quote(shown)}: {why}")
+    cause = errors.StatusCause("patch", "FieldValueInvalid", f"Invalid value: {quote(shown)}: {why}")
     return errors.invalid("", "", "", [cause])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer, answer
+from pilotage_harbor.apimachinery.calls import ServerResponse, answer
 from pilotage_harbor.core.objects import as_bytes, as_metadata, from_entry
 from pilotage_harbor.kinds.table import table
 from pilotage_harbor.verbs.yaml_output import as_yaml
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.storage.store import Entry, Store
+    from pilotage_harbor.storage.store import StoredObject, VersionedStore
     from pilotage_harbor.verbs.negotiation import Form
 
 YAML = {"Content-Type": "application/yaml"}
@@ -22,7 +22,7 @@ _UINT64_MAX = 2**64 - 1
 _DIGITS_MAX = 1000
 
 
-async def get(core: Core, kind: Kind, call: Call, namespace: str, name: str, form: Form) -> Answer:
+async def get(core: Core, kind: Kind, call: Call, namespace: str, name: str, form: Form) -> ServerResponse:
     """One object; 404 if there is none."""
     check_version_options(call, watch=False)
     entry = core.store.get(kind.storage, namespace, name)
@@ -31,16 +31,18 @@ async def get(core: Core, kind: Kind, call: Call, namespace: str, name: str, for
     return await shown(core, kind, entry, call, form)
 
 
-async def shown(core: Core, kind: Kind, entry: Entry, call: Call, form: Form, status: int = 200) -> Answer:
+async def shown(
+    core: Core, kind: Kind, entry: StoredObject, call: Call, form: Form, status: int = 200
+) -> ServerResponse:
     """The answer that shows one stored object."""
     if form.shape == "table":
         return answer(table(kind, [from_entry(kind, entry)], core.now(), included(call), form.version), status)
     if form.yaml:
         text = await core.offload(call.user, len(entry.raw), lambda: as_yaml(from_entry(kind, entry)))
-        return Answer(status, text, YAML)
+        return ServerResponse(status, text, YAML)
     if form.shape == "metadata":
-        return Answer(status, as_metadata(entry, form.version))
-    return Answer(status, as_bytes(kind, entry))
+        return ServerResponse(status, as_metadata(entry, form.version))
+    return ServerResponse(status, as_bytes(kind, entry))
 
 
 def check_version_options(call: Call, *, watch: bool, whole: bool = False) -> None:
@@ -66,9 +68,9 @@ def _number_problem(text: str) -> str:
     return "value out of range" if len(text) > _DIGITS_MAX or int(text) > _UINT64_MAX else ""
 
 
-def _version_problems(call: Call, version: str, match: str, *, watch: bool) -> list[errors.Cause]:
-    def forbidden(words: str) -> errors.Cause:
-        return errors.Cause("resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {words}")
+def _version_problems(call: Call, version: str, match: str, *, watch: bool) -> list[errors.StatusCause]:
+    def forbidden(words: str) -> errors.StatusCause:
+        return errors.StatusCause("resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {words}")
 
     initial = "sendInitialEvents" in call.query
     if watch:
@@ -85,17 +87,17 @@ def _version_problems(call: Call, version: str, match: str, *, watch: bool) -> l
             problems.append(forbidden("resourceVersionMatch is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
             words = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-            problems.append(errors.Cause("resourceVersionMatch", "FieldValueNotSupported", words))
+            problems.append(errors.StatusCause("resourceVersionMatch", "FieldValueNotSupported", words))
         if match == "Exact" and version == "0":
             words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             problems.append(forbidden(words))
     if initial:
         words = "Forbidden: sendInitialEvents is forbidden for list"
-        problems.append(errors.Cause("sendInitialEvents", "FieldValueForbidden", words))
+        problems.append(errors.StatusCause("sendInitialEvents", "FieldValueForbidden", words))
     return problems
 
 
-def check_not_too_new(store: Store, version: int) -> None:
+def check_not_too_new(store: VersionedStore, version: int) -> None:
     """A version that has not been reached: kube-apiserver waits a little and gives up; so would we, at once."""
     if version > store.version:
         words = f"Too large resource version: {version}, current: {store.version}"

@@ -12,7 +12,7 @@ from pilotage_harbor.verbs.selector_errors import field_selector_problem, label_
 if TYPE_CHECKING:
     from pilotage_harbor.apimachinery.calls import Call
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 _CHEAP = frozenset({"metadata.name", "metadata.namespace"})
 
@@ -34,7 +34,7 @@ class Choice:
         """Whether an object can be in or out depending on what it is like."""
         self._only = name
 
-    def includes(self, entry: Entry) -> bool:
+    def includes(self, entry: StoredObject) -> bool:
         """Whether this object is meant."""
         if self._namespace and entry.namespace != self._namespace:
             return False

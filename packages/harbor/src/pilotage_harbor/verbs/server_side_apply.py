@@ -31,7 +31,7 @@ async def apply_config(core: Core, scope: Scope) -> Written:
     call, manager = scope.call, scope.call.option("fieldManager")
     if not manager:
         words = "Required value: is required for apply patch"
-        cause = errors.Cause("fieldManager", "FieldValueRequired", words)
+        cause = errors.StatusCause("fieldManager", "FieldValueRequired", words)
         raise errors.invalid("meta.k8s.io", "PatchOptions", "", [cause])
     check_manager(call)
     config, repeated = await core.offload(call.user, bodies.weight(call), partial(_config_untrusted, call.body))

@@ -11,7 +11,7 @@ import msgspec
 from pilotage.kube.selectors import LabelSelector
 from pilotage_harbor.admission.review import of_other_kind
 from pilotage_harbor.apimachinery import errors
-from pilotage_harbor.apimachinery.calls import Answer, answer, dry_run, warning_headers
+from pilotage_harbor.apimachinery.calls import ServerResponse, answer, dry_run, warning_headers
 from pilotage_harbor.builtin.ephemeral import EphemeralContainersStrategy
 from pilotage_harbor.core.admission import AdmissionAttributes
 from pilotage_harbor.core.deletion import is_finished
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json, Kind
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 _BUDGETS = "poddisruptionbudgets.policy"
 
 
-async def serve(core: Core, scope: Scope) -> Answer:
+async def serve(core: Core, scope: Scope) -> ServerResponse:
     """Answer a request to a subresource other than the status; 405 for one that is not to be done with it."""
     if kubelets.is_for_a_kubelet(scope):
         return kubelets.answer(core, scope)
@@ -58,7 +58,7 @@ def _is_dry(scope: Scope, body: Json) -> bool:
     return dry_run(scope.call, options if isinstance(options, dict) else None)
 
 
-def _entry(core: Core, scope: Scope) -> Entry:
+def _entry(core: Core, scope: Scope) -> StoredObject:
     entry = core.store.get(scope.kind.storage, scope.namespace, scope.name)
     if entry is None:
         raise errors.not_found(scope.kind.group, scope.kind.plural, scope.name)
@@ -68,14 +68,14 @@ def _entry(core: Core, scope: Scope) -> Entry:
 # scale
 
 
-async def _get_scale(core: Core, scope: Scope) -> Answer:
+async def _get_scale(core: Core, scope: Scope) -> ServerResponse:
     obj = from_entry(scope.kind, _entry(core, scope))
     if scope.kind.custom and scale.at(obj, scope.kind.scale[0]) is None:
         raise errors.internal(f'the spec replicas field "{scope.kind.scale[0]}" does not exist')
     return answer(scale.scale_of(scope.kind, obj))
 
 
-async def _put_scale(core: Core, scope: Scope) -> Answer:
+async def _put_scale(core: Core, scope: Scope) -> ServerResponse:
     """A change of the scale is a patch of the object's replicas, under the same rules."""
     _entry(core, scope)
     body = await bodies.parsed(core, scope.call) if scope.call.method != "PATCH" else {}
@@ -112,7 +112,7 @@ async def _put_scale(core: Core, scope: Scope) -> Answer:
 # finalize
 
 
-async def _finalize(core: Core, scope: Scope) -> Answer:
+async def _finalize(core: Core, scope: Scope) -> ServerResponse:
     """Set the finalizers in a namespace's spec: whoever empties them lets it go."""
     sent, _ = await core.offload(
         scope.call.user, bodies.weight(scope.call), partial(bodies.read, scope.call, scope.kind)
@@ -126,11 +126,11 @@ async def _finalize(core: Core, scope: Scope) -> Answer:
         )
         if _entry(core, scope) is entry:
             stored = _store_finalized(core, scope, obj, entry)
-            return Answer(200, as_bytes(scope.kind, stored), warning_headers(warnings))
+            return ServerResponse(200, as_bytes(scope.kind, stored), warning_headers(warnings))
     raise errors.conflict(scope.kind.group, scope.kind.plural, scope.name, errors.MODIFIED)
 
 
-def _finalized(core: Core, scope: Scope, sent: Json, entry: Entry) -> Json:
+def _finalized(core: Core, scope: Scope, sent: Json, entry: StoredObject) -> Json:
     """The namespace at `entry` with the finalizers that were sent; 409 if another one is meant."""
     kind = scope.kind
     obj = from_entry(kind, entry)
@@ -145,7 +145,7 @@ def _finalized(core: Core, scope: Scope, sent: Json, entry: Entry) -> Json:
     return writes.tracked_by(core, scope, obj, from_entry(kind, entry))
 
 
-def _store_finalized(core: Core, scope: Scope, obj: Json, entry: Entry) -> Entry:
+def _store_finalized(core: Core, scope: Scope, obj: Json, entry: StoredObject) -> StoredObject:
     if dry_run(scope.call):
         return entry
     return core.remove(scope.kind, obj) if is_finished(obj) else core.put(scope.kind, obj)
@@ -154,7 +154,7 @@ def _store_finalized(core: Core, scope: Scope, obj: Json, entry: Entry) -> Entry
 # pods
 
 
-async def _evict(core: Core, scope: Scope) -> Answer:
+async def _evict(core: Core, scope: Scope) -> ServerResponse:
     """Delete a pod if every disruption budget that covers it allows that."""
     _entry(core, scope)
     body = await bodies.parsed(core, scope.call)
@@ -174,7 +174,7 @@ async def _evict(core: Core, scope: Scope) -> Answer:
     query = {"dryRun": ["All"]} if dry else {}
     call = scope.call._replace(method="DELETE", body=msgspec.json.encode(options), query=query)
     call = call._replace(headers={**call.headers, "content-type": "application/json"})
-    asked = deletions.Options(call)
+    asked = deletions.DeleteOptions(call)
     budgets = [budget for budget in core.objects(_BUDGETS, scope.namespace) if _covers(budget, entry)]
     if not _needs_no_budget(pod):
         if len(budgets) > 1:
@@ -190,7 +190,7 @@ async def _evict(core: Core, scope: Scope) -> Answer:
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
-def _covers(budget: Json, entry: Entry) -> bool:
+def _covers(budget: Json, entry: StoredObject) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
     return LabelSelector.from_object(selector).matches(entry.labels)
 
@@ -240,7 +240,7 @@ def _too_many(why: str, retry_after: int = 0) -> errors.StatusError:
     return errors.StatusError(429, "TooManyRequests", words, details=details, headers=headers)
 
 
-async def _bind(core: Core, scope: Scope) -> Answer:
+async def _bind(core: Core, scope: Scope) -> ServerResponse:
     """Place a pod on a node."""
     body = await bodies.parsed(core, scope.call)
     entry = _entry(core, scope)
@@ -248,7 +248,7 @@ async def _bind(core: Core, scope: Scope) -> Answer:
     target, meta = body.get("target"), body.get("metadata")
     node = target.get("name") if isinstance(target, dict) else ""
     if not isinstance(node, str) or not node:
-        cause = errors.Cause("target.name", "FieldValueRequired", "Required value")
+        cause = errors.StatusCause("target.name", "FieldValueRequired", "Required value")
         raise errors.invalid("", "Binding", scope.name, [cause])
     uid = (meta.get("uid") if isinstance(meta, dict) else "") or entry.uid
     if uid != entry.uid:
@@ -271,15 +271,15 @@ async def _bind(core: Core, scope: Scope) -> Answer:
     return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
-async def _get_whole(core: Core, scope: Scope) -> Answer:
-    return Answer(200, as_bytes(scope.kind, _entry(core, scope)))
+async def _get_whole(core: Core, scope: Scope) -> ServerResponse:
+    return ServerResponse(200, as_bytes(scope.kind, _entry(core, scope)))
 
 
-async def _add_containers(core: Core, scope: Scope) -> Answer:
+async def _add_containers(core: Core, scope: Scope) -> ServerResponse:
     """Put or patch the pod, of which only the ephemeral containers change."""
     write = writes.update if scope.verb == "update" else patches.patch
     written = await write(core, scope._replace(kind=_ephemeral(scope.kind)))
-    return Answer(200, as_bytes(scope.kind, written.entry), warning_headers(written.warnings))
+    return ServerResponse(200, as_bytes(scope.kind, written.entry), warning_headers(written.warnings))
 
 
 @cache
@@ -287,7 +287,7 @@ def _ephemeral(kind: Kind) -> Kind:
     return replace(kind, strategy=EphemeralContainersStrategy())
 
 
-_SERVING: dict[tuple[str, str], Callable[[Core, Scope], Awaitable[Answer]]] = {
+_SERVING: dict[tuple[str, str], Callable[[Core, Scope], Awaitable[ServerResponse]]] = {
     ("scale", "get"): _get_scale,
     ("scale", "update"): _put_scale,
     ("scale", "patch"): _put_scale,

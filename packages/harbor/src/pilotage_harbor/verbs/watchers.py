@@ -16,7 +16,7 @@ from pilotage_harbor.storage.store import DELETED
 
 if TYPE_CHECKING:
     from pilotage_harbor.access.attributes import AccessAttributes
-    from pilotage_harbor.apimachinery.users import User
+    from pilotage_harbor.apimachinery.users import UserInfo
     from pilotage_harbor.core import Core
     from pilotage_harbor.kinds import Kind
     from pilotage_harbor.storage.store import Event
@@ -33,7 +33,7 @@ class Watchers:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._watches: dict[WatchStream, tuple[User, AccessAttributes]] = {}
+        self._watches: dict[WatchStream, tuple[UserInfo, AccessAttributes]] = {}
         self._due: asyncio.TimerHandle | None = None
         self._check: asyncio.Task[None] | None = None
         for storage in STORAGES:
@@ -41,7 +41,7 @@ class Watchers:
         core.store.listen(_ACCOUNTS, self._account_changed)
         core.registry.on_end(self._kind_ended)
 
-    def add(self, watch: WatchStream, user: User, wanted: AccessAttributes) -> None:
+    def add(self, watch: WatchStream, user: UserInfo, wanted: AccessAttributes) -> None:
         """Register a watch that has begun."""
         self._watches[watch] = (user, wanted)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pilotage_harbor.kinds import Kind
-    from pilotage_harbor.storage.store import Entry, Event, Store
+    from pilotage_harbor.storage.store import Event, StoredObject, VersionedStore
     from pilotage_harbor.verbs.negotiation import Form
     from pilotage_harbor.verbs.selection import Choice
 
@@ -44,7 +44,7 @@ class _Told(NamedTuple):
     """Subject of a line. `version`: the one that it is told under, if that is not the entry's own."""
 
     type: str
-    entry: Entry
+    entry: StoredObject
     version: int = 0
     event: Event | None = None
     """The event of the store that watches share encoded lines by."""
@@ -58,7 +58,7 @@ class WatchStream:
 
     def __init__(
         self,
-        store: Store,
+        store: VersionedStore,
         kind: Kind,
         choice: Choice,
         form: Form,
@@ -109,7 +109,7 @@ class WatchStream:
         end = [self._bookmark(_INITIAL_END)] if marked else []
         self._begin(self._initial(entries, end))
 
-    def _initial(self, entries: list[Entry], end: list[bytes]) -> Iterator[bytes]:
+    def _initial(self, entries: list[StoredObject], end: list[bytes]) -> Iterator[bytes]:
         for entry in entries:
             if self._choice.looks_into:
                 self._looked_into += len(entry.raw)
@@ -254,7 +254,7 @@ class WatchStream:
                 event.lines[view] = line
         return line
 
-    def _shown(self, type_: str, entry: Entry) -> bytes:
+    def _shown(self, type_: str, entry: StoredObject) -> bytes:
         if self._form.shape == "metadata":
             return _line(type_, as_metadata(entry, self._form.version))
         if self._form.shape == "table":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pilotage_harbor.core import Core
     from pilotage_harbor.core.scope import Scope
     from pilotage_harbor.kinds import Json
-    from pilotage_harbor.storage.store import Entry
+    from pilotage_harbor.storage.store import StoredObject
 
 GENERATED_NAMES_MAX = 8
 
@@ -46,7 +46,7 @@ class Written:
 
     __slots__ = ("created", "entry", "warnings")
 
-    def __init__(self, entry: Entry, warnings: list[str], *, created: bool = False) -> None:
+    def __init__(self, entry: StoredObject, warnings: list[str], *, created: bool = False) -> None:
         self.entry = entry
         self.warnings = warnings
         self.created = created
@@ -135,7 +135,7 @@ async def _update(core: Core, scope: Scope, sent: Json, warnings: list[str]) -> 
     check_update(sent, scope)
     version = sent["metadata"].get("resourceVersion", "")
     if not version and not kind.strategy.unconditional_update:
-        cause = errors.Cause(
+        cause = errors.StatusCause(
             "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
         )
         if core.store.get(kind.storage, scope.namespace, scope.name) is not None:
@@ -164,7 +164,7 @@ class Overtaken(errors.StatusError):
 async def change_object(
     core: Core,
     scope: Scope,
-    entry: Entry,
+    entry: StoredObject,
     change: Callable[[Json], Json],
     warnings: list[str],
     *,
@@ -181,7 +181,7 @@ async def change_object(
 
 
 def _changed(
-    core: Core, scope: Scope, entry: Entry, change: Callable[[Json], Json], version: str, *, tracked: bool
+    core: Core, scope: Scope, entry: StoredObject, change: Callable[[Json], Json], version: str, *, tracked: bool
 ) -> tuple[Json, Json]:
     """The object as it is to be, and as it is. It may be done aside."""
     kind = scope.kind
@@ -205,7 +205,7 @@ def _changed(
 
 
 async def _change_prepared(
-    core: Core, scope: Scope, entry: Entry, attributes: AdmissionAttributes, warnings: list[str]
+    core: Core, scope: Scope, entry: StoredObject, attributes: AdmissionAttributes, warnings: list[str]
 ) -> Written:
     kind, strategy = scope.kind, scope.kind.strategy
     new, old = attributes.obj, attributes.old
@@ -277,13 +277,13 @@ def _check_signing(core: Core, scope: Scope, obj: Json, old: Json) -> None:
         raise errors.forbidden(scope.kind.group, scope.kind.plural, scope.name, why)
 
 
-def _refuse_invalid(scope: Scope, obj: Json, causes: list[errors.Cause]) -> None:
+def _refuse_invalid(scope: Scope, obj: Json, causes: list[errors.StatusCause]) -> None:
     if causes:
         group = scope.kind.storage.partition(".")[2]  # of the stored kind: Events of both groups are of none
         raise errors.invalid(group, scope.kind.kind, obj["metadata"].get("name", ""), causes)
 
 
-def _restored(scope: Scope, obj: Json, entry: Entry) -> Entry:
+def _restored(scope: Scope, obj: Json, entry: StoredObject) -> StoredObject:
     """The entry of a dry run, whose object has no resourceVersion."""
     stored = scope.kind.to_storage(obj) if scope.kind.to_storage is not None else obj
     ordered = {"apiVersion": stored["apiVersion"], "kind": stored["kind"], "metadata": stored["metadata"]} | stored

@@ -16,7 +16,7 @@ from pilotage.kube import Absent, Propagation, Terminating, merge_patch
 from pilotage.runtime.controller import owner_keys
 from pilotage_sim.models.common import DEPLOYMENTS, PODS, REPLICA_SETS, is_mine, owner_reference
 from pilotage_sim.models.deployment_status import report
-from pilotage_sim.models.rollout import Replicas, Wanted, next_step
+from pilotage_sim.models.rollout import ReplicaCounts, RolloutSpec, next_step
 
 if TYPE_CHECKING:
     from pilotage.kube import Json, Object, ObjectKey
@@ -81,7 +81,7 @@ class _Deployments:
 
     async def _roll(self, deployment: Object, body: Json, sets: list[Object], new: Object | None) -> Object | None:
         """One step of the rollout; the new ReplicaSet, if there is one by now."""
-        wanted = Wanted.of(body["spec"])
+        wanted = RolloutSpec.of(body["spec"])
         old = [each for each in sets if new is None or each.meta.uid != new.meta.uid]
         paused = bool(body["spec"].get("paused"))
         old_pods = sum(self._has_pods(each) for each in old)
@@ -112,7 +112,7 @@ class _Deployments:
         )
 
     async def _create(
-        self, deployment: Object, body: Json, sets: list[Object], count: int, wanted: Wanted
+        self, deployment: Object, body: Json, sets: list[Object], count: int, wanted: RolloutSpec
     ) -> Object | None:
         template = body["spec"]["template"]
         hash_ = template_hash(template)
@@ -139,7 +139,7 @@ class _Deployments:
         except Terminating:
             return None
 
-    async def _scale(self, replica_set: Object, count: int, wanted: Wanted) -> Object:
+    async def _scale(self, replica_set: Object, count: int, wanted: RolloutSpec) -> Object:
         """Set replicas, and the annotations that say what they are a part of."""
         annotations = {name: value for name, value in _sizes(wanted).items() if _annotation(replica_set, name) != value}
         changes: dict[str, Any] = {"metadata": {"annotations": annotations}} if annotations else {}
@@ -196,10 +196,10 @@ def _same_template(replica_set: Object, deployment: Json) -> bool:
     return bool({**template, "metadata": {**template["metadata"], "labels": labels}} == own)
 
 
-def _replicas(replica_set: Object) -> Replicas:
+def _replicas(replica_set: Object) -> ReplicaCounts:
     body = replica_set.to_dict()
     status = body.get("status") or {}
-    return Replicas(body["spec"].get("replicas", 1), status.get("replicas", 0), status.get("availableReplicas", 0))
+    return ReplicaCounts(body["spec"].get("replicas", 1), status.get("replicas", 0), status.get("availableReplicas", 0))
 
 
 def _annotation(obj: Object, name: str) -> str | None:
@@ -215,5 +215,5 @@ def _copied(deployment: Json) -> dict[str, str]:
     return {name: value for name, value in annotations.items() if name not in _NOT_COPIED}
 
 
-def _sizes(wanted: Wanted) -> dict[str, str]:
+def _sizes(wanted: RolloutSpec) -> dict[str, str]:
     return {DESIRED: str(wanted.replicas), MAXIMUM: str(wanted.replicas + wanted.surge)}

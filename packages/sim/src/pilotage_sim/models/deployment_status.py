@@ -9,7 +9,7 @@ from pilotage.kube.wire import parse_time
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.types import Result
 from pilotage_sim.models.common import DEPLOYMENTS, now_text, status_text, with_condition, write_status
-from pilotage_sim.models.rollout import Wanted
+from pilotage_sim.models.rollout import RolloutSpec
 
 if TYPE_CHECKING:
     from pilotage.kube import Client, Json, Object
@@ -28,7 +28,7 @@ async def report(
     if missing:
         status["unavailableReplicas"] = missing
     status["observedGeneration"] = deployment.meta.generation
-    wanted = Wanted.of(body["spec"])
+    wanted = RolloutSpec.of(body["spec"])
     enough = counts["availableReplicas"] >= replicas - wanted.unavailable
     old = body.get("status") or {}
     conditions = old.get("conditions") or []

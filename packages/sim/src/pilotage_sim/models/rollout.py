@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
 
 
-class Replicas(NamedTuple):
+class ReplicaCounts(NamedTuple):
     """Of one ReplicaSet: how many it is told to have, has, and has available."""
 
     spec: int
@@ -17,7 +17,7 @@ class Replicas(NamedTuple):
     available: int
 
 
-class Wanted(NamedTuple):
+class RolloutSpec(NamedTuple):
     """Desired state of a Deployment."""
 
     replicas: int
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     unavailable: int
 
     @classmethod
-    def of(cls, spec: Json) -> Wanted:
+    def of(cls, spec: Json) -> RolloutSpec:
         """From its spec. Percentages: the surge is rounded up, what may be missing down; both cannot be zero."""
         replicas = spec.get("replicas", 1)
         strategy = spec.get("strategy") or {}
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         return cls(replicas, False, surge, min(unavailable, replicas))
 
 
-class Step(NamedTuple):
+class ReplicaStep(NamedTuple):
     """The next replicas: of the new ReplicaSet (None: not yet made), and of the old ones in order."""
 
     new: int | None
@@ -49,39 +49,41 @@ class Step(NamedTuple):
     """Whether nothing is left to do."""
 
 
-def next_step(wanted: Wanted, new: Replicas | None, old: list[Replicas], old_pods: int, *, paused: bool) -> Step:
+def next_step(
+    wanted: RolloutSpec, new: ReplicaCounts | None, old: list[ReplicaCounts], old_pods: int, *, paused: bool
+) -> ReplicaStep:
     """One step. `old_pods`: how many pods of old ReplicaSets still exist, terminating ones included."""
     unchanged = [each.spec for each in old]
     if paused:
         return _scale_only(wanted, new, old)
     if wanted.recreate:
         if any(unchanged):
-            return Step(new.spec if new else None, [0] * len(old), False)
+            return ReplicaStep(new.spec if new else None, [0] * len(old), False)
         if old_pods:
-            return Step(new.spec if new else None, unchanged, False)
-        return Step(wanted.replicas, unchanged, _is_settled(wanted, new))
+            return ReplicaStep(new.spec if new else None, unchanged, False)
+        return ReplicaStep(wanted.replicas, unchanged, _is_settled(wanted, new))
     target = _new_replicas(wanted, new, old)
     if new is None or target != new.spec:
-        return Step(target, unchanged, False)
-    return Step(target, _old_replicas(wanted, new, old), _is_settled(wanted, new) and not any(unchanged))
+        return ReplicaStep(target, unchanged, False)
+    return ReplicaStep(target, _old_replicas(wanted, new, old), _is_settled(wanted, new) and not any(unchanged))
 
 
-def _is_settled(wanted: Wanted, new: Replicas | None) -> bool:
+def _is_settled(wanted: RolloutSpec, new: ReplicaCounts | None) -> bool:
     return new is not None and new == (wanted.replicas, wanted.replicas, wanted.replicas)
 
 
-def _scale_only(wanted: Wanted, new: Replicas | None, old: list[Replicas]) -> Step:
+def _scale_only(wanted: RolloutSpec, new: ReplicaCounts | None, old: list[ReplicaCounts]) -> ReplicaStep:
     """A paused Deployment with one ReplicaSet in use lets that one follow its replicas; it makes no new one."""
     counts = [each.spec for each in old]
     in_use = [index for index, count in enumerate(counts) if count]
     if new is not None and not in_use:
-        return Step(wanted.replicas, counts, False)
+        return ReplicaStep(wanted.replicas, counts, False)
     if len(in_use) == 1 and (new is None or not new.spec):
         counts[in_use[0]] = wanted.replicas
-    return Step(new.spec if new is not None else None, counts, False)
+    return ReplicaStep(new.spec if new is not None else None, counts, False)
 
 
-def _new_replicas(wanted: Wanted, new: Replicas | None, old: list[Replicas]) -> int:
+def _new_replicas(wanted: RolloutSpec, new: ReplicaCounts | None, old: list[ReplicaCounts]) -> int:
     """Up as far as the surge allows, down at once."""
     current = new.spec if new is not None else 0
     if current >= wanted.replicas:
@@ -90,7 +92,7 @@ def _new_replicas(wanted: Wanted, new: Replicas | None, old: list[Replicas]) -> 
     return current + min(max(room, 0), wanted.replicas - current)
 
 
-def _old_replicas(wanted: Wanted, new: Replicas, old: list[Replicas]) -> list[int]:
+def _old_replicas(wanted: RolloutSpec, new: ReplicaCounts, old: list[ReplicaCounts]) -> list[int]:
     """Down as far as enough stay available: first those that are not available anyway, then the oldest."""
     counts = [each.spec for each in old]
     least = wanted.replicas - wanted.unavailable

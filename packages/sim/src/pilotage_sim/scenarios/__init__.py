@@ -10,22 +10,22 @@ from pilotage_sim.scenarios.model import ModelScenario
 from pilotage_sim.scenarios.teardown import SmallestTeardown
 from pilotage_sim.scenarios.teardown_endpoints import (
     DeniedTeardown,
-    EndpointTeardown,
+    DeploymentTeardown,
     NamespaceTeardown,
     RecreatedTeardown,
     StuckTeardown,
 )
-from pilotage_sim.scenarios.teardown_owners import DefinitionTeardown, OperatorTeardown, OwnerTeardown
+from pilotage_sim.scenarios.teardown_owners import DefinitionTeardown, OperatorLastTeardown, OwnerTeardown
 
 TEARDOWNS = {
     "teardown": SmallestTeardown,
-    "teardown-endpoint": EndpointTeardown,
+    "teardown-endpoint": DeploymentTeardown,
     "teardown-namespace": NamespaceTeardown,
     "teardown-recreated": RecreatedTeardown,
     "teardown-stuck": StuckTeardown,
     "teardown-denied": DeniedTeardown,
     "teardown-owner": OwnerTeardown,
-    "teardown-operator": OperatorTeardown,
+    "teardown-operator": OperatorLastTeardown,
     "teardown-definition": DefinitionTeardown,
 }
 SCENARIOS: dict[str, type[Scenario]] = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pilotage.kube import Client, Json
     from pilotage_harbor.storage.store import Event
     from pilotage_sim.process import Main
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 SUBJECT = "subject"
 KEY = ObjectKey("default", "chat")
@@ -51,7 +51,7 @@ class EndpointLife(Scenario):
     route: ClassVar[Json] = {"kind": "Ingress", "host": "chat.example.com"}
     drain_seconds: ClassVar[int] = 2
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedWorld) -> None:
         super().__init__(world)
         self.early: list[str] = []
         self._routed: set[str] = set()

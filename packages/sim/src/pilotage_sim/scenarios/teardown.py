@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.snapshot.world import Item, World
     from pilotage_sim.process import Main
-    from pilotage_sim.world import World as SimulatedWorld
+    from pilotage_sim.world import SimulatedWorld
 
 SUBJECT = "subject"
 AGAIN_SECONDS = 1.0

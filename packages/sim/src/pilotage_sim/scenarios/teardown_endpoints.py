@@ -25,7 +25,7 @@ RETURN_SECONDS = 4.0
 """Duration for which re-creators are observed, in seconds."""
 
 
-class EndpointTeardown(TeardownScenario):
+class DeploymentTeardown(TeardownScenario):
     """A Deployment with all that goes with it, beside all models and somebody who scales it up; its volume stays."""
 
     policy = Policy(keep=frozenset({Keep.VOLUMES}), detach_seconds=1.0, timeout_seconds=300.0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.planning.ledger import Ledger
     from pilotage_harbor.storage.store import Event
     from pilotage_sim.trace import Trace, Write
-    from pilotage_sim.world import World
+    from pilotage_sim.world import SimulatedWorld
 
 RANKS: Mapping[str, int] = {
     "ingresses.networking.k8s.io": 1,
@@ -66,7 +66,7 @@ class Release(NamedTuple):
 class History:
     """The history of a world's objects, from the moment at which this is created."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedWorld) -> None:
         self.removed: dict[str, float] = {}
         """Time of removal, by uid."""
         self.made: dict[str, Made] = {}

@@ -117,7 +117,7 @@ class OwnerTeardown(TeardownScenario):
         return problems
 
 
-class OperatorTeardown(TeardownScenario):
+class OperatorLastTeardown(TeardownScenario):
     """An operator, and an object whose finalizer only it takes off, while it runs: it has to go last."""
 
     kinds = (*parts.SERVING[:6], APPS)
