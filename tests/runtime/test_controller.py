@@ -149,6 +149,32 @@ async def test_a_reconcile_reads_what_the_one_before_it_wrote(client, namespace)
         assert stale == []
 
 
+async def test_what_is_deleted_goes_first_and_what_is_new_waits_for_what_has_begun(client, namespace):
+    calls, gate = Calls(), asyncio.Event()
+
+    async def reconcile(_context, key):
+        calls.append(key)
+        if key.name == "busy":
+            await gate.wait()
+
+    await make_thing(client, namespace, "begun")
+    doomed = await make_thing(client, namespace, "doomed")
+    held = await client.patch(THINGS, doomed, merge_patch({"metadata": {"finalizers": ["test.dev/hold"]}}))
+    async with managed(client, namespace, reconcile) as (_, controller, _running):
+        await calls.settle(client, namespace)
+        await make_thing(client, namespace, "busy")
+        await eventually(lambda: calls[-1].name == "busy")
+        for name in ("new-1", "new-2"):
+            await make_thing(client, namespace, name)
+        await client.patch(THINGS, ObjectKey(namespace, "begun"), merge_patch({"spec": {"size": 2}}))
+        await client.delete(THINGS, doomed, uid=held.meta.uid, propagation=Propagation.BACKGROUND)
+        await eventually(lambda: len(controller.queue) == 4)
+        gate.set()
+        await eventually(lambda: len(controller.queue) == 0 and calls[-1].name == "new-2")
+        assert [key.name for key in calls[-4:]] == ["doomed", "begun", "new-1", "new-2"]
+    await client.patch(THINGS, doomed, merge_patch({"metadata": {"finalizers": None}}))
+
+
 async def test_an_error_is_retried_with_backoff_and_then_forgotten(client, namespace):
     calls = Calls()
     times = []

@@ -41,6 +41,10 @@ STALLED = "Stalled"
 
 INITIAL_PRIORITY = -100
 """Priority of objects that existed at the start: they wait for those that change now, as in controller-runtime."""
+NEW_PRIORITY = -10
+"""Priority of objects that were just created: what has begun is finished first, or a thousand begin and none ends."""
+DELETED_PRIORITY = 10
+"""Priority of objects that are being deleted: somebody waits for that, and it frees what others need."""
 
 
 class Context(NamedTuple):
@@ -116,7 +120,7 @@ class Controller:
         self.queue.shut_down()
 
     def _wake(self, change: Change) -> None:
-        self.queue.add(change.object.key, INITIAL_PRIORITY if change.initial else 0)
+        self.queue.add(change.object.key, _priority(change))
 
     def _mapped(self, keys: Callable[[Object], Iterable[ObjectKey]]) -> Callable[[Change], None]:
         def wake(change: Change) -> None:
@@ -211,6 +215,15 @@ class Controller:
         except KindNotServed:
             _log.warning("the condition cannot be written: no status subresource", resource=str(self.informer.resource))
         return True
+
+
+def _priority(change: Change) -> int:
+    """The priority of an object after a change of its own."""
+    if change.initial:
+        return INITIAL_PRIORITY
+    if change.object.meta.terminating:
+        return DELETED_PRIORITY
+    return NEW_PRIORITY if change.old is None else 0
 
 
 def _conditions(obj: Object) -> list[dict[str, Any]]:
