@@ -119,7 +119,28 @@ CASES = [
          Decision(Phase.STOP, (), (
              wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
                   since=NOW - seconds(1)),
+             wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes when deployment/web -n shop is gone",
+                  again=NOW + seconds(1))))),
+    Case("what runs below a workload that a finalizer keeps does not serve on", ledger(DEPLOYMENT, REPLICA_SET, POD),
+         {DEPLOYMENT.uid: terminating("test.dev/x", since=3), REPLICA_SET.uid: PRESENT, POD.uid: PRESENT},
+         Decision(Phase.STOP, (Action(Act.DELETE, REPLICA_SET),), (
+             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
+                  since=NOW - seconds(3)),
+             wait(POD, Cause.ORDER, "replicaset/web -n shop", "goes with replicaset/web -n shop")))),
+    Case("what is to be orphaned below such a workload stays", ledger(DEPLOYMENT, REPLICA_SET),
+         {DEPLOYMENT.uid: terminating("test.dev/x", ORPHAN, since=3), REPLICA_SET.uid: PRESENT},
+         Decision(Phase.STOP, (), (
+             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
+                  since=NOW - seconds(3)),
              wait(REPLICA_SET, Cause.ORDER, "deployment/web -n shop", "goes when deployment/web -n shop is gone")))),
+    Case("parts of an owner that is no workload are its controller's", ledger(
+        entry("App"), entry("Service", owner=uid("App"), disposition=Disposition.COLLECT)),
+         {uid("App"): terminating("test.dev/x", since=3), uid("Service"): PRESENT},
+         Decision(Phase.REMOVE, (), (
+             wait(entry("App"), Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
+                  since=NOW - seconds(3)),
+             wait(entry("Service", owner=uid("App"), disposition=Disposition.COLLECT), Cause.ORDER,
+                  "app/web -n shop", "goes when app/web -n shop is gone")))),
     Case("a pod is given its grace", ledger(POD), {POD.uid: terminating(since=-20, grace=30)},
          Decision(Phase.STOP, (), (
              wait(POD, Cause.GRACE, "the kubelet", "20 s of grace left", since=NOW - seconds(10)),))),

@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import known
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld
@@ -151,7 +152,11 @@ class _Deciding:
             self.unreadable(entry, seen)
         elif seen.state is State.TERMINATING:
             self.terminating(entry, seen)
-        elif entry.disposition is Disposition.COLLECT and not self.is_held(entry.owner):
+        elif (
+            entry.disposition is Disposition.COLLECT
+            and not self.is_held(entry.owner)
+            and not self.is_left_running(entry)
+        ):
             self.collected(entry)
         else:
             return self.present(entry, seen)
@@ -216,14 +221,31 @@ class _Deciding:
             self.wait(entry, Cause.ORDER, label, f"goes with {label}")
             return
         left = seen.gone_at or (self.moment(seen.deletion) if seen.deletion else self.started)
-        waits_in_background = seen.state is State.TERMINATING and FOREGROUND not in seen.finalizers
-        if waits_in_background:
-            self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone")
+        if owner is not None and seen.state is State.TERMINATING and FOREGROUND not in seen.finalizers:
+            due = left + NOTICE if self.is_kept_workload(owner, seen) else None
+            self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone", again=due)
         elif self.is_hastened(entry, seen) or self.now >= (due := self.collection_due(left)):
             self.act(Act.DELETE, entry)
         else:
             text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=due)
+
+    def is_left_running(self, entry: Entry) -> bool:
+        """Whether the owner of a part is a workload that a finalizer of others keeps.
+
+        The collector does not take the part then, and it serves on. The owner's controller has stopped making parts:
+        so we delete it, in order.
+        """
+        owner = self.entries.get(entry.owner)
+        seen = self.seen(owner) if owner is not None else _UNSEEN
+        if owner is None or seen.state is not State.TERMINATING or not self.is_kept_workload(owner, seen):
+            return False
+        return bool(seen.deletion) and self.now >= self.moment(seen.deletion) + NOTICE
+
+    def is_kept_workload(self, owner: Entry, seen: Observation) -> bool:
+        kind = known(owner.group_kind)
+        finalizers = {*seen.finalizers} - {HOLD}
+        return kind.workload and bool(kind.makes and finalizers) and not finalizers & {FOREGROUND, ORPHAN}
 
     def is_hastened(self, entry: Entry, owner: Observation) -> bool:
         """Whether we delete a part at once whose owner is gone: nobody else owns it, and no other has that name."""
