@@ -341,6 +341,7 @@ async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
         await place.user.patch(PODS, ObjectKey("default", pod), merge_patch({"metadata": {"finalizers": None}}))
         await place.gone()
         assert place.parts() == []
+        await place.until(lambda: all("receipt" in record["status"] for record in place.records()))
         gone = [each["name"] for record in place.records() for each in record["status"]["receipt"]["objects"]]
         assert pod in gone
 

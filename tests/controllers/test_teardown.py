@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from pilotage.api.names import TEARDOWNS
+from pilotage.api.names import LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
+from pilotage.serving.resources import DEPLOYMENTS
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
+from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, simulated_cluster
 from tests.controllers.test_routing import PROXY, edge, receipt_of_route
@@ -95,6 +97,54 @@ async def test_what_the_garbage_collector_takes_the_operator_does_not_delete():
         await place.gone()
         deleted = {write.split()[1] for write in place.writes() if write.startswith("delete ")}
         assert deleted == {"deployments.apps", "services"}
+
+
+@virtual
+async def test_the_cause_of_a_wait_is_in_the_status_within_two_seconds():
+    async with simulated_cluster() as place:
+        await place.deploy(deletion={"drainSeconds": 0})
+        await place.serving()
+        deployment = ObjectKey("default", "chat-1")
+        await place.user.patch(DEPLOYMENTS, deployment, merge_patch({"metadata": {"finalizers": ["example.com/hold"]}}))
+        await place.delete()
+        asked = asyncio.get_running_loop().time()
+        await place.until(lambda: "deployment/chat-1" in str(place.status().get("waitingFor")))
+        assert asyncio.get_running_loop().time() - asked <= 2.0
+        assert "finalizer example.com/hold" in place.status()["waitingFor"]
+
+
+@virtual
+async def test_nothing_runs_on_below_a_deployment_that_a_finalizer_keeps():
+    async with simulated_cluster() as place:
+        await place.deploy(deletion={"drainSeconds": 0})
+        await place.serving()
+        deployment = ObjectKey("default", "chat-1")
+        await place.user.patch(DEPLOYMENTS, deployment, merge_patch({"metadata": {"finalizers": ["example.com/hold"]}}))
+        await place.delete()
+        await place.until(lambda: not place.world.objects(PODS), limit=60.0)
+        kinds = {part.partition("/")[0] for part in place.parts()}
+        assert kinds == {"Deployment", "Service", "EndpointSlice"}, "the owner waits, and what comes after it"
+        await place.user.patch(DEPLOYMENTS, deployment, merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()
+        assert place.parts() == []
+
+
+@virtual
+async def test_a_route_that_has_lost_its_label_still_counts():
+    """No cache shows it any more, and it still sends requests."""
+    async with simulated_cluster() as place:
+        await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 0})
+        await place.serving()
+        await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"finalizers": ["example.com/hold"]}}))
+        await place.delete()
+        await place.until(lambda: "example.com/hold" in str(place.status().get("waitingFor")))
+        await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"labels": {LABEL_ENDPOINT_UID: None}}}))
+        await asyncio.sleep(60.0)
+        assert {"Deployment/chat-1", "Service/chat-1"} <= {*place.parts()}
+        assert "example.com/hold" in place.status()["waitingFor"]
+        await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()
+        assert (place.parts(), place.world.objects(INGRESSES)) == ([], [])
 
 
 @virtual

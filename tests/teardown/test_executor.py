@@ -114,7 +114,6 @@ async def test_a_proof_that_could_not_read_leaves_no_note_once_another_could(pac
     async with SimulatedWorld() as world:
         client = world.client("me")
         mine = await config_map(client)
-        await unmake(client, mine)
         running = executor(client, entry_of(mine))
         await running.advance()
         back = world.intercept(lambda call: status(503, "no answer") if call.path.endswith("/one") else None)

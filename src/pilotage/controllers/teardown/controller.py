@@ -31,7 +31,7 @@ from pilotage.runtime.store import Store
 from pilotage.runtime.types import Reconcile, Result, TerminalError
 from pilotage.teardown.engine.decision import Decision, Wait
 from pilotage.teardown.engine.executor import Executor
-from pilotage.teardown.engine.observers import Reader
+from pilotage.teardown.engine.observers import POLL_SECONDS, Reader
 from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
@@ -42,8 +42,8 @@ _log = structlog.get_logger(__name__)
 
 REFUSED_SECONDS = 30.0
 """Interval at which a refused ledger is checked again: the objects that it names may be gone by then."""
-SHOW_SECONDS = 2.0
-"""Minimum interval between writes of progress."""
+SHOW_SECONDS = 1.0
+"""Minimum interval between writes of progress: who waits learns the cause within two."""
 LOOK_SECONDS = 0.25
 """Interval at which a proxy is asked that still has the route."""
 READ_SECONDS_MAX = 30.0
@@ -101,7 +101,8 @@ class TeardownController:
         self._server = around.server
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
-        self._shown: dict[str, float] = {}
+        self._show_at: dict[str, float] = {}
+        """By uid: the time of the next write of progress."""
         self._ages = Ages()
         """Of finished records: they do not go because the clock was set."""
 
@@ -151,9 +152,10 @@ class TeardownController:
             record = await self._grow(record, teardown, whose, run, run.observer.uncached)
             decision = await run.executor.advance()
         if not decision.finished:
-            await self._show(record, teardown, run, decision)
-            pause = _pause(decision, run.state.clock.now())
-            return Result(requeue_after=LOOK_SECONDS if run.observer.awaits_proxies else pause)
+            pauses = [await self._show(record, teardown, run, decision), _pause(decision, run.state.clock.now())]
+            pauses += [LOOK_SECONDS] if run.observer.awaits_proxies else []
+            pauses += [POLL_SECONDS] if run.observer.is_blind else []
+            return Result(requeue_after=min(pauses))
         return await self._finish(record, teardown, run, decision)
 
     def _run(self, teardown: Teardown, whose: Known, ledger: Ledger) -> _Run:
@@ -270,18 +272,18 @@ class TeardownController:
 
     def _forget(self, record: Object) -> None:
         self._running.pop(record.meta.uid, None)
-        self._shown.pop(record.meta.uid, None)
+        self._show_at.pop(record.meta.uid, None)
 
     # What others see of it
 
-    async def _show(self, record: Object, teardown: Teardown, run: _Run, decision: Decision, problem: str = "") -> None:
-        """Progress, but not every bit of it."""
-        last = self._shown.get(record.meta.uid)
-        if last is None:
-            self._shown[record.meta.uid] = monotonic()  # what goes at once is not worth a write
-            return
-        if monotonic() - last < SHOW_SECONDS:
-            return
+    async def _show(
+        self, record: Object, teardown: Teardown, run: _Run, decision: Decision, problem: str = ""
+    ) -> float:
+        """Write the progress, but not every bit of it; returns the seconds after which there may be more to write."""
+        now = monotonic()
+        due = self._show_at.setdefault(record.meta.uid, now + SHOW_SECONDS)  # what goes at once is not worth a write
+        if now < due:
+            return due - now
         waits = [
             {
                 "object": str(wait.entry),
@@ -304,7 +306,8 @@ class TeardownController:
             status["conditions"] = conditions
         if any(record.get("status", name) != value for name, value in status.items()):
             await self._status(record, status)
-            self._shown[record.meta.uid] = monotonic()
+            self._show_at[record.meta.uid] = monotonic() + SHOW_SECONDS
+        return READ_SECONDS_MAX
 
     def _overdue(self, record: Object, teardown: Teardown, decision: Decision, now: dt.datetime) -> list[Json] | None:
         """The condition Blocked, once a phase takes longer than it may."""

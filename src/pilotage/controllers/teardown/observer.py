@@ -35,8 +35,6 @@ class CacheObserver(Observer):
         self._proxies = proxies
         self._whose = whose
         self._pods = pods
-        self._cached: set[str] = set()
-        """The uids that were in a cache at some time: what is not there any more is gone."""
         self._pods_listed = not pods
         """Whether a list of pods has shown none that is unknown."""
         self.uncached: list[Seen] = []
@@ -47,9 +45,14 @@ class CacheObserver(Observer):
         self._drained = False
         self.awaits_proxies = False
         """Whether it waits for what only the proxies will show."""
+        self.is_blind = False
+        """Whether something is there that no cache shows, so that nothing tells when it goes."""
 
     async def look(self) -> None:
-        """Compare all entries with the caches, and read those that no cache shows: too new for them, or gone."""
+        """Compare all entries with the caches, and read those that no cache shows.
+
+        They may be too new for it, or gone; or they have lost the label that the cache selects by, and are there.
+        """
         state = self.state
         self.uncached = []
         unread = []
@@ -59,13 +62,11 @@ class CacheObserver(Observer):
                 continue
             found = self._caches.get(entry.resource, entry.key)
             if found is not None and found.meta.uid == entry.uid:
-                self._cached.add(entry.uid)
                 state.see(found)
-            elif entry.uid in self._cached and self._caches.serves(entry.resource):
-                state.is_gone(entry, foreign=found is not None)
             else:
                 unread.append(entry)
         await asyncio.gather(*map(self.reader.read, unread))
+        self.is_blind = any(not state.is_over(entry) for entry in unread)
 
     # Before acting
 

@@ -245,7 +245,8 @@ class Executor:
         """Read everything afresh. What is there after all, or was found, has to go before the next proof."""
         ledger = self.state.ledger
         search = searched(ledger, await self._observer.kinds())
-        proof = await prove(self._client, ledger, search, one_by_one_max=self._one_by_one_max)
+        proven = self.state.proven
+        proof = await prove(self._client, ledger, search, one_by_one_max=self._one_by_one_max, proven=proven)
         self.state.take_proof(proof)
         self._verified = await self._observer.verified()
         return proof

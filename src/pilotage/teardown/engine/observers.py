@@ -14,7 +14,7 @@ from pilotage.catalogue.phase import Phase
 from pilotage.kube import Absent, ApiError, Client, Discovery, GroupKind, Resource
 from pilotage.teardown.engine.decision import Cause, Decision
 from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
-from pilotage.teardown.engine.prove import definition_gone
+from pilotage.teardown.engine.prove import definition_gone, read_of
 from pilotage.teardown.engine.watches import Watches
 from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.gather import readable
@@ -48,13 +48,13 @@ class Reader:
             async with self.places.passing(Phase.PROVE.rank):
                 found = await self.client.get(entry.resource, entry.key, metadata_only=True)
         except Absent:
-            self.state.is_gone(entry)
+            self.state.is_gone(entry, proof=read_of(entry))
         except ApiError as error:
             proof = await definition_gone(self.client, self.state.ledger, entry.resource, error)
             if isinstance(proof, str):
                 self.state.is_unknown(entry, proof)
             else:
-                self.state.is_gone(entry)
+                self.state.is_gone(entry, proof=proof)
         else:
             if found.meta.uid != entry.uid:
                 self.state.is_gone(entry, foreign=True)

@@ -14,7 +14,8 @@ The same lists show what appeared since, and belongs to something in the ledger.
 
 import asyncio
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -80,22 +81,29 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 async def prove(
-    client: Client, ledger: Ledger, search: Iterable[Resource] = (), *, one_by_one_max: int = ONE_BY_ONE_MAX
+    client: Client,
+    ledger: Ledger,
+    search: Iterable[Resource] = (),
+    *,
+    one_by_one_max: int = ONE_BY_ONE_MAX,
+    proven: Mapping[str, Read] = MappingProxyType({}),
 ) -> Proof:
     """Read all entries, and `search` these kinds, where something goes, for what belongs to it.
 
     `one_by_one_max`: more objects of a kind in one namespace than this are read by one list of all of them there.
-    Never raises an ApiError: what cannot be read is unread.
+    `proven`: reads that have shown the absence of a uid during this teardown. A uid never comes back, so what would be
+    read one by one is not read again. Never raises an ApiError: what cannot be read is unread.
     """
-    return await _Proving(client, ledger).prove(search, one_by_one_max)
+    return await _Proving(client, ledger, proven).prove(search, one_by_one_max)
 
 
 class _Proving:
     """One proof in the making."""
 
-    def __init__(self, client: Client, ledger: Ledger) -> None:
+    def __init__(self, client: Client, ledger: Ledger, proven: Mapping[str, Read]) -> None:
         self._client = client
         self._ledger = ledger
+        self._proven = proven
         self._going = {entry.uid: entry for entry in ledger.going}
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._newcomers: list[tuple[Resource, Object]] = []
@@ -139,12 +147,14 @@ class _Proving:
             self._proof.pointers.append(pointer.text)
 
     async def _get(self, entry: Entry) -> None:
-        request = f"GET {entry.resource.path(entry.namespace, entry.name)}"
+        if entry.uid in self._proven:
+            self._conclude(entry, None, self._proven[entry.uid])
+            return
         try:
             async with self._gate:
                 found = await self._client.get(entry.resource, entry.key, metadata_only=True)
         except Absent:
-            self._conclude(entry, None, Read(request, utc_now()))
+            self._conclude(entry, None, read_of(entry))
         except ApiError as error:
             await self._without_its_kind([entry], error)
         else:
@@ -152,7 +162,7 @@ class _Proving:
             same = found if found.meta.uid == entry.uid else None
             if same is None:
                 self._proof.taken[entry.uid] = found.meta.uid
-            self._conclude(entry, same, Read(request, utc_now(), found.meta.resource_version))
+            self._conclude(entry, same, read_of(entry, found.meta.resource_version))
 
     async def _list(self, resource: Resource, namespace: str, entries: list[Entry]) -> None:
         """One kind in one place: the entries of it, and what belongs to others."""
@@ -192,6 +202,11 @@ class _Proving:
             self._proof.gone[entry.uid] = read
         else:
             self._proof.there.append(found)
+
+
+def read_of(entry: Entry, resource_version: str = "") -> Read:
+    """The read of one object that has just ended."""
+    return Read(f"GET {entry.resource.path(entry.namespace, entry.name)}", utc_now(), resource_version)
 
 
 async def definition_gone(client: Client, ledger: Ledger, resource: Resource, error: ApiError) -> Read | str:

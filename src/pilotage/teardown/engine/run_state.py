@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pilotage.kube import GroupKind, Object, Resource
     from pilotage.runtime.informer import Change
     from pilotage.teardown.engine.decision import Decision, Refusal, Withheld
-    from pilotage.teardown.engine.prove import Proof
+    from pilotage.teardown.engine.prove import Proof, Read
 
 
 class RunState:
@@ -54,6 +54,8 @@ class RunState:
         """By uid, what must not be deleted yet."""
         self.asked_at: dict[str, dt.datetime] = {}
         self.gone_at: dict[str, dt.datetime] = {}
+        self.proven: dict[str, Read] = {}
+        """By uid, the read that has shown its absence."""
         self.on_step: Callable[[Step], None] = on_step or (lambda _: None)
         self._on_ledger: Callable[[Ledger], None] = on_ledger or (lambda _: None)
         self._hasten = hasten
@@ -115,9 +117,11 @@ class RunState:
             self.touch(obj.meta.uid)
         return news
 
-    def is_gone(self, entry: Entry, *, foreign: bool = False) -> None:
-        """It is not there any more (`foreign`: another object has its name)."""
+    def is_gone(self, entry: Entry, *, foreign: bool = False, proof: Read | None = None) -> None:
+        """It is not there any more (`foreign`: another object has its name). `proof`: the read that has shown it."""
         now = self.clock.now()
+        if proof is not None:
+            self.proven.setdefault(entry.uid, proof)
         if self.observations.gone(entry.uid, now, foreign=foreign):
             self.gone_at.setdefault(entry.uid, now)
             self.refusals.pop(entry.uid, None)
