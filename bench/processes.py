@@ -53,14 +53,21 @@ def _run(client: str, task: str, job: Job) -> Mapping[str, float]:
     return figures
 
 
-def operator(module: str, *args: str) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
-    """An operator of `bench.operators`, running until the end of the context."""
-    return _python(f"bench.operators.{module}", *args, stdout=None)
+def operator(
+    module: str, *args: str, checkout: Path | None = None
+) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
+    """An operator of `bench.operators`, running until the end of the context; of another checkout if one is named."""
+    return _python(f"bench.operators.{module}", *args, stdout=None, checkout=checkout)
 
 
 @contextlib.contextmanager
-def _python(module: str, *args: str, stdout: int | None) -> Iterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen([sys.executable, "-m", module, *args], cwd=ROOT, stdin=subprocess.PIPE, stdout=stdout)
+def _python(
+    module: str, *args: str, stdout: int | None, checkout: Path | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    python = sys.executable if checkout is None else str(checkout / ".venv" / "bin" / "python")
+    process = subprocess.Popen(
+        [python, "-m", module, *args], cwd=checkout or ROOT, stdin=subprocess.PIPE, stdout=stdout
+    )
     assert process.stdin is not None
     try:
         yield process
