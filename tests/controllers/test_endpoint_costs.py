@@ -2,6 +2,8 @@
 
 import asyncio
 
+from pilotage.kube import EVENTS, ObjectKey, merge_patch
+from pilotage.serving.resources import DEPLOYMENTS
 from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import simulated_cluster
@@ -27,18 +29,39 @@ async def test_a_deploy_writes_the_status_when_it_begins_is_made_is_routed_and_s
 
 
 @virtual
-async def test_a_deletion_that_goes_at_once_writes_each_status_once_at_its_begin_and_the_record_at_its_end():
+async def test_a_deletion_that_goes_at_once_takes_six_writes():
     async with simulated_cluster() as place:
-        await place.deploy(route=INGRESS, deletion={"drainSeconds": 0})
+        await place.deploy(deletion={"drainSeconds": 0})
         await place.serving()
-        before, others = len(place.writes()), len(place.writes("cluster"))
+        await asyncio.sleep(30)
+        before = len(place.writes())
         await place.delete()
         await place.gone()
-        writes = place.writes()[before:]
-        assert counted(writes, STATUS) == 1, writes
-        # A ReplicaSet that its controller makes once more meanwhile may have to be written down.
-        again = counted(place.writes("cluster")[others:], "create replicasets.apps")
-        assert 2 <= counted(writes, RECORD_STATUS) <= 2 + again, writes
+        writes = [each.partition(" default/chat")[0] for each in place.writes()[before:]]
+        assert writes == [
+            "create teardowns.pilotage.dev",
+            "patch teardowns.pilotage.dev/status",
+            "delete deployments.apps",
+            "delete services",
+            "patch teardowns.pilotage.dev/status",
+            "patch servingendpoints.pilotage.dev",
+        ]
+
+
+@virtual
+async def test_a_deletion_that_takes_its_time_is_shown_by_the_endpoint_and_its_events():
+    async with simulated_cluster() as place:
+        await place.deploy(deletion={"drainSeconds": 0})
+        await place.serving()
+        hold = merge_patch({"metadata": {"finalizers": ["example.com/hold"]}})
+        await place.user.patch(DEPLOYMENTS, ObjectKey("default", "chat-1"), hold)
+        await place.delete()
+        await place.until(lambda: place.status()["phase"] == "Deleting")
+        await place.user.patch(
+            DEPLOYMENTS, ObjectKey("default", "chat-1"), merge_patch({"metadata": {"finalizers": None}})
+        )
+        await place.gone()
+        await place.until(lambda: {"Deleting", "Deleted"} <= {each["reason"] for each in place.world.objects(EVENTS)})
 
 
 @virtual

@@ -17,6 +17,7 @@ from pilotage.serving import backend
 from pilotage.serving.parts import Readiness
 from pilotage.traffic.routers import ROUTERS, UrlRequest
 
+DELETING = "Deleting"
 ATTACHED = tuple(str(each) for each in Phase if each < Phase.DRAIN)
 """Phases of a Teardown in which requests may still arrive."""
 RUNNING = tuple(str(each) for each in Phase if each < Phase.STOP)
@@ -98,7 +99,7 @@ def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running:
         )
         conditions = conditions if changed is None else changed
     status: Json = {
-        "phase": "Deleting",
+        "phase": DELETING,
         "conditions": conditions,
         "waitingFor": waiting or None,
         "teardown": {

@@ -22,7 +22,7 @@ from pilotage.api.names import (
 from pilotage.api.teardown import TeardownSummary
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches, Seen
 from pilotage.controllers.endpoint.decide import ObservedPart
-from pilotage.controllers.endpoint.status import leaving_status
+from pilotage.controllers.endpoint.status import DELETING, leaving_status
 from pilotage.controllers.proof import Known, uids_of
 from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown_targets import BY_TARGET, about, target_of
@@ -91,17 +91,18 @@ class TeardownRecords:
                 record = await self.begin(_target(obj), "Deleted", parts, deletion=deletion, all_parts=True)
             except (Terminating, KindNotServed, Forbidden) as error:
                 return await self._unrecorded(obj, error)
-            self._events.normal(obj, "Deleting", f"Tearing down in order: teardown/{record.meta.name}.")
         status: Json = record.get("status", default={})
-        if not status:
-            return None  # its change wakes us
+        announced = obj.get("status", "phase") == DELETING
         if status.get("phase") == TEARDOWN_DONE:
-            self._events.normal(obj, "Deleted", _summary(status))
+            if announced:
+                self._events.normal(obj, "Deleted", _summary(status))
             patch = without_finalizer(obj, ENDPOINT_FINALIZER)
             if patch is not None:
                 await self._client.patch(ENDPOINTS, obj.key, patch)
-            return None
-        await self._mirror(obj, record.meta.name, status)
+        elif status.keys() & {"waits", "conditions"}:  # it has shown progress: what goes at once is not worth a write
+            if not announced:
+                self._events.normal(obj, "Deleting", f"Tearing down in order: teardown/{record.meta.name}.")
+            await self._mirror(obj, record.meta.name, status)
         return None
 
     async def _unrecorded(self, obj: Object, error: ApiError) -> Result:
