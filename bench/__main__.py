@@ -82,7 +82,7 @@ def _size(args: argparse.Namespace) -> Size:
 
 
 def _facts(cluster: Cluster, size: Size) -> dict[str, str]:
-    """What the figures depend on."""
+    """Facts that the figures depend on: machine, versions, sizes."""
     return {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "python": platform.python_version(),

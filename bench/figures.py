@@ -1,4 +1,4 @@
-"""What came out: figures side by side, in aligned columns or as plain data. Pilotage is the measure of all ratios."""
+"""Results: figures side by side, in aligned columns or as plain data. Every ratio is relative to Pilotage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,7 +18,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What we promised for a value: at most the bound."""
+    """Upper bound that we promised for a value."""
 
     what: str
     value: float

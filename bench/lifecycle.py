@@ -1,4 +1,4 @@
-"""What an object costs an operator from its creation to its end, for the same operator on Pilotage and on kopf.
+"""Cost of an object to an operator from its creation to its end, for the same operator on Pilotage and on kopf.
 
 The operator is a process of its own, whose CPU is read from outside; the driver and the API server do not count. What
 it asked of the API server is in the audit log, under a user of its own.

@@ -1,4 +1,4 @@
-"""What it costs to list objects and to keep them, and whether that stays the same per object as their number grows."""
+"""Cost of listing objects and of keeping them, and whether it is constant per object as their number grows."""
 
 from bench.figures import PILOTAGE, Section
 from bench.peers import CLIENTS

@@ -21,7 +21,7 @@ PHASE_SECONDS_MAX = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one phase, or several, of all objects cost an operator."""
+    """Cost of one phase, or of several, to an operator; over all objects."""
 
     cpu_seconds: float
     wall_seconds: float
@@ -77,7 +77,7 @@ async def _phases(outside: "Outside", kubeconfig: str, namespace: str, widgets: 
 
 
 class Outside:
-    """What can be known of an operator without asking it: CPU and memory of its process, requests of its user."""
+    """Measures an operator from outside: CPU and memory of its process, requests of its user."""
 
     def __init__(self, cluster: Cluster, user: str, process: psutil.Process) -> None:
         self.process = process

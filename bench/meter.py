@@ -1,4 +1,4 @@
-"""What a measured process measures itself with."""
+"""Measurements that a measured process takes of itself."""
 
 import gc
 import json

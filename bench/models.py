@@ -1,4 +1,4 @@
-"""What failing Models cost the controller while nothing happens: an hour of virtual time, in CPU seconds.
+"""Cost of failing Models to an idle controller: an hour of virtual time, in CPU seconds.
 
 Everything else in the process counts too (the API server's core, the loop), so the share is an upper bound. The files
 are looked for on a real disk. `python -m bench.models` measures this alone, without a cluster.

@@ -1,4 +1,4 @@
-"""What a merge patch costs its sender, one after another and many at a time."""
+"""Cost of a merge patch to its sender, one after another and many at a time."""
 
 from dataclasses import replace
 

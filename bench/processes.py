@@ -20,7 +20,7 @@ STOP_SECONDS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a task cost a client, in the middle of all rounds."""
+    """Cost of a task to a client: the median of all rounds."""
 
     cpu_seconds: float
     rss_bytes: float
@@ -28,7 +28,7 @@ class Cost:
 
 
 def measure(clients: Sequence[str], task: str, job: Job, *, rounds: int) -> dict[str, Cost]:
-    """What a task costs each client: the median of some rounds, in each of which all have their turn."""
+    """Measure the cost of a task for each client: the median of some rounds, in which the clients take turns."""
     runs: dict[str, list[Mapping[str, float]]] = {client: [] for client in clients}
     for number in range(1, rounds + 1):
         for client in clients:

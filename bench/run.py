@@ -1,4 +1,4 @@
-"""What every benchmark gets: the cluster, the stock on it, and how much to measure."""
+"""Context of every benchmark: the cluster, the stock on it, and how much to measure."""
 
 from dataclasses import dataclass
 

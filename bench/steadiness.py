@@ -22,7 +22,7 @@ def sample() -> None:
 
 
 def verdict() -> str:
-    """What was seen so far, in words."""
+    """Summary of the measurements so far, as text."""
     low, middle, high = min(_milliseconds), statistics.median(_milliseconds), max(_milliseconds)
     return (
         f"the same work took {low:.0f} to {high:.0f} ms of CPU, {middle:.0f} in the middle; "

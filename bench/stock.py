@@ -44,7 +44,7 @@ async def _make(cluster: Cluster, namespace: str, objects: int) -> Job:
 
 
 def deployment(name: str) -> dict[str, Any]:
-    """What a model server looks like: between 2 and 3 KB with what the API server adds."""
+    """Deployment of the size of a model server's: between 2 and 3 KB with the fields that the API server adds."""
     labels = {
         "app.kubernetes.io/name": name,
         "app.kubernetes.io/part-of": "bench",

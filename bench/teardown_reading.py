@@ -1,4 +1,4 @@
-"""What it costs to read the world of a teardown, beside the bare lists that it consists of.
+"""Cost of reading the world of a teardown, beside the bare lists that it consists of.
 
 One namespace with 5,000 objects on a real API server. Bare is: the same lists over pooled connections, answers thrown
 away. Each measurement makes its connections anew, as a command does; ours asks the server what kinds there are, too.
@@ -29,7 +29,7 @@ EACH = 1_000
 RATIO_MAX = 1.5
 ROUNDS = 9
 CONNECTIONS = (4, 8, 16)
-"""What bare lists are tried with; the best of them counts."""
+"""Numbers of connections that the bare lists are tried with; the fastest counts."""
 BARE = "bare lists"
 _ACCEPT = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 

@@ -1,4 +1,4 @@
-"""What an event of a watch costs: a backlog of events over a real watch connection, decoded as each client does."""
+"""Cost of a watch event: a backlog of events over a real watch connection, decoded as each client does."""
 
 from dataclasses import replace
 

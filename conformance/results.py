@@ -1,4 +1,4 @@
-"""What came of the specs: read from the JUnit report of a run, told as a table."""
+"""Results of the specs: read from the JUnit report of a run, printed as a table."""
 
 from __future__ import annotations
 

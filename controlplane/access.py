@@ -1,4 +1,4 @@
-"""What tests may do on any cluster, be it ours or the user's own."""
+"""Operations that tests may perform on any cluster, be it ours or the user's own."""
 
 import contextlib
 import json

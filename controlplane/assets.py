@@ -25,11 +25,11 @@ class Binary:
     package: str
     module: Path
     verb: tuple[str, ...] = ("build",)
-    """What Go is to do with the package; a test binary comes from `test -c`."""
+    """Go's subcommand for the package; a test binary comes from `test -c`."""
 
     @property
     def ldflags(self) -> str:
-        """What to tell the linker. Without a version Kubernetes says v0.0.0, which clients complain about."""
+        """Flags for the linker. Without a version Kubernetes reports v0.0.0, which clients complain about."""
         pinned = re.search(r"\bk8s\.io/kubernetes v((\d+)\.(\d+)\.\S+)", (self.module / "go.mod").read_text())
         if pinned is None:
             return "-s -w"

@@ -37,11 +37,11 @@ class AuditRecord:
     received: str
     """When it arrived, so that two can be compared as text."""
     body: Any
-    """What a write sent, decoded; None for a read."""
+    """Decoded body of a write; None for a read."""
 
 
 class Fields(TypedDict, total=False):
-    """What a record must have to be read. It must be equal; of `user_agent` a part is enough."""
+    """Criteria for records of the audit log: values must be equal; of `user_agent` a part is enough."""
 
     user: str
     verb: str

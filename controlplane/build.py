@@ -19,7 +19,7 @@ from controlplane.processes import tail
 PROGRESS_SECONDS = 30
 
 _FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false")
-"""What debuggers need is not made: the linker drops it anyway, and without it a tenth of the work is saved."""
+"""Flags that omit debug information: the linker drops it anyway, and omitting it saves a tenth of the work."""
 
 Say = Callable[[str], None]
 

@@ -24,7 +24,7 @@ START_SECONDS_MAX = 90.0
 ATTEMPTS = 3
 OPTIONAL = COMPONENTS[2:]
 LIFELESS = {"configmaps", "events", "secrets", "serviceaccounts"}
-"""What no controller does anything about."""
+"""Resources whose objects no controller acts upon."""
 GOGC = "400"
 """By how many percent the heap of a component may grow before it looks for garbage: time is dearer here than memory."""
 
@@ -110,7 +110,7 @@ class Cluster(Access):
     # What a test does with it.
 
     def request(self, method: str, path: str, body: object = None) -> Json:
-        """See `Access.request`."""
+        """Send one request as administrator and return the decoded answer. Raises `ApiError`."""
         answer: Json = json.loads(self._api.exchange(method, path, body))
         return answer
 
@@ -119,7 +119,7 @@ class Cluster(Access):
         self._api.close()
 
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002
-        """See `Access.kubectl`. Its home and its discovery cache are its own: nothing of another cluster is found."""
+        """Run kubectl as administrator, with a home and a discovery cache of its own: no other cluster's are used."""
         env = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(self.folder),
@@ -303,6 +303,6 @@ class Cluster(Access):
         return {"/".join(parts[2:-2]) for parts in keys if parts[-2] == namespace and len(parts) > 4}
 
     def wait_for_service_account(self, namespace: str) -> None:
-        """See `Access`; without a controller there are no ServiceAccounts to wait for."""
+        """Wait until pods can be created in a namespace; at once without a controller that creates ServiceAccounts."""
         if "kube-controller-manager" in self._components:
             super().wait_for_service_account(namespace)

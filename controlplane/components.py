@@ -28,7 +28,7 @@ USERS: Mapping[str, tuple[str, ...]] = {
     "system:kube-scheduler": (),
     "kwok": ("system:masters",),
 }
-"""Who the components and the administrator are, with their groups. The controller manager acts for many controllers."""
+"""Users of the components and of the administrator, with their groups. The controller manager acts for many."""
 
 
 def flags(component: str, layout: Layout) -> list[str]:

@@ -61,17 +61,17 @@ class Layout:
 
     @property
     def ca(self) -> certs.KeyPair:
-        """Who signs the certificates of the API server and of its users."""
+        """Certificate authority of the API server and of its users."""
         return self.authority.pair
 
     @property
     def audit_log(self) -> Path:
-        """Who asked what of the API server."""
+        """Audit log of the API server: every request with its user."""
         return self.folder / "logs" / "audit.jsonl"
 
     @property
     def audit_policy(self) -> Path:
-        """What goes into the audit log."""
+        """Audit policy: the requests that the audit log records."""
         return self.folder / "audit-policy.yaml"
 
     @property

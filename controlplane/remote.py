@@ -25,11 +25,11 @@ class RemoteCluster(Access):
         self._binary = found
 
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002
-        """See `Access.kubectl`."""
+        """Run kubectl as administrator and return what it printed. Raises `KubectlError`."""
         return run_kubectl(self._binary, {**os.environ, "KUBECONFIG": str(self.kubeconfig)}, args, input)
 
     def request(self, method: str, path: str, body: object = None) -> Json:
-        """See `Access.request`."""
+        """Send one request as administrator and return the decoded answer. Raises `ApiError`."""
         arguments = [VERBS[method], f"--raw={path}"]
         if body is not None:
             arguments.append("--filename=-")

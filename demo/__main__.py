@@ -28,7 +28,7 @@ CLIENTS = 20
 PAUSE_SECONDS = 0.1
 """Of a client after an answer: without it all that is seen is how busy the machine is."""
 PARTS = (GATEWAY_ROUTES, PROCESSES, SLICES, SERVICES)
-"""What an endpoint on this machine is made of."""
+"""Kinds of the parts of an endpoint on this machine."""
 
 
 def show(line: str) -> None:
@@ -40,7 +40,7 @@ def tell(text: str) -> None:
 
 
 def story(demo: Machine) -> None:
-    """What a person does with it, from nothing to something that serves, and back."""
+    """Deploy, use, redeploy and delete an endpoint, as a person would, and leave nothing behind."""
     tell("Two tiny models are made, and the whole system comes up on this machine: no cluster.")
     tiny_gguf.write(demo.folder / "v1.gguf", sentence="I am the first version, at your service.")
     tiny_gguf.write(demo.folder / "v2.gguf", sentence="I am the second one; nobody noticed it.")
@@ -82,7 +82,7 @@ def show_receipt(path: Path) -> None:
 
 
 async def add_finalizer(demo: Machine) -> None:
-    """What another controller does when it takes an interest in an object."""
+    """Add a finalizer, as another controller does that has to clean up after an object."""
     config = load_config(kubeconfig=demo.env["KUBECONFIG"])
     async with Client.connect(config, name="billing") as client:
         key = ObjectKey("default", "assistant")

@@ -41,7 +41,7 @@ async def until(read: Callable[[], Awaitable[Object | None]], done: Callable[[Ob
 
 
 async def story(client: Client) -> None:
-    """What a user does, and what the controller makes of it."""
+    """Play the actions of a user, and print what the controller does about each."""
 
     async def buoy(key: ObjectKey) -> Object | None:
         try:

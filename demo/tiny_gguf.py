@@ -60,7 +60,7 @@ def write(path: Path, *, sentence: str = SENTENCE, endless: bool = False) -> Non
 
 
 def _tokens(words: list[str]) -> list[_Token]:
-    """What the tokenizer needs to find every word: all bytes, all characters, and each beginning of each word."""
+    """Vocabulary for the tokenizer to find every word: all bytes, all characters, and each prefix of each word."""
     found = {
         token.text: token
         for token in (

@@ -98,7 +98,7 @@ def _semantic(version: str) -> str:
 
 
 def _schema() -> dict[str, Any]:
-    """What values there are: a setting that is mistyped is refused by Helm."""
+    """JSON schema of the chart's values: Helm refuses a setting that is mistyped."""
     scalars = {"type": ["string", "boolean", "array"]}
     settings = {camel_case(name): scalars for name in OperatorSettings.__struct_fields__ if name != "namespace"}
     return {

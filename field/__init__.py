@@ -1,4 +1,4 @@
-"""What our users run beside Pilotage: the CRDs and the tools of others, at pinned versions, for tests and benchmarks.
+"""Programs that our users run beside Pilotage: CRDs and tools of others, at pinned versions, for tests and benchmarks.
 
     field.crds("kserve")       # their CustomResourceDefinitions, as they publish them
     field.tool("kapp", print)  # the program, built on the first call

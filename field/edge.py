@@ -24,7 +24,7 @@ LISTENER_PORT = 80
 ENVOY_PORT = LISTENER_PORT + 8000
 """Where Contour lets Envoy listen for a Gateway's listener, inside of the network."""
 OPTIONAL_KINDS = ("extensionservices", "tlsroutes", "grpcroutes", "tcproutes", "backendtlspolicies")
-"""What Contour can do without; some of them are in the Gateway API's experimental channel only."""
+"""Kinds that Contour can do without; some of them are in the Gateway API's experimental channel only."""
 
 
 class NoNetwork(FieldError):
@@ -107,7 +107,7 @@ class Edge:
         self._ask(do="mark", host=host)
 
     def report(self, host: str) -> dict[str, Any]:
-        """What the load has seen so far."""
+        """Counts of the load so far."""
         return self._ask(do="report", host=host)
 
     def stop_load(self, host: str) -> dict[str, Any]:

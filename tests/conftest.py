@@ -27,7 +27,7 @@ UNDER_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
 class ControlPlane:
-    """What this session knows about the control plane; one per session, in the config's stash."""
+    """State of the control plane in this session; one per session, in the config's stash."""
 
     build: BackgroundBuild | None = None
     cluster: Cluster | None = None

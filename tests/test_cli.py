@@ -1,4 +1,4 @@
-"""What a person sees of the command line."""
+"""Command line as a person sees it."""
 
 import json
 

@@ -39,7 +39,7 @@ def spec(name: str) -> Json:
 
 
 class User:
-    """Who has endpoints. Each action returns when the operator has answered it for all of them, and is quiet."""
+    """Owner of endpoints. Each action returns when the operator has answered it for all of them, and is idle."""
 
     def __init__(self, client: Client, namespace: str, endpoints: int) -> None:
         self._client = client

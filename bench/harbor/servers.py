@@ -34,7 +34,7 @@ class Server:
     processes: list[psutil.Process]
 
     def rss_bytes(self) -> int:
-        """What all its processes have resident."""
+        """Resident memory of all its processes together."""
         return sum(process.memory_info().rss for process in self.processes)
 
 
@@ -86,7 +86,7 @@ SERVERS: dict[str, Callable[[], contextlib.AbstractContextManager[Server]]] = {
 
 @contextlib.contextmanager
 def _on_server_core() -> Iterator[None]:
-    """What is started in this context runs on the server's core; this process itself on the others."""
+    """Pin processes that start in this context to the server's core, and this process to the others."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, SERVER_CORE)
     try:

@@ -18,7 +18,7 @@ FROM_THE_START = "0"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a client is to do, with objects that the stock has made."""
+    """Task of a client, on objects that the stock has created."""
 
     kubeconfig: str
     namespace: str

@@ -80,7 +80,7 @@ def _words(text: str) -> list[str]:
 
 
 def _facts(cluster: Cluster) -> dict[str, str]:
-    """What the figures depend on."""
+    """Facts that the figures depend on: machine, versions, sizes."""
     return {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "load at the start": _load(),

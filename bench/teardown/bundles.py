@@ -24,7 +24,7 @@ SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 
 MADE = (CONFIG_MAPS, DEPLOYMENTS, SERVICES, AUTOSCALERS, INGRESSES)
 GROWN = (REPLICA_SETS, PODS, SLICES)
-"""What controllers make of them."""
+"""Objects that controllers create for them."""
 EVERY_NAMESPACE_HAS = "kube-root-ca.crt"
 CONCURRENCY = 32
 SECONDS_MAX = 600.0

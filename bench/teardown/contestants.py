@@ -1,4 +1,4 @@
-"""Who takes the endpoints down: a command each, which is measured from its start to its end, and the floor."""
+"""Contestants: one command each that takes the endpoints down, measured from its start to its end; and the floor."""
 
 import asyncio
 import compileall

@@ -28,7 +28,7 @@ NAMESPACES = "/api/v1/namespaces"
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What one contestant took for so many endpoints: the median of the rounds."""
+    """Duration of the deletion of a number of endpoints by one contestant: the median of the rounds."""
 
     contestant: str
     endpoints: int
@@ -145,7 +145,7 @@ async def _left(cluster: Cluster, namespace: str) -> int:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found, as text or as data."""
+    """Result, as text or as data."""
 
     deletions: list[Deletion]
     notes: list[str]

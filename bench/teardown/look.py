@@ -38,7 +38,7 @@ class Question:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found."""
+    """Result, as text or as data."""
 
     objects: int
     questions: list[Question]

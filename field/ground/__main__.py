@@ -1,4 +1,4 @@
-"""See the package."""
+"""Command `python -m field.ground`: serves commands on a unix socket inside of the network of its own."""
 
 import asyncio
 import ctypes
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Ground:
-    """What there is, and what one can ask of it."""
+    """State of the network (servers, load, Envoy) and the commands that act on it."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay

@@ -30,7 +30,7 @@ class Load:
         self._tasks += [asyncio.ensure_future(self._stream(number / max(streams, 1))) for number in range(streams)]
 
     def mark(self) -> None:
-        """What begins from here on is counted apart, too."""
+        """Count requests that begin from here on in a separate total, too."""
         self._mark = time.monotonic()
         self._after.clear()
 

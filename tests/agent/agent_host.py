@@ -76,7 +76,7 @@ class Memory(MemoryGauge):
 
 
 class Strains:
-    """What the system says about pressure, as a test wants it."""
+    """Readings of memory pressure that a test sets."""
 
     def __init__(self) -> None:
         self.strain = MemoryStrain(1.0)
@@ -109,7 +109,7 @@ def python_server(script: str) -> Json:
 
 
 class AgentHost:
-    """See the module. `async with` it."""
+    """Host with a real agent; use it with `async with`."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self.folder = folder

@@ -78,7 +78,7 @@ class Agent:
 
 
 class Flag:
-    """See the module."""
+    """Memory pressure of a host: high while a file exists."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

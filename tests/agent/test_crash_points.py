@@ -132,7 +132,7 @@ class Story:
         """Whether what runs may go, or need not be ready."""
         self.adopted = False
         self.noted: list[JournalEntry] = []
-        """What the first agent had in its journal when it died."""
+        """Journal of the first agent at its death."""
 
     async def run(self) -> None:
         """It comes, is deleted, and goes; before that it may have some trouble."""

@@ -206,7 +206,7 @@ class Host:
         return float(next(each.rpartition(" ")[2] for each in lines if each.startswith(f"{line} ")))
 
     def refused(self):
-        """What the API server did not allow. It may not make namespaces: those are installed."""
+        """Requests that the API server refused, but for creations of namespaces: those come with the installation."""
         counted = self.running.manager.metrics.render().decode()
         found = re.findall(r'rest_client_requests_total\{code="403",method="(\w+)"\} (\S+)', counted)
         return [each for each in found if each != ("POST", "1.0")]

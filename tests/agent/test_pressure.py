@@ -174,7 +174,7 @@ full avg10=7.25 avg60=1.00 avg300=0.20 total=512
     ids=["as Linux writes it", "no such file", "empty", "no number"],
 )
 def test_what_linux_says_of_stalls(tmp_path, monkeypatch, text, stalled):
-    """What cannot be read is no pressure: what is available still counts."""
+    """An unreadable value counts as no pressure; the values that are available still count."""
     path = tmp_path / "memory"
     if text is not None:
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""What an agent may do is what it does: no rule too few, and none too many."""
+"""Permissions of an agent: exactly those that it uses, no rule too few and none too many."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""What keeps a server from starting is said in a sentence; what lasts is looked at again without a single write."""
+"""Failed starts of a server: the status gives the reason, and a lasting failure is retried without a write."""
 
 import asyncio
 import hashlib

@@ -288,7 +288,7 @@ def test_an_endpoint_on_two_hosts_comes_changes_and_goes_in_order(fleet: HostFle
 
 
 def done(fleet: HostFleet, mark: int) -> list[tuple[str, str]]:
-    """What was done to which process or Service, in the order of the API server."""
+    """Writes to processes and Services, in the order of the API server."""
     found = []
     for record in fleet.cluster.audit(since=mark, namespace=fleet.namespace):
         act = ""

@@ -42,7 +42,7 @@ def gateway_route(name: str = "assistant", spec: Spec | None = None, **metadata:
 
 
 def resource_of(crd: Json) -> Resource:
-    """What it serves."""
+    """Resource that a CustomResourceDefinition serves."""
     spec = crd["spec"]
     return Resource(spec["group"], spec["versions"][0]["name"], spec["names"]["plural"], spec["names"]["kind"])
 

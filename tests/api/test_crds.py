@@ -1,4 +1,4 @@
-"""What the API server makes of our kinds: on a real one, and the same on harbor."""
+"""Validation and defaulting of our kinds by the API server: on a real one, and the same on harbor."""
 
 import copy
 import secrets
@@ -114,7 +114,7 @@ TAKEN = [
 
 
 async def refusals(client: Client, namespace: str) -> list[str]:
-    """What was not refused as it should be, in these words; and what was, though it should not."""
+    """Objects that were not refused with the expected words, and objects that were refused though they are valid."""
     wrong = []
     for resource, body, words in REFUSED:
         try:

@@ -72,7 +72,7 @@ def run_on_terminal(*args: str | Path, typed: str = "", **environment: str) -> R
 
 
 def _all_of(terminal: int, deadline: float) -> str:
-    """What is printed until the program has closed its side."""
+    """Output of the program until it closes its side."""
     printed = b""
     while time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.1)[0]:

@@ -60,7 +60,7 @@ class Chat(NamedTuple):
         return self.ask(create)
 
     def write(self, name: str, status: Json) -> Object:
-        """What an operator says of an endpoint."""
+        """Write the status of an endpoint, as an operator does."""
         patch = merge_patch({"status": status})
         return self.ask(lambda client: client.patch(ENDPOINTS, self.key(name), patch, subresource="status"))
 

@@ -1,4 +1,4 @@
-"""What holds for all commands."""
+"""Rules that hold for all commands."""
 
 import os
 import subprocess

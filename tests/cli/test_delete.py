@@ -376,7 +376,7 @@ def test_a_namespace_is_emptied_but_for_what_kubernetes_puts_there(
         await eventually(lambda: _pods_are_there(client, namespace))
 
     def found() -> dict[tuple[str, str], tuple[str, bool]]:
-        """What is there, with its uid, and whether it is Terminating: all but Events, which tell of it."""
+        """Objects that exist, with their uid and whether they are Terminating; without Events."""
         world = place.ask(lambda client: gather(client, Discovery(client), namespaces=[namespace]))
         here = [
             item
@@ -569,7 +569,7 @@ class Cut(NamedTuple):
     late: Object
     """A part of a kind that the owner had none of before."""
     stranger: Object
-    """What has the name of a part that is gone."""
+    """Object that has the name of a part that is gone."""
 
 
 @pytest.fixture
@@ -744,7 +744,7 @@ def test_who_may_read_nothing_is_told_so(own_cluster: Cluster, namespace: str, t
 
 
 def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace: str, tmp_path: Path):
-    """Who may see ConfigMaps only takes those down, and is told that there may be more."""
+    """A user who may read ConfigMaps only can take those down, and is told that there may be more."""
     place = Place(own_cluster.kubeconfig, namespace)
     place.make("a")
     place.make("b")
@@ -762,7 +762,7 @@ def test_what_may_not_be_read_is_not_proven_gone(own_cluster: Cluster, namespace
 
 
 def test_a_dry_run_where_not_all_could_be_read_ends_as_the_plan_does(own_cluster: Cluster, namespace: str):
-    """What is shown may not be all that is meant."""
+    """The objects that are shown may not be all that are meant."""
     Place(own_cluster.kubeconfig, namespace).make("a")
     user = f"looker-{namespace[-8:]}"
     allow_config_maps(own_cluster, namespace, user, "get", "list", "delete")

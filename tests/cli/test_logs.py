@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the kubelet was asked for; each pod has printed its name."""
+    """Requests for logs that the kubelet got; each pod has printed its name."""
     found: list[dict[str, Any]] = []
 
     async def log_lines(self: Client, key: ObjectKey, **options: Any) -> AsyncIterator[bytes]:

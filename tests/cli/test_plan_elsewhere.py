@@ -1,4 +1,4 @@
-"""What ``plan`` and ``delete`` see of other namespaces than that of their targets, on a real API server."""
+"""Other namespaces than that of the targets, as ``plan`` and ``delete`` see them, on a real API server."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ def edge(cluster: Access) -> Iterator[str]:
 
 @pytest.fixture
 def staged(cluster: Access, namespace: str) -> Iterator[Staged]:
-    """What the test makes, in both of them."""
+    """Objects that the test creates, in both namespaces."""
     with Staged(cluster, namespace) as made:
         yield made
 
@@ -53,7 +53,7 @@ def route(staged: Staged, namespace: str, backend: str, name: str = "r") -> Plac
 
 
 def operator(staged: Staged, namespace: str, name: str = OPERATOR) -> Placed:
-    """What runs a controller of KServe, as far as anybody can tell; with no pods."""
+    """Deployment that looks like one that runs a controller of KServe; it has no pods."""
     labels = {"control-plane": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "none"}]}}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
@@ -231,7 +231,7 @@ def test_who_may_read_one_namespace_gets_a_plan_and_is_told_what_it_lacks(
 
 
 def test_other_namespaces_cost_no_more_lists(own_cluster: Cluster, staged: Staged, namespace: str, edge: str):
-    """What matters everywhere is listed there instead of here; what waits for no controller that goes, here alone."""
+    """A kind that matters everywhere is listed for the cluster instead of the namespace; all others here only."""
     service(staged, namespace)
     route(staged, edge, namespace)
     inference_service(staged, edge)

@@ -1,4 +1,4 @@
-"""What is shown while a teardown goes on: the block on a terminal as it looks at a moment, and the plain lines."""
+"""Progress of a teardown: the block on a terminal at a given moment, and the plain lines."""
 
 import asyncio
 import io
@@ -94,7 +94,7 @@ class Shown(NamedTuple):
     block: TeardownProgress
 
     def at(self, second: float, now: Decision) -> list[str]:
-        """What is shown then, below what stood there."""
+        """Output at that moment, below the previous output."""
         self.block.decision(now, NOW + seconds(second))
         assert self.screen.shown[0] == "$ pilotage delete"
         return self.screen.shown[1:]

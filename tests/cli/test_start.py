@@ -6,7 +6,7 @@ import sys
 import pytest
 
 LATER = {"asyncio", "difflib", "json", "msgspec", "ssl"}
-"""What is not needed to understand a command line."""
+"""Modules that parsing a command line must not import."""
 
 
 def run(program: str) -> str:

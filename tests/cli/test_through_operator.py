@@ -68,7 +68,7 @@ def deployed(chat: Chat, name: str = "a", **more: Any) -> Object:
 
 
 async def record(client: Client, endpoint: Object, status: Json, reason: str = "Deleted") -> Object:
-    """What an operator writes down about a deletion."""
+    """Teardown record of a deletion, as an operator writes it."""
     target = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, "uid": endpoint.meta.uid}
     target |= {"namespace": endpoint.meta.namespace, "name": endpoint.meta.name}
     parts = [{name: value for name, value in each.items() if name != "revision"} for each in PARTS]
@@ -84,7 +84,7 @@ async def record(client: Client, endpoint: Object, status: Json, reason: str = "
 
 
 def ledger_of(endpoint: Object) -> Ledger:
-    """What an operator would take down: the parts."""
+    """Ledger of an operator for an endpoint: its parts."""
     found = planned(StoredEndpoint.of(endpoint), NOW)
     return msgspec.structs.replace(found, entries=found.entries[:-1])
 

@@ -245,7 +245,7 @@ def test_a_foreground_deletion_that_lost_its_way_ends_with_delete(
 def test_two_that_own_each_other_go_together(
     own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """What `why` says to do about a circle, done: without the garbage collector, which has no part in it."""
+    """The remedy that `why` gives for an ownership cycle works without the garbage collector."""
     monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     uids = {

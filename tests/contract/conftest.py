@@ -22,7 +22,7 @@ Transcripts = dict[str, list[Step]]
 
 @pytest.fixture(scope="session")
 def recorded() -> Transcripts:
-    """What the real server answered when it was asked last."""
+    """Recorded answers of the real server."""
     return load()
 
 
@@ -46,13 +46,13 @@ async def _age(place: Place) -> None:
 
 @pytest.fixture(scope="session")
 def harbor_transcripts(harbor_place: Place, request: pytest.FixtureRequest) -> Transcripts:
-    """What harbor answers, but for kubectl's cases."""
+    """Answers of harbor, without kubectl's cases."""
     return asyncio.run(run(harbor_place, [case for case in _chosen(request) if case.theme != "kubectl"]))
 
 
 @pytest.fixture(scope="session")
 def harbor_kubectl_transcripts(harbor_place: Place, request: pytest.FixtureRequest) -> Transcripts:
-    """What kubectl says of harbor."""
+    """Output of kubectl against harbor."""
     try:
         kubectl_binary()
     except NoControlPlane as error:
@@ -62,7 +62,7 @@ def harbor_kubectl_transcripts(harbor_place: Place, request: pytest.FixtureReque
 
 @pytest.fixture(scope="session")
 def kubernetes_transcripts(request: pytest.FixtureRequest) -> Transcripts:
-    """What the real server answers now. It is not that of the fixture `cluster`: its controllers would interfere."""
+    """Answers of the real server now. It is not that of the fixture `cluster`: its controllers would interfere."""
     if REMOTE:
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
     control_plane = request.config.stash[CONTROL_PLANE]

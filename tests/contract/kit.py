@@ -1,4 +1,4 @@
-"""What a case works with: requests to one server in one namespace, each answer noted in the case's transcript.
+"""Client of a case: requests to one server in one namespace, each answer noted in the case's transcript.
 
 The methods that change how requests are made (`quiet`, `as_user`, `accepting`, …) return a changed copy.
 """

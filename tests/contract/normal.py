@@ -1,4 +1,4 @@
-"""What differs between two runs of the same requests is replaced by names that keep equality: UID-1, RV-2, IP-1.
+"""Values that differ between two runs of the same requests, replaced by names that keep equality: UID-1, RV-2, IP-1.
 
 One `Normaliser` serves one case: the same uid has the same name in all of its answers. Values that a case chose itself
 stay: times before 2024, uids that begin with zeros.

@@ -24,7 +24,7 @@ FOLDER = Path(__file__).with_name("recorded")
 
 
 def load() -> dict[str, list[Step]]:
-    """What was recorded, by case."""
+    """Recorded transcripts, by case."""
     recorded: dict[str, list[Step]] = {}
     for file in sorted(FOLDER.glob("*.json")):
         recorded.update(json.loads(file.read_text()))

@@ -40,7 +40,7 @@ def accepting_routers(cluster: Cluster, namespace: str) -> Iterator[None]:
 
 
 def routes(cluster: Cluster, namespace: str) -> list[str]:
-    """What there is of both kinds."""
+    """Routes of both kinds."""
     return [
         f"{kind.lower()}/{each['metadata']['name']}"
         for kind, path in PATHS.items()

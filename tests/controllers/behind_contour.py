@@ -33,7 +33,7 @@ NOWHERE = {"pilotage.dev/node": "none"}
 
 
 class Kubelet:
-    """See the module. A server has the name of its revision: each revision has one pod."""
+    """Kubelet of the test. A server has the name of its revision: each revision has one pod."""
 
     def __init__(self, here: Place, client: Client) -> None:
         self._cluster, self._edge, self._namespace = here.cluster, here.edge, here.namespace
@@ -207,7 +207,7 @@ class Endpoint:
         return self.contour.edge.report(self.host)
 
     async def weights(self) -> dict[str, int]:
-        """What its route says."""
+        """Weights in its route."""
         found = (await self.contour.client.get(ROUTES[self.kind], self.key)).to_dict()["spec"]
         services = found["routes"][0]["services"] if self.kind == "HTTPProxy" else found["rules"][0]["backendRefs"]
         return {each["name"]: each["weight"] for each in services}

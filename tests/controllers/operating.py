@@ -39,7 +39,7 @@ RANKS = dict.fromkeys(ROUTES, 1) | {
 }
 LABEL = "pilotage.dev/endpoint-uid"
 DELETES = "teardown/"
-"""What the requests of the controller begin with that deletes parts; nobody else of the operator does."""
+"""User agent prefix of the controller that deletes parts; no other part of the operator deletes them."""
 
 
 def install(cluster: Cluster) -> None:
@@ -202,6 +202,6 @@ def out_of_order(cluster: Cluster, mark: int, namespace: str) -> list[str]:
 
 
 def _short(obj: dict[str, Any]) -> dict[str, Any]:
-    """What a status says, without what is long."""
+    """Status without its long fields."""
     status = obj.get("status", {})
     return {name: value for name, value in status.items() if name not in ("history", "ledger", "receipt")}

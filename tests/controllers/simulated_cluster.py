@@ -29,7 +29,7 @@ SEAL_KEY = b"of the tests"
 
 
 class SimulatedCluster:
-    """See the module. `user` is somebody with a kubectl."""
+    """Simulated cluster with the operator's controllers. `user` is a client with all rights."""
 
     def __init__(self, world: SimulatedWorld, observer: ProxyObserver) -> None:
         self.world = world
@@ -76,7 +76,7 @@ class SimulatedCluster:
         await self.user.delete(ENDPOINTS, key, uid=found.meta.uid, propagation=propagation)
 
     async def delete_behind_the_operators_back(self, key: ObjectKey = KEY) -> None:
-        """What people do who have no patience: the finalizer is taken off by hand while nobody looks."""
+        """Remove the finalizer by hand while the operator is down, as impatient people do."""
         self.managers[-1].stop()
         await asyncio.sleep(30.0)
         await self.user.patch(ENDPOINTS, key, merge_patch({"metadata": {"finalizers": None}}))

@@ -241,7 +241,7 @@ class Gateway:
 
 
 class SimulatedHosts(SimulatedCluster):
-    """See the module."""
+    """Simulated cluster with Hosts, stand-ins for their agents, and a stand-in for the gateway."""
 
     agents: dict[str, Agent]
     gateway: Gateway

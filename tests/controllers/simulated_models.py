@@ -35,7 +35,7 @@ class CountingStore(FileModelStore):
 
 
 class SimulatedModels:
-    """See the module. `user` is somebody with a kubectl; models are in the namespace default."""
+    """Models in a simulated cluster, in the namespace default. `user` is a client with all rights."""
 
     def __init__(self, world: SimulatedWorld, folder: Path) -> None:
         self.world = world
@@ -97,7 +97,7 @@ class SimulatedModels:
         await self.world.until(lambda: self.phase(name) == phase, limit)
 
     def writes(self) -> list[str]:
-        """What the operator has written, Events included."""
+        """Writes of the operator, Events included."""
         return [str(write) for write in self.world.trace.writes if write.who == OPERATOR]
 
     def status_times(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""What an endpoint's life costs the API server: no more writes than have something to say."""
+"""Cost of an endpoint's life to the API server: no write without new information."""
 
 import asyncio
 

@@ -263,7 +263,7 @@ def test_decision(case: Case):
 
 
 def test_it_can_reach_no_client_clock_or_logger():
-    """What a decision rests on is its arguments: the module has nothing else at hand."""
+    """A decision depends on its arguments only: the module has access to nothing else."""
     found = {getattr(each, "__module__", "") or "" for each in vars(module).values()}
     assert not [name for name in found if name.startswith(("asyncio", "structlog", "time", "pilotage.runtime"))]
     assert not [name for name, each in vars(module).items() if inspect.ismodule(each) and each is not dt]
@@ -301,7 +301,7 @@ def test_whatever_is_observed_a_reconcile_ends_and_takes_nothing_down_that_serve
 
 
 def _check(step: EndpointStep, done: list[EndpointStep], history: RevisionHistory, subject: EndpointRef) -> None:
-    """What holds of each step, whatever was observed."""
+    """Check the invariants of a step, whatever was observed."""
     assert done or isinstance(step, AddFinalizer | WriteStatus)
     if isinstance(step, BeginRevision) and history.serving is not None:
         assert any(isinstance(each, DryRun) for each in done)
@@ -322,7 +322,7 @@ def executed(
     routed: Routed | EndpointProblem,
     refused: EndpointProblem | None,
 ) -> Observed:
-    """What is observed after a step: the results are those that were given."""
+    """Observation after a step, with the results that were given."""
     match step:
         case AddFinalizer():
             return observed._replace(held=True)

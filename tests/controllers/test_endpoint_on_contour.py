@@ -95,7 +95,7 @@ async def test_no_request_fails_in_all_of_an_endpoints_life(contour: ContourClus
 
 
 def deletes(contour: ContourCluster, mark: int, endpoint: Endpoint) -> list[str]:
-    """What teardowns of an endpoint's parts deleted, in order."""
+    """Deletes of an endpoint's parts by teardowns, in order."""
     kinds = {"deployments", "services", *(each.plural for each in ROUTES.values())}
     return [
         f"{record.resource} {record.name}"
@@ -107,7 +107,7 @@ def deletes(contour: ContourCluster, mark: int, endpoint: Endpoint) -> list[str]
 
 
 def check_end(contour: ContourCluster, mark: int, endpoint: Endpoint) -> None:
-    """Who asked until the end got answers until the route was gone, and never an error of a server that was."""
+    """Check that clients got answers until the route was gone, and never an error of a server that was."""
     report = contour.edge.stop_load(endpoint.host)
     total = sum(report["answers"].values()) + sum(report["streams"].values())
     sys.stdout.write(f"{endpoint.kind}: {total} answered, {report['cut']} cut, after the end {report['failures']}\n")

@@ -43,7 +43,7 @@ def conflicts(place: SimulatedCluster) -> list[str]:
 
 
 def waits(place: SimulatedCluster) -> str:
-    """What the status says is waited for."""
+    """Waits in the status."""
     return place.status().get("waitingFor") or ""
 
 

@@ -20,7 +20,7 @@ SERVICES = "/apis/serving.kserve.io/v1beta1/namespaces/{}/inferenceservices"
 PLACED = {"placement": {"kind": "KServe"}, "resources": {"requests": {"cpu": "1m"}}, "deletion": {"drainSeconds": 0}}
 SCALED = {"autoscaling": {"min": 2, "max": 3}}
 GOING = ("horizontalpodautoscalers", "deployments", "services")
-"""What KServe makes, in the order in which it has to go."""
+"""Kinds that KServe creates, in the order in which they have to go."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def everything(place: Place) -> list[str]:
 
 
 def writes(place: Place, mark: int, endpoint: str = "chat") -> list[str]:
-    """What was held, deleted and released, by whomever, of all that KServe and we make for an endpoint.
+    """Holds, deletes and releases, by any client, of all objects that KServe and we create for an endpoint.
 
     Pods and the like are not.
     """
@@ -232,7 +232,7 @@ def test_parts_that_come_back_and_a_finalizer_that_stays(place: Place, tmp_path)
 
 
 def make_parts(place: Place) -> None:
-    """What KServe would make of the one InferenceService, and say about it."""
+    """Create the objects of the one InferenceService and write its status, as KServe would."""
     [service] = inference_services(place)
     meta = service["metadata"]
     owner = {"apiVersion": service["apiVersion"], "kind": service["kind"], "name": meta["name"], "uid": meta["uid"]}

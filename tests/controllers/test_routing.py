@@ -1,4 +1,4 @@
-"""What becomes of an endpoint's route that others change, refuse, or that no proxy shows: in a simulated cluster."""
+"""Routes of an endpoint that others change or refuse, or that no proxy shows: in a simulated cluster."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is still there: for tests that nothing is left behind."""
+"""Leftovers of a test run: processes and folders that still exist."""
 
 import os
 import signal

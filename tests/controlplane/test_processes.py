@@ -90,7 +90,7 @@ for _ in range(16):
 
 
 def states(pid: int) -> set[str]:
-    """What the threads of a process do: R runs, S sleeps, T is stopped."""
+    """States of the threads of a process: R runs, S sleeps, T is stopped."""
     stats = Path(f"/proc/{pid}/task").glob("*/stat")
     return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
 

@@ -1,4 +1,4 @@
-"""What a test run does about the control plane: each test here is a run of pytest of its own, with our conftest."""
+"""Control plane of a test run: each test here is a run of pytest of its own, with our conftest."""
 
 import os
 import signal

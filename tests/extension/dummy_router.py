@@ -25,15 +25,15 @@ class DummyRouter(Router):
     rules = (("self.host != 'taken.example.com'", "this host is taken"),)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """See `Router`."""
+        """Route with the weights of the request (`Router.manifest`)."""
         return self.written(request, {"host": request.route.host, "to": references(request.backends)})
 
     def backends(self, obj: Json) -> list[Backend]:
-        """See `Router`."""
+        """Backends with their weights (`Router.backends`)."""
         return [Backend(each["name"], each["port"], each["weight"]) for each in entries(obj, "spec", "to")]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
-        """See `Router`."""
+        """Accepted as soon as the dummy has seen the generation (`Router.status`)."""
         if at(obj, "status", "seen") != at(obj, "metadata", "generation"):
             return RouteStatus(Programming.PENDING, text="the dummy has not accepted it yet")
         return RouteStatus(Programming.ACCEPTED, text="accepted by the dummy")

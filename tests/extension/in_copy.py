@@ -1,4 +1,4 @@
-"""What `test_one_file` runs in a copy of the package that has two more files: a dummy runtime and a dummy router."""
+"""Program of `test_one_file`, for a copy of the package with two more files: a dummy runtime and a dummy router."""
 
 from __future__ import annotations
 

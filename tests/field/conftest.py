@@ -41,7 +41,7 @@ class FakeGo:
         self.answer(Dir=str(self.module), Sum="h1:theirs=")
 
     def answer(self, **fields: str) -> None:
-        """What `go mod download -json` says."""
+        """Output of `go mod download -json`."""
         (self._state / "answer").write_text(json.dumps(fields))
 
     def break_down(self) -> None:

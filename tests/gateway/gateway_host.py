@@ -39,7 +39,7 @@ class Server:
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.release = asyncio.Event()
-        """What is held goes on."""
+        """Set when held requests may continue."""
         self.port = 0
         self._runner: web.AppRunner | None = None
 

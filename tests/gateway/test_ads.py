@@ -1,4 +1,4 @@
-"""What Envoy is sent, message by message: for orders of events that a real one shows by chance only."""
+"""Messages to Envoy, one by one: for orders of events that a real one shows by chance only."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who gets a name: it stays with its holder, whatever others do and whatever is lost. Pure."""
+"""Claims of names: a name stays with its holder, whatever others do and whatever is lost. Pure."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ def route(name, namespace="ns", *, created=EARLY, uid="", **fields):
 
 
 def holders(decision):
-    """Who gets what, as it is in force: the key of the route by name."""
+    """Holders in force: the key of the route by name."""
     found = {}
     for each in decision.claims:
         for name in names(each.route):
@@ -264,7 +264,7 @@ class Tenants(RuleBasedStateMachine):
 
     @rule(first=st.sets(st.integers(0, 9)), refused=st.booleans())
     def the_gateway_dies(self, first, refused):
-        """What Envoy refuses makes the next one offer the routes in parts."""
+        """A configuration that Envoy refuses makes the next gateway offer the routes in parts."""
         self.records = {uid: dict(each) for uid, each in self.written.items()}
         if refused:
             uids = [*self.routes]

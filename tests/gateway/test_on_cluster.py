@@ -25,7 +25,7 @@ HOST = "chat.example.com"
 
 
 class Users(GatewayHost):
-    """What people and operators do, of `GatewayHost`; its gateway is a command, and its servers are in the enclave."""
+    """Actions of people and operators, from `GatewayHost`; the gateway is a command, its servers are in the enclave."""
 
     def __init__(self, user):
         self.user = user

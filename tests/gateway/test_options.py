@@ -1,4 +1,4 @@
-"""What ``pilotage gateway`` is told about its own names, the hosts of namespaces and its memory."""
+"""Options of ``pilotage gateway`` for its own names, the hosts of namespaces and its memory."""
 
 import msgspec
 import pytest

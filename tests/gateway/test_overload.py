@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MEMORY_MIB = 96
 ROOM_MIB = 160
-"""What Envoy is without any request, and what arrives before it has seen how much it has."""
+"""Memory of Envoy without any request, plus what arrives before it has measured its own use."""
 
 
 class Watch:

@@ -1,4 +1,4 @@
-"""What is said when time or room is up: by a gateway that has little of both."""
+"""Answers when time or room runs out: of a gateway that has little of both."""
 
 import asyncio
 import json

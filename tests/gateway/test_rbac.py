@@ -1,4 +1,4 @@
-"""What the gateway may do is what it does; without one of its powers, it says which. No Envoy is needed for that."""
+"""Permissions of the gateway: exactly those that it uses; it names the one that is missing. No Envoy is needed."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is left of traffic, and of what is known, when a part of the gateway dies. Most break a gateway of their own."""
+"""Traffic and state after a part of the gateway dies. Most tests break a gateway of their own."""
 
 import asyncio
 import os

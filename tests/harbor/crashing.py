@@ -80,7 +80,7 @@ async def live(folder, expected, first, seed, out):
 
 
 def differences(found, acknowledged, in_doubt):
-    """What is not as it was acknowledged; the one write in doubt may have happened or not."""
+    """Differences from the acknowledged state; the one write in doubt may have happened or not."""
     problems = []
     for name in {*found, *acknowledged}:
         now, was = found.get(name), acknowledged.get(name)
@@ -95,7 +95,7 @@ def differences(found, acknowledged, in_doubt):
 
 
 class Ledger:
-    """What the lives have said: what was acknowledged, what is in doubt, what was found to be wrong."""
+    """Record over all lives: the acknowledged writes, the ones in doubt, the errors found."""
 
     def __init__(self):
         self.acknowledged, self.in_doubt = {}, None

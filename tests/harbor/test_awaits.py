@@ -1,4 +1,4 @@
-"""What happens while admission is asked: the checks that were made before it hold after it, too."""
+"""Writes during admission: the checks that were made before it hold after it, too."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Who asks for a certificate, who may approve it, and who may sign it. The rest is in the recorded cases."""
+"""Requests, approvals and signatures of certificates, by permission. The rest is in the recorded cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What client-go and the conformance specs send, which is not how we would put it: empty fields, forms, repetitions."""
+"""Requests of client-go and the conformance specs that we would put differently: empty fields, forms, repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody sends by mistake is refused as kube-apiserver refuses it: soon, and never with an internal error.
+"""Hostile input is refused as kube-apiserver refuses it: soon, and never with an internal error.
 
 The words were recorded from kube-apiserver 1.36, but for those of limits that are harbor's own: the depth of a body,
 and the length of a quantity.

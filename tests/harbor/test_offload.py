@@ -1,4 +1,4 @@
-"""What takes long is done aside: others are answered meanwhile, and what they write is not lost."""
+"""Long computations run aside: others are answered meanwhile, and their writes are not lost."""
 
 import asyncio
 import json

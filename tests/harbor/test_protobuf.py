@@ -41,7 +41,7 @@ def schema_of(raw: bytes) -> Any:
 
 STRING = field(5, "string")
 UNSET = field(1, "") + field(2, "") + field(4, "") + field(10, 0) + field(15, "") + field(37, 0)
-"""What goes with every schema: id, $schema, description, exclusiveMaximum, pattern and nullable, all of them empty."""
+"""Bytes in every schema: id, $schema, description, exclusiveMaximum, pattern and nullable, all of them empty."""
 
 
 def test_delete_options_belong_to_every_group():

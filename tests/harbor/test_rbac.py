@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Authorization by RBAC."""
 
 from itertools import product
 

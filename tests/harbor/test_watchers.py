@@ -29,7 +29,7 @@ async def watch(harbor, user=MAY):
 
 
 async def names(stream):
-    """What it says until its end."""
+    """Names in the events of a watch until its end."""
     seen = []
     async with asyncio.timeout(20):
         while lines := await stream.chunks():

@@ -99,7 +99,7 @@ def _fields() -> Iterator[Case]:
 
 
 def _metadata() -> Iterator[Case]:
-    """What every object has, on an endpoint."""
+    """Fields of the metadata of every object, on an endpoint."""
     owner = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "ServingEndpoint", "name": VICTIM_NAME, "uid": VICTIM_UID}
     resource = next(resource_of(crd) for crd in crds() if crd["spec"]["names"]["kind"] == "ServingEndpoint")
     for metadata in (

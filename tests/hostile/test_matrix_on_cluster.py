@@ -1,4 +1,4 @@
-"""What harbor takes of the matrix, and what it refuses, the real API server takes and refuses, too."""
+"""The real API server accepts and refuses the same values of the matrix as harbor."""
 
 import asyncio
 

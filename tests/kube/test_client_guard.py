@@ -1,4 +1,4 @@
-"""What the client refuses before it is sent, and who is told of what is sent."""
+"""Requests that the client refuses before they are sent, and notification of those that are sent."""
 
 from collections.abc import Awaitable, Callable
 

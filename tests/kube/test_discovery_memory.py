@@ -1,4 +1,4 @@
-"""What was served the last time is a first guess: it is asked about at once, and never hides what is new."""
+"""Remembered discovery is a first guess: it is verified at once, and never hides a new kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each refusal means: decided from code, reason and causes, and pinned by provoking it on the real API server."""
+"""Class of each refusal: decided from code, reason and causes, and pinned by provoking it on the real API server."""
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -139,7 +139,7 @@ def test_when_to_come_back_is_taken_from_the_header_or_else_from_the_details() -
 
 
 class Scene(NamedTuple):
-    """What the provocations below find."""
+    """Objects that the provocations below find."""
 
     client: Client
     namespace: str

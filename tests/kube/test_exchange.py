@@ -1,4 +1,4 @@
-"""What is waited for, what is raised, and what is never sent twice: on answers from a list, and on the real server."""
+"""Waiting, raising and never sending twice: on answers from a list, and on the real server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

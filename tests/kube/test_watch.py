@@ -46,7 +46,7 @@ def watch_of(response: MemoryResponse | TransportError | None, **options: Any) -
 
 
 async def names_and_end(watch: Watch) -> tuple[list[str], ApiError | None]:
-    """What came, and how it ended."""
+    """Names in the events that came, and how the watch ended."""
     came: list[str] = []
     try:
         async with watch:

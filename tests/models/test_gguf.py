@@ -1,4 +1,4 @@
-"""What a GGUF file says about itself; and that no bytes whatever get more out of the reader than an error."""
+"""Metadata of a GGUF file; arbitrary bytes get no more out of the reader than an error."""
 
 import io
 import struct

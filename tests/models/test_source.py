@@ -1,4 +1,4 @@
-"""What `spec.source` means, and what is refused."""
+"""Meaning of `spec.source`, and the values that are refused."""
 
 from pathlib import PurePosixPath
 

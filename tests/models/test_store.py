@@ -1,4 +1,4 @@
-"""What is kept for Models: once for all who ask for the same, remembered, and gone with the last of them."""
+"""Storage of Models: one copy for all that ask for the same, persistent, and removed with the last of them."""
 
 import asyncio
 import hashlib

@@ -56,7 +56,7 @@ class Unsized(NamedTuple):
 
 @dataclass
 class Web:
-    """See the module. Files by path; `plans` are for the next requests, one each."""
+    """Web server on loopback. Files by path; `plans` are for the next requests, one each."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)

@@ -73,7 +73,7 @@ def installed(lost: Sequence[Power]) -> list[Json]:
 
 
 class Outcome(NamedTuple):
-    """What a person could see of an operator."""
+    """Behaviour of an operator that a person can see."""
 
     crashed: BaseException | None
     unready: list[str]

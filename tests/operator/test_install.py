@@ -1,4 +1,4 @@
-"""What `pilotage install --print` prints: the API server takes it, the chart says the same, and nothing is stale."""
+"""Output of `pilotage install --print`: the API server accepts it, the chart says the same, and nothing is stale."""
 
 import json
 import subprocess

@@ -77,7 +77,7 @@ def of(*verbs: str, resources: tuple[str, ...] = ()) -> list[Power]:
 
 
 def silent(outcome: Outcome, lost: list[Power], text: str) -> list[str]:
-    """What was taken away and not missed in words."""
+    """Rules that were taken away and whose refusal no message names."""
     assert outcome.crashed is None or isinstance(outcome.crashed, LeaseLost)
     return [str(power) for power in lost if power.refusal not in text]
 
@@ -142,8 +142,10 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
 
 
 async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> None:
-    """What shows that a rule is missing: mostly that it starts. Otherwise an endpoint comes, or a process is on a Host;
-    and the last one goes, while its router is uninstalled.
+    """Play what shows that a rule is missing: for most rules the start alone.
+
+    For the others an endpoint is created, or a process on a Host; and the last one is deleted while its router is
+    uninstalled.
     """
     await asyncio.sleep(2.0)
     if "list" in rule.verbs:

@@ -1,4 +1,4 @@
-"""What the operator can be told, where, and how it says that something is wrong."""
+"""Settings of the operator, where they are given, and the messages for wrong ones."""
 
 from pathlib import Path
 

@@ -47,7 +47,7 @@ Accounts = Callable[[str, tuple[str, ...]], Client]
 
 
 class TwoTenants(NamedTuple):
-    """Who there is. The namespaces of both tenants are there."""
+    """Users of the cluster. The namespaces of both tenants exist."""
 
     admin: Client
     accounts: Accounts
@@ -158,7 +158,7 @@ async def work_of_an_agent(tenants: TwoTenants) -> dict[str, str]:
 
 
 async def attacks_with_the_key_of_an_agent(tenants: TwoTenants) -> dict[str, str]:
-    """What somebody tries who has the key of one agent, each with the answer."""
+    """Attacks with the key of one agent, each with the expected answer."""
     key = tenants.agent()
     own, others = ObjectKey(tenants.mine, "chat-1-0"), ObjectKey(tenants.theirs, "chat-1-0")
     command = merge_patch({"spec": {"runtime": {"name": "custom", "command": ["/bin/sh", "-c", "id"]}}})
@@ -203,7 +203,7 @@ async def attacks_with_the_key_of_an_agent(tenants: TwoTenants) -> dict[str, str
 
 
 async def statuses(tenants: TwoTenants) -> dict[str, str]:
-    """What an owner of our kinds in a namespace tries with the statuses there, which our programs go by."""
+    """Attacks on statuses in a namespace by an owner of our kinds; our programs act upon these statuses."""
     owner = tenants.user("none")
     served = {"model": {"source": "hf://o/r/m.gguf"}}
     ledger = {"apiVersion": "v1", "kind": "Secret", "resource": "secrets", "name": "s"}
@@ -227,7 +227,7 @@ async def statuses(tenants: TwoTenants) -> dict[str, str]:
 
 
 async def placing(tenants: TwoTenants) -> dict[str, str]:
-    """What people with `edit` try who have the right to place on Hosts, on one Host, or none; with the answers."""
+    """Attempts to place on Hosts by users with `edit` and the right to all Hosts, one, or none; with the answers."""
     both, one, none = map(tenants.user, ("both", "one", "none"))
     host: Json = {"host": OWN}
     selector: Json = {"hostSelector": {"matchLabels": {}}}

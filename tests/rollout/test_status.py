@@ -25,7 +25,7 @@ ROUTED = {"kind": "HTTPProxy", "host": "a.example.com"}
 
 
 def redeploying() -> list[StoredEndpoint]:
-    """What an operator says one after the other."""
+    """Statuses that an operator writes one after the other."""
     base = {"observedGeneration": 2, "revision": "a-1", "replicas": {"ready": 1, "desired": 1}}
     available = condition("Available", True)
     coming = base | {

@@ -1,4 +1,4 @@
-"""What becomes of a reconcile, and of Events, while the server is busy or away; in virtual time."""
+"""Reconciles and Events while the server is busy or unavailable; in virtual time."""
 
 import asyncio
 import itertools

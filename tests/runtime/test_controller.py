@@ -1,4 +1,4 @@
-"""What becomes of each outcome of a reconcile, on a real API server."""
+"""Consequence of each outcome of a reconcile, on a real API server."""
 
 import asyncio
 import contextlib

@@ -17,7 +17,7 @@ SECONDS_MAX = 60
 
 
 class Mirror:
-    """What a handler has been told, and a rule that it must not break: every step starts from what was told before."""
+    """State as a handler was told, and the rule that every step starts from the state that was told before."""
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, str] = {}

@@ -51,7 +51,7 @@ class Writers:
             assert await self.processes[name].stdout.readline() == b"leads\n"
 
     def history(self):
-        """Who wrote to the Things, in the order in which the server answered."""
+        """Authors of the writes to the Things, in the order in which the server answered."""
         records = self._cluster.audit(since=self._since, resource="things", namespace=self._namespace)
         return [record.user for record in records if record.verb == "patch" and record.code == 200]
 

@@ -41,7 +41,7 @@ def test_a_person_who_asks_for_it_gets_text_without_colours(monkeypatch: pytest.
 
 
 class Terminal(io.BytesIO):
-    """What a terminal gets."""
+    """Output to a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -13,7 +13,7 @@ FOUND_SECONDS_MAX = 30.0
 
 
 class Seen:
-    """What a handler is told, by name."""
+    """Calls of a handler, by name."""
 
     def __init__(self) -> None:
         self.added: list[str] = []

@@ -27,7 +27,7 @@ SELDOM = st.integers(0, 12)  # 0 means: now. A queue that is shut down early sho
 
 @dataclass
 class Model:
-    """What client-go's queue would do, in lists and sets, with controller-runtime's priorities."""
+    """Model of client-go's queue in lists and sets, with controller-runtime's priorities."""
 
     now: float = 0.0
     queue: list[str] = field(default_factory=list)  # in the order of arrival
@@ -237,7 +237,7 @@ class QueueAndModel(RuleBasedStateMachine):
 
     @rule()
     def finish_everything(self) -> None:
-        """See the whole order at once, also of what was added while a worker had it."""
+        """Finish all work, which shows the whole order at once, also of items that were added during their work."""
         for item in sorted(self.model.processing):
             self.queue.done(item)
             self.model.done(item)

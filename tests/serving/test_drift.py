@@ -1,4 +1,4 @@
-"""What is written, and what is left alone."""
+"""Fields that are written, and fields that are left alone."""
 
 import copy
 from typing import Any

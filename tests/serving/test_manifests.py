@@ -1,4 +1,4 @@
-"""What every endpoint is made of, whatever its runtime, placement and options."""
+"""Parts of every endpoint, whatever its runtime, placement and options."""
 
 import functools
 from collections.abc import Callable, Iterator

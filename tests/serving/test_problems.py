@@ -1,4 +1,4 @@
-"""What cannot work is said before anything is made."""
+"""Problems of a spec are reported before anything is created."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a revision's parts say, as a person would put it."""
+"""Readiness of a revision, from its parts, in the words of a person."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What makes a new revision, and what does not."""
+"""Changes that make a new revision, and changes that do not."""
 
 import random
 from typing import Any

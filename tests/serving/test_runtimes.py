@@ -1,4 +1,4 @@
-"""What each server is told, and how it is stopped."""
+"""Arguments of each server, and how it is stopped."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What a namespace has come to, without what differs between two runs: names by lot, hashes, times, versions."""
+"""Final state of a namespace, without values that differ between two runs: random names, hashes, times, versions."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is done to a cluster in order to see what its controllers make of it; each in a namespace of its own."""
+"""Actions on a cluster whose controllers react to them; each in a namespace of its own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

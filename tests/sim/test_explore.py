@@ -24,7 +24,7 @@ from tests.sim.broken import (
 
 @pytest.fixture(scope="module")
 def forgetful():
-    """What is found in `ForgetsFirst`."""
+    """Report of an exploration of `ForgetsFirstScenario`."""
     return explore(ForgetsFirstScenario)
 
 

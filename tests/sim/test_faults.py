@@ -122,7 +122,7 @@ async def test_a_stale_read_is_as_it_was_some_changes_ago():
 
 
 async def watched(client, version, count):
-    """What a careful client sees of a collection until it has seen so much: events, breaks and lists, with times."""
+    """Observations of a careful client in a collection, up to `count`: events, breaks and lists, with times."""
     seen = []
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -1,4 +1,4 @@
-"""What the models promise beyond how a story ends: what happens on the way, in time."""
+"""Promises of the models beyond the end of a story: the order and times of what happens on the way."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is taken for the same end of a story, and what is not."""
+"""Equality of the ends of two stories."""
 
 from pilotage_sim.oracles import same_state
 

@@ -1,1 +1,1 @@
-"""What tests share: a proxy that breaks connections on purpose, transports without a network, kinds, and waiting."""
+"""Helpers of tests: a proxy that breaks connections on purpose, transports without a network, kinds, waiting."""

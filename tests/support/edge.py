@@ -32,7 +32,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def edge(cluster: Access, tools: None) -> Iterator[Place]:
-    """See `Place`. Skipped, or failed under CI, where Contour, Envoy or a network of one's own cannot be had."""
+    """Edge (`Place`). Skipped, or failed under CI, where Contour, Envoy or a network namespace is unavailable."""
     if not isinstance(cluster, Cluster):
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
     name = f"edge-{secrets.token_hex(4)}"

@@ -115,7 +115,7 @@ class TcpProxy:
                     await each.wait_closed()
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """What comes before bytes are passed on; whether they are."""
+        """Delay or break a connection before bytes are passed on; returns whether they are."""
         return True
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:

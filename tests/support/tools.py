@@ -19,7 +19,7 @@ PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm"}
 
 
 class Tools:
-    """What this session knows about them; one per session, in the config's stash."""
+    """State of the tools in this session; one per session, in the config's stash."""
 
     build: BackgroundBuild | None = None
     missing: str | None = None

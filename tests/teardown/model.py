@@ -34,7 +34,7 @@ class Thing:
 
 @dataclass
 class Cluster:
-    """See the module."""
+    """Cluster in a few lines: deletes, the garbage collector, and finalizer owners."""
 
     now: dt.datetime
     things: dict[str, Thing] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Cluster:
     patience: int = 3
     """How many ticks a keeper takes to let go of its finalizer."""
     deleted_at: dict[str, dt.datetime] = field(default_factory=dict)
-    """What was deleted by an action, and when first."""
+    """First time at which an action deleted each uid."""
 
     @classmethod
     def of(cls, items: Iterable[Item], now: dt.datetime) -> Cluster:
@@ -53,7 +53,7 @@ class Cluster:
         return cluster
 
     def observations(self, ledger: Ledger, hidden: Iterable[str] = ()) -> dict[str, Observation]:
-        """What is seen of the entries of a ledger; `hidden` cannot be read."""
+        """Observations of the entries of a ledger; `hidden` ones cannot be read."""
         found = {}
         for entry in ledger.entries:
             thing = self.things.get(entry.uid)

@@ -67,7 +67,7 @@ class Placed:
 
 
 class Staged:
-    """What one test has made, in the order in which it was made."""
+    """Objects that one test has created, in their order."""
 
     def __init__(self, cluster: Access, namespace: str = "", name: str = "") -> None:
         self.cluster = cluster
@@ -75,7 +75,7 @@ class Staged:
         self.name = name
         self.objects: list[Placed] = []
         self.phases: dict[str, tuple[str, ...]] = {}
-        """What a teardown is expected to delete in which phase, in their order; as ``plural/name``."""
+        """Objects that a teardown is expected to delete in each phase, in order; as ``plural/name``."""
 
     def create(self, collection: str, body: Json) -> Placed:
         """One more object. The answer of the server is its body."""
@@ -98,7 +98,7 @@ class Staged:
             raise
 
     def set_status(self, placed: Placed, status: Json) -> Placed:
-        """What a controller would write into its status."""
+        """Write a status, as a controller would."""
         body = self.cluster.request("GET", placed.path)
         updated = replace(placed, body=self.cluster.request("PUT", f"{placed.path}/status", body | {"status": status}))
         self.objects[self.objects.index(placed)] = updated

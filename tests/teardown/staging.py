@@ -31,7 +31,7 @@ ROLLOUT_HASH = "rollouts-pod-template-hash"
 
 
 def raw_endpoint(cluster: Access, namespace: str, name: str) -> Staged:
-    """What people write by hand: ten objects with the label ``app=NAME``, two pods, no owner above them.
+    """Endpoint as people write it by hand: ten objects with the label ``app=NAME``, two pods, no owner above them.
 
     Expected phases:
     - detach: Ingress, HTTPRoute

@@ -75,7 +75,7 @@ class Finalizes:
 
 @dataclass(slots=True)
 class _Controller:
-    """What one stand-in does."""
+    """One stand-in for a controller."""
 
     client: Client
     namespace: str
@@ -173,7 +173,7 @@ def kserve_controller(cluster: Access, namespace: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stubborn_kserve_controller(cluster: Access, namespace: str, may_let_go: MayLetGo, *, times: int) -> Iterator[None]:
-    """What the real one does not do: it keeps its finalizer, and its children come back though their owner is going."""
+    """Unlike the real one: it keeps its finalizer, and its children come back though their owner is Terminating."""
     finalizes = {INFERENCE_SERVICES: Finalizes(KSERVE_FINALIZER, may_let_go)}
     children = (DEPLOYMENTS, SERVICES)
     encores = dict.fromkeys(children, times)
@@ -229,7 +229,7 @@ async def _user_is_gone(client: Client, usage: Object) -> bool:
 
 
 def _anew(body: Json) -> Json:
-    """What to send to have the same object again."""
+    """Body of a request that creates the same object again."""
     kept = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
     meta = {name: value for name, value in body["metadata"].items() if name in kept}
     fresh = {name: value for name, value in body.items() if name not in ("metadata", "status")}

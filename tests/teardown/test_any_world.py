@@ -43,7 +43,7 @@ WHAT = (
 
 
 class Story(NamedTuple):
-    """What is there, how it is related, and what is asked for."""
+    """Objects, their relations, and the targets."""
 
     world: World
     graph: Graph
@@ -129,7 +129,7 @@ def is_explained(ledger: Ledger, decision: Decision, observations: Mapping[str, 
 
 
 def taken_down(story: Story) -> tuple[Ledger, Cluster]:
-    """What was planned for a story, and the cluster after it was done."""
+    """Plan for a story, and the cluster after it was executed."""
     ledger = story.ledger()
     note("\n".join(map(repr, ledger.entries)))
     cluster = Cluster.of(story.world, NOW)
@@ -167,7 +167,7 @@ def above(ledger: Ledger, uid: str) -> list[str]:
 
 
 def asked_for(ledger: Ledger, uid: str) -> str:
-    """Who is deleted so that this one goes."""
+    """Objects that are deleted so that this one goes."""
     entries = ledger.by_uid()
     return next(each for each in above(ledger, uid) if entries[each].disposition is Disposition.DELETE)
 
@@ -252,7 +252,7 @@ def as_it_is(thing: Thing) -> Item:
 
 
 def go_on_elsewhere(story: Story, ledger: Ledger, cluster: Cluster, rng: random.Random) -> list[Item]:
-    """What others do between two runs: they make parts of what is there, and others in the place of what is gone."""
+    """Changes by others between two runs: new parts of existing objects, new objects in the place of deleted ones."""
     there = [thing.item for thing in cluster.things.values() if thing.item.meta.namespace]
     made = []
     for number in range(rng.randint(0, 3) if there else 0):

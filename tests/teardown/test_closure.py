@@ -1,4 +1,4 @@
-"""What belongs to a teardown, and what stays."""
+"""Members of a teardown, and objects that stay."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Deleted:
         return {f"{each['kind']}/{each['name']}": each["state"] for each in self.receipt["objects"]}
 
     def held(self) -> list[str]:
-        """Who was held, and let go again: the last write to it takes the hold off."""
+        """Objects that were held and released again: the last write to each removes the hold."""
         holds = [each for each in self.writes if each.verb == "patch" and HOLD in json.dumps(each.body)]
         return [f"{each.resource}/{each.name}" for each in holds]
 
@@ -206,7 +206,7 @@ def test_a_namespace_goes_with_everything_in_it_in_phases(own_cluster, namespace
 
 
 def _roots(staged: Staged) -> list[tuple[str, str]]:
-    """What nobody of the tree owns."""
+    """Objects that no other object of the tree owns."""
     return [
         (each.path.split("/")[-2], each.name)
         for each in staged.objects

@@ -1,4 +1,4 @@
-"""What `pilotage plan` predicts, and which of it blocks. What only an API server can tell is asked of a real one."""
+"""Hazards that `pilotage plan` predicts, and which of them block. A real API server decides where only one can tell."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ def made(api_version: str, kind: str, name: str, meta: Json | None = None, **fie
 
 
 def predicted(world: World, *uids: str, **options: Any) -> list[Hazard]:
-    """What stands in the way of taking down these uids, as a plan does it."""
+    """Hazards of a teardown of these uids, as a plan finds them."""
     graph = relate(world)
     items = [item for uid in uids if (item := world.get(uid))]
     assert len(items) == len(uids)

@@ -1,4 +1,4 @@
-"""What `pilotage leaks` finds; and what it does not: things in progress, not read, or just fine.
+"""Leaks that `pilotage leaks` finds; and no leaks: objects in progress, not read, or just fine.
 
 Most cases are worlds from manifests. What the garbage collector and the API server decide is asked of the real ones.
 """
@@ -576,7 +576,7 @@ async def connected(cluster: Access) -> AsyncIterator[Client]:
 
 
 async def gathered(client: Client, namespace: str = "") -> list[Leak]:
-    """What would be found in five minutes, if nothing happened until then."""
+    """Leaks that would be found in five minutes, if nothing happened until then."""
     later = utc_now() + dt.timedelta(minutes=5)
     places = [namespace] if namespace else []
     world = await gather(client, Discovery(client), namespaces=places, full=full_kinds() | FOR_LEAKS, now=later)

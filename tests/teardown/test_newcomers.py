@@ -1,4 +1,4 @@
-"""What appears after the plan was made and belongs to it is found before anything is called proven."""
+"""Newcomers: members that appear after the plan was made are found before anything is called proven."""
 
 from __future__ import annotations
 

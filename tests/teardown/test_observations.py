@@ -1,4 +1,4 @@
-"""What is known only moves on."""
+"""Observations only move forward."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Case:
     name: str
     edges: list[Edge]
     want: dict[str, set[str]]
-    """Who waits for whom; the others for nobody."""
+    """Entries that each entry waits for; the others wait for none."""
     circles: list[set[str]] = field(default_factory=list)
     carriers: dict[str, str] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)

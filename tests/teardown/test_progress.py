@@ -1,4 +1,4 @@
-"""What is waited for is shown often enough to be read, and seldom enough to cost little."""
+"""Waits are shown often enough to be read, and seldom enough to cost little."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_a_ledger_grows_and_what_comes_later_waits_for_what_was_found():
 
 
 def test_a_ledger_that_is_resumed_loses_nothing_and_takes_in_what_is_new():
-    """What the new plan does not see any more stays; what is known waits for the new, as planned."""
+    """Entries that the new plan no longer contains stay; known entries wait for the new ones, as planned."""
     service = entry("Service", after=(uid("Deployment"),))
     saved = ledger(entry("Deployment"), service, CLAIM)
     new = entry("Deployment", "new")

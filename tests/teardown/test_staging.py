@@ -1,4 +1,4 @@
-"""What the stand-ins do is what was seen of the controllers whose place they take."""
+"""Stand-ins behave as the controllers whose place they take were observed to."""
 
 import time
 

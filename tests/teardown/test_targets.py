@@ -1,4 +1,4 @@
-"""What a person types means what it means to kubectl; where it means nothing, the answer says what would be right."""
+"""Arguments mean the same as to kubectl; where one means nothing, the message says which would be right."""
 
 import json
 import secrets
@@ -303,7 +303,7 @@ def show(
     output: str,
     files: tuple[Path, ...],
 ) -> None:
-    """What the options make of it."""
+    """Targets that the options result in."""
 
     async def ask() -> list[str]:
         async with connected(kubeconfig, context) as (client, discovery, _):

@@ -1,4 +1,4 @@
-"""What `pilotage tree` shows: parts, referrers, references, with their state; and that it always comes to an end."""
+"""Output of `pilotage tree`: parts, referrers, references, with their state; and it always ends."""
 
 from __future__ import annotations
 

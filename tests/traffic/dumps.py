@@ -1,4 +1,4 @@
-"""What an Envoy of Contour's says, as far as we look at it, with what surrounds it there."""
+"""Config dumps and statistics of an Envoy of Contour's, as far as we read them, with what surrounds it there."""
 
 import json
 from typing import Any

@@ -93,7 +93,7 @@ class ContourRoutes:
         self.edge.stop_backend(name)
 
     async def take_down(self, backend: Backend) -> None:
-        """What a teardown does with a revision that should get no requests any more."""
+        """Take a revision down that should get no more requests, as a teardown does."""
         self.kill(backend.service)
         await self.remove(SLICES, backend.service)
         await self.remove(SERVICES, backend.service)

@@ -1,4 +1,4 @@
-"""What is read from an Envoy. That a real one speaks so is shown on a real one (`test_on_contour`)."""
+"""Reading of an Envoy. `test_on_contour` shows that a real one answers so."""
 
 import re
 from typing import Any

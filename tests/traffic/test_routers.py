@@ -1,4 +1,4 @@
-"""What routers write, what they read back, and what they make of a status."""
+"""Routes that routers write and read back, and their reading of a status."""
 
 from typing import Any
 

@@ -108,7 +108,7 @@ def test_where_nobody_can_prove_each_step_waits_five_seconds_and_requests_get_th
 
 @pytest.mark.parametrize("seconds", [5.0, 35.0])
 def test_a_wait_that_is_all_but_over_still_takes_a_moment(seconds):
-    """What the rounding of two sums leaves never passes: who waits for that alone looks again for ever."""
+    """A remainder from the rounding of two sums never elapses: a wait for that alone would repeat for ever."""
     step = shift("new 100").step(ACCEPTED, seconds - 1e-13)
     assert isinstance(step, TrafficWait)
     assert step.seconds > 0.001

@@ -85,7 +85,7 @@ def test_purge_removes_the_folder_where_nothing_else_is_in_it(tmp_path):
 
 @pytest.mark.parametrize("command", ["up", "down"])
 def test_a_folder_that_others_can_write_to_is_refused(tmp_path, command):
-    """Who can write there chooses the certificate authority that `up` trusts, and the processes that `down` ends."""
+    """Another user with write access could choose the CA that `up` trusts, and the processes that `down` ends."""
     layout = Layout(tmp_path / "data")
     layout.make()
     layout.folder.chmod(0o777)

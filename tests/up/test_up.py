@@ -70,7 +70,7 @@ def kill(layout, part):
 
 
 def keep(machine, monkeypatch, capsys):
-    """What ``python -m demo --keep`` does after its story, on a machine that is up; returns how to take it down."""
+    """Play the end of ``python -m demo --keep`` on a machine that is up; returns how to take it down."""
     with monkeypatch.context() as patched:
         patched.setattr(sys, "argv", ["demo", "--keep"])
         patched.setattr(tempfile, "mkdtemp", lambda **_: str(machine.folder))

@@ -1,4 +1,4 @@
-"""Who may do what: RBAC, reviews of access, impersonation, escalation, those who do not say who they are."""
+"""Authorization: RBAC, access reviews, impersonation, escalation, anonymous requests."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ async def replace(kit: Kit) -> None:
 
 @theme.case()
 async def patch(kit: Kit) -> None:
-    """What `kubectl edit` sends is a patch like these."""
+    """Patches such as `kubectl edit` sends."""
     await kit.quiet.create(CM, cm("a", {"n": "1"}))
     await kubectl(kit, "patch", "cm", "a", "-p", '{"data":{"n":"2"}}')
     await kubectl(kit, "patch", "cm", "a", "-p", '{"data":{"n":"2"}}')

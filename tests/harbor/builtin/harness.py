@@ -69,7 +69,7 @@ class Shelf:
 
 
 def default_shelf() -> Shelf:
-    """What the recorder finds in its cluster, too."""
+    """Objects that the recorder finds in its cluster, too."""
     account = {"metadata": {"name": "default", "namespace": NAMESPACE}}
     robot = {"metadata": {"name": "robot", "namespace": NAMESPACE}}
     return Shelf(serviceaccounts=[account, robot])

@@ -1,4 +1,4 @@
-"""What kube-apiserver made of the cases, and what the strategies make of them: the same."""
+"""Recorded cases of kube-apiserver: the strategies give the same results."""
 
 from __future__ import annotations
 

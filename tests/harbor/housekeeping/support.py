@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class World:
-    """See the module. To be used as an async context, on a virtual loop."""
+    """Harbor in virtual time with its housekeeping. Use it with `async with`, on a virtual loop."""
 
     def __init__(
         self, *, namespace_grace_seconds: float = 5.0, post: Post | None = None, journal: Journal | None = None
@@ -110,7 +110,7 @@ class World:
             return None
 
     async def names(self, plural: str, namespace: str = "default") -> list[str]:
-        """What is there."""
+        """Names of the objects that exist."""
         listed = await self.ask("GET", path(plural, namespace))
         return [item["metadata"]["name"] for item in listed["items"]]
 

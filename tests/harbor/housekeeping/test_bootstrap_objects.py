@@ -1,4 +1,4 @@
-"""What exists after a start, and what a start puts back."""
+"""Objects that exist after a start, and those that a start restores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kube-controller-manager would do and no recorded case can show: see `tests/contract/cases/protecting.py`."""
+"""Protection by a kube-controller-manager that no recorded case can show (`tests/contract/cases/protecting.py`)."""
 
 from __future__ import annotations
 

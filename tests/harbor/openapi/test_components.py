@@ -11,7 +11,7 @@ EXTENSIONS = ("list-type", "list-map-keys", "map-type", "patch-strategy", "patch
 
 
 def shape(schema):
-    """What both sides can say, in the words of the source."""
+    """Parts of a schema that both sides can express, in the words of the source."""
     if len(schema.get("allOf", ())) == 1:
         schema = {**schema, **schema["allOf"][0]}
     made = {f"x-kubernetes-{key}": schema.get(f"x-kubernetes-{key}") for key in EXTENSIONS}

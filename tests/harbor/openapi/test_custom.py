@@ -1,4 +1,4 @@
-"""What is published of a custom kind's schema."""
+"""Published schema of a custom kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def published(schema, *, v2: bool = False, **more: Any):
 
 
 def field(schema, *, v2: bool = False):
-    """What is made of one field."""
+    """Published form of one field."""
     made = published({"type": "object", "properties": {"field": schema}, "required": ["field"]}, v2=v2)
     return made["properties"]["field"]
 

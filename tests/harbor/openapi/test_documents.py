@@ -1,4 +1,4 @@
-"""What the documents say about kinds, and how long they stay what they are."""
+"""Content of the documents about kinds, and when they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client may send and keep: forms, hashes, tags."""
+"""Content negotiation and caching: forms, hashes, tags."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _done(record: Record) -> Json:
 
 
 def _settle(result: Json, record: Record) -> None:
-    """What a server does after a patch, as far as these scenarios need it: defaults, and what has no effect."""
+    """Treat an object as a server does after a patch, as far as these scenarios need it: defaults, dropped no-ops."""
     kind, before, subresource = record.scenario.kind, record.before, record.step.subresource
     if before is not None:
         for name in {*result, *before} - {"metadata", "apiVersion", "kind"}:
@@ -298,7 +298,7 @@ def wait_for_boxes(send: Send, namespace: str) -> None:
 
 
 def recorded() -> Iterator[Record]:
-    """What a real server answered."""
+    """Recorded answers of a real server."""
     answers = json.loads(RECORDED.read_text())
     for number, scenario in enumerate(SCENARIOS):
         yield from replay(scenario, f"s{number}", answers[scenario.name])

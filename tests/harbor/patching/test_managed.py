@@ -1,4 +1,4 @@
-"""Who owns what after a write, for what the recorded answers do not show: any object, and the corners."""
+"""Field ownership after a write, beyond the recorded answers: any object, and the corner cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real kube-apiserver answered to the scenarios, and that our functions come to the same."""
+"""Recorded answers of a real kube-apiserver to the scenarios: our functions give the same."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _SETS = {"finalizers"}
 
 
 def model(doc: Any, patch: Any, name: str = "") -> Any:
-    """What the result holds, whatever its order."""
+    """Content of the result, whatever its order."""
     if isinstance(doc, dict) and isinstance(patch, dict):
         return {**doc, **{key: model(doc.get(key), value, key) for key, value in patch.items()}}
     if name in _KEYED:

@@ -1,4 +1,4 @@
-"""What is asked of a real API server about schemas; `recorded.json` has its answers, `recording.py` gets them.
+"""Questions to a real API server about schemas; `recorded.json` has its answers, `recording.py` gets them.
 
 The same questions can be put to any server that speaks the API, so the answers of harbor can be compared as a whole.
 """
@@ -244,7 +244,7 @@ LOOSE: dict[str, Json] = {
         )
     )
 }
-"""What held when the old object was written, where that is something else."""
+"""Schemas under which the old object of a case was written, where they differ from the current one."""
 
 
 def _specs(schema: str, **specs: Json) -> list[Case]:

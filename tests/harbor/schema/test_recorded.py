@@ -1,4 +1,4 @@
-"""What a real API server said about schemas and objects is what we say: see `cases.py` for the questions."""
+"""Recorded answers of a real API server about schemas and objects (`cases.py`): ours are the same."""
 
 import copy
 import json

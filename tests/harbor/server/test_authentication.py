@@ -1,4 +1,4 @@
-"""Who asks, and as whom."""
+"""Authentication and impersonation."""
 
 import pytest
 

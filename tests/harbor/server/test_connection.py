@@ -1,4 +1,4 @@
-"""What a client sees of a connection, with a stand-in for the core behind it."""
+"""Connections as a client sees them, with a stand-in for the core behind them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the folder keeps, and what TLS makes of it."""
+"""Credentials in the folder, and their use by TLS."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Who keeps a finalizer, and whether they run: decided from worlds made by hand."""
+"""Owners of finalizers, and whether they run: decided from worlds made by hand."""
 
 import pytest
 

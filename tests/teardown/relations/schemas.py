@@ -15,7 +15,7 @@ class SchemaError(LookupError):
 
 
 def fields_below(row: RelationRow) -> Iterator[str]:
-    """What a row expects below its field. The name of an object may as well be the field itself."""
+    """Fields that a row expects below its own. The name of an object may as well be the field itself."""
     target = row.target
     if isinstance(target, ByName):
         yield from filter(None, (target.namespace, row.note, row.when.field if row.when else ""))

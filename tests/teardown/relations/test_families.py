@@ -1,4 +1,4 @@
-"""What realistic manifests of each family point at. An edge in a line; `!` marks a target that is not there."""
+"""References in realistic manifests of each family. One edge per line; `!` marks a target that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a staged case does: make objects, delete them, ask why, and look at the answer."""
+"""Staged cases: create objects, delete them, ask why, and check the answer."""
 
 import contextlib
 import datetime as dt
@@ -81,7 +81,7 @@ class Stage:
     async def why(
         self, resource: Resource, obj: Object, *, seconds_later: float = 0, in_namespace: bool = False
     ) -> Explanation:
-        """What `pilotage why` would say about it; as if asked some seconds later than now."""
+        """Answer of `pilotage why` for it, as if asked some seconds later than now."""
         world = await self.world(seconds_later=seconds_later, in_namespace=in_namespace)
         item = world.get(obj.meta.uid) or Item(resource, obj, full=True)
         return await until_resolved(self.client, world, lambda known: explain(known, relate(known), item))
@@ -121,5 +121,5 @@ def root_codes(explanation: Explanation) -> set[str]:
 
 
 def name_of(subject: Item | Name) -> Name:
-    """What a cause is about."""
+    """Name of the object of a cause."""
     return subject.name if isinstance(subject, Item) else subject

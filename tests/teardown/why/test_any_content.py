@@ -54,7 +54,7 @@ _FIELDS = """
 """
 FIELDS = tuple(_FIELDS.split())
 HOSTILE = "x'; rm -rf ~ #$(id)`id`|&<>\n\x1b[2J\""
-"""What a shell would act on, if a command that is shown to be copied had it as it is."""
+"""Characters that a shell would act upon, if they were unquoted in a command that is shown to be copied."""
 WORDS = (
     "",
     "*",

@@ -93,7 +93,7 @@ async def test_the_controller_is_known_and_scaled_to_0(stage: Stage, widgets: Re
 async def test_what_the_dead_controller_would_have_done_is_done_in_order(
     stage: Stage, widgets: Resource, cluster: Access, tmp_path: Path
 ) -> None:
-    """What `why` says to do, done: the parts go, its finalizer stays, and the end says how to let go; then that."""
+    """The remedy of `why` works: the parts go, the finalizer stays, the last answer names the release; then that."""
     await stage.make(kinds.DEPLOYMENTS, kinds.deployment("kserve-controller-manager", replicas=0))
     obj = await held(stage, widgets, "inferenceservice.finalizers")
     part: dict[str, Any] = {"ownerReferences": [owner(widgets, obj)]}

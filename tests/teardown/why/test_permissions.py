@@ -1,4 +1,4 @@
-"""What we may not do, said before it is tried."""
+"""Missing permissions, reported before the request is tried."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What a person reads, and what a program gets."""
+"""Output for a person, and output for a program."""
 
 import msgspec
 import pytest
