@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from controlplane import Access, Cluster
 from pilotage.cli import options
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, run_briefly
 from pilotage.cli.errors import plain_errors
 from pilotage.kube import Client, Discovery, ErrorClass, Forbidden, Json, Object, load_config
 from pilotage.teardown.planning.arguments import TargetError, Targets, parse
@@ -296,8 +296,7 @@ def test_what_a_dump_does_not_have(words: str, message: str, dump: World) -> Non
 @plain_errors
 def show(
     words: tuple[str, ...],
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice,
     namespace: str,
     all_namespaces: bool,
     output: str,
@@ -306,7 +305,7 @@ def show(
     """Targets that the options result in."""
 
     async def ask() -> list[str]:
-        async with connected(kubeconfig, context) as (client, discovery, _):
+        async with cluster.session() as (client, discovery, _):
             return shown(await resolve(client, discovery, words, namespace=namespace, files=files))
 
     click.echo(f"{run_briefly(ask())} {output} {all_namespaces}")

@@ -3,14 +3,53 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from pilotage.teardown.session import Session
 
+P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class ClusterChoice(NamedTuple):
+    """The cluster that the options name; None for what they leave open."""
+
+    kubeconfig: str | None
+    context: str | None
+
+    @contextlib.asynccontextmanager
+    async def session(self, *, name: str = "pilotage", remembering: bool = False) -> AsyncIterator[Session]:
+        """Its connections are closed at the end. Raises ConfigError.
+
+        `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
+        """
+        from pilotage.kube import Client, Discovery, load_config
+        from pilotage.teardown.session import Session
+
+        config = load_config(kubeconfig=self.kubeconfig, context=self.context)
+        memory = None
+        if remembering:
+            from pilotage.kube.discovery_memory import DiscoveryMemory
+
+            memory = DiscoveryMemory.of(config)
+        async with Client.connect(config, name=name) as client:
+            yield Session(client, Discovery(client, memory), config.server)
+
+
+def asynchronous(command: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
+    """Run the coroutine of a command to its end; it returns the exit code, None for 0."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        if code := run_briefly(command(*args, **kwargs)):
+            sys.exit(code)
+
+    return run
 
 
 def run_briefly(main: Coroutine[Any, Any, R]) -> R:
@@ -23,24 +62,3 @@ def run_briefly(main: Coroutine[Any, Any, R]) -> R:
         return asyncio.run(main)
     finally:
         gc.enable()
-
-
-@contextlib.asynccontextmanager
-async def connected(
-    kubeconfig: str | None, context: str | None, *, remembering: bool = False
-) -> AsyncIterator[Session]:
-    """The cluster that the options name; its connections are closed at the end. Raises ConfigError.
-
-    `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
-    """
-    from pilotage.kube import Client, Discovery, load_config
-    from pilotage.teardown.session import Session
-
-    config = load_config(kubeconfig=kubeconfig, context=context)
-    memory = None
-    if remembering:
-        from pilotage.kube.discovery_memory import DiscoveryMemory
-
-        memory = DiscoveryMemory.of(config)
-    async with Client.connect(config) as client:
-        yield Session(client, Discovery(client, memory), config.server)

@@ -74,6 +74,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except Exception as error:
             from pilotage.api.base import OtherVersion
+            from pilotage.teardown.engine.receipt import ReceiptError
             from pilotage.teardown.planning.arguments import TargetError
             from pilotage.teardown.session.request import RequestError
             from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
@@ -82,6 +83,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
                 raise click.UsageError(str(error)) from error
             if isinstance(error, DumpError | TargetError):
                 raise BadTarget(str(error)) from error
+            if isinstance(error, ReceiptError):
+                raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
             if isinstance(error, OtherVersion):
                 raise NoAnswer(str(error)) from error
             raise

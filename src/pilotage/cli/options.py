@@ -3,43 +3,84 @@
 Only click is imported here; the rest comes when a command runs.
 """
 
+import functools
+import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import click
 
+from pilotage.cli.connection import ClusterChoice
+
 P = ParamSpec("P")
 R = TypeVar("R")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def cluster_options(command: Callable[P, R]) -> Callable[P, R]:
-    """``--kubeconfig`` and ``--context``, as `kubeconfig` and `context`."""
-    for option in (
-        click.option("--context", metavar="NAME", help="The context to use instead of the current one."),
-        click.option(
-            "--kubeconfig", metavar="FILE", help="The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config."
-        ),
-    ):
+class Patience(NamedTuple):
+    """The wishes of a person about waiting."""
+
+    wait: bool
+    timeout: float
+    json: bool
+
+
+def _with_all(command: Callable[..., R], options: Sequence[Decorator]) -> Callable[..., R]:
+    """The command with options, in the order in which --help lists them."""
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def namespace_options(command: Callable[P, R]) -> Callable[P, R]:
+def together(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
+    """Options, in this order, that reach a command as one argument, `name`: what `make` makes of their values."""
+
+    def add(command: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> R:  # noqa: ANN401 - click's
+            given = {field: kwargs.pop(field) for field in fields}
+            return command(*args, **{name: make(**given)}, **kwargs)
+
+        others = len(getattr(command, "__click_params__", ()))
+        wrapped = _with_all(run, options)
+        fields = [each.name for each in vars(wrapped)["__click_params__"][others:]]
+        return wrapped
+
+    return add
+
+
+def later(module: str, name: str) -> Callable[..., object]:
+    """A type of a module that is imported when it is called, and not before."""
+    return lambda **given: getattr(importlib.import_module(module), name)(**given)
+
+
+cluster_options = together(
+    "cluster",
+    ClusterChoice,
+    click.option(
+        "--kubeconfig", metavar="FILE", help="The kubeconfig to use instead of $KUBECONFIG or ~/.kube/config."
+    ),
+    click.option("--context", metavar="NAME", help="The context to use instead of the current one."),
+)
+"""``--kubeconfig`` and ``--context``, as `cluster`."""
+
+
+def seconds_option(flag: str, default: float, text: str | None = None, *, least: float = 0) -> Decorator:
+    """A duration in seconds."""
+    kind = click.FloatRange(min=least)
+    return click.option(flag, metavar="SECONDS", type=kind, default=default, show_default=True, help=text)
+
+
+def namespace_options(command: Callable[..., R]) -> Callable[..., R]:
     """``-n`` and ``-A``, as `namespace` (empty: that of the context) and `all_namespaces`. They exclude each other."""
-    for option in (
+    text = "The namespace instead of the context's."
+    options = (
+        # It is eager: -A looks at it.
+        click.option("-n", "--namespace", metavar="NAME", default="", is_eager=True, help=text),
         click.option("-A", "--all-namespaces", is_flag=True, callback=_not_with_namespace, help="All namespaces."),
-        click.option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            default="",
-            is_eager=True,  # before -A, which looks at it
-            help="The namespace instead of the context's.",
-        ),
-    ):
-        command = option(command)
-    return command
+    )
+    return _with_all(command, options)
 
 
 def namespace_option(command: Callable[P, R]) -> Callable[P, R]:
@@ -54,51 +95,46 @@ def output_option(command: Callable[P, R]) -> Callable[P, R]:
     return click.option("-o", "--output", type=choice, default="text", show_default=True)(command)
 
 
-def rollout_options(command: Callable[P, R]) -> Callable[P, R]:
-    """``--no-wait`` and ``--timeout``, as `no_wait` and `timeout`."""
-    for option in (
-        click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True),
-        click.option("--no-wait", is_flag=True, help="Do not wait until it serves."),
-    ):
-        command = option(command)
-    return command
+rollout_options = together(
+    "patience",
+    lambda no_wait, timeout, output: Patience(not no_wait, timeout, output == "json"),
+    click.option("--no-wait", is_flag=True, help="Do not wait until it serves."),
+    seconds_option("--timeout", 600.0),
+    output_option,
+)
+"""``--no-wait``, ``--timeout`` and ``-o``, as `patience`."""
 
 
-def weights_options(ambient: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def weights_options(ambient: str) -> Decorator:
     """Where a program keeps weights, and from where it may fetch them. `ambient`: help of --ambient-credentials."""
+    http = "Whether weights may be fetched over http://."
+    options = (
+        click.option(
+            "--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]"
+        ),
+        click.option(
+            "--file-roots",
+            metavar="DIR",
+            multiple=True,
+            help="A folder below which file:// sources may be read; repeatable.",
+        ),
+        click.option(
+            "--networks",
+            metavar="CIDR",
+            multiple=True,
+            help="A network that is not public and may serve weights; repeatable.",
+        ),
+        click.option(
+            "--model-bytes-max", metavar="BYTES", type=int, help="The largest file that is fetched. [default: 250 GB]"
+        ),
+        click.option("--plain-http/--no-plain-http", default=None, help=http),
+        click.option("--ambient-credentials/--no-ambient-credentials", default=None, help=ambient),
+    )
+    return lambda command: _with_all(command, options)
 
-    def add(command: Callable[P, R]) -> Callable[P, R]:
-        for option in (
-            click.option("--ambient-credentials/--no-ambient-credentials", default=None, help=ambient),
-            click.option(
-                "--plain-http/--no-plain-http", default=None, help="Whether weights may be fetched over http://."
-            ),
-            click.option(
-                "--model-bytes-max",
-                metavar="BYTES",
-                type=int,
-                help="The largest file that is fetched. [default: 250 GB]",
-            ),
-            click.option(
-                "--networks",
-                metavar="CIDR",
-                multiple=True,
-                help="A network that is not public and may serve weights; repeatable.",
-            ),
-            click.option(
-                "--file-roots",
-                metavar="DIR",
-                multiple=True,
-                help="A folder below which file:// sources may be read; repeatable.",
-            ),
-            click.option(
-                "--cache-root", metavar="DIR", help="The folder of fetched weights. [default: ~/.cache/pilotage/models]"
-            ),
-        ):
-            command = option(command)
-        return command
 
-    return add
+def _sources(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[Path | Literal["-"], ...]:
+    return tuple("-" if file == "-" else Path(file) for file in files)
 
 
 def files_option(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -106,30 +142,29 @@ def files_option(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return click.option("-f", "--filename", "files", metavar="FILE", multiple=True, callback=_sources, help=text)
 
 
-def target_options(command: Callable[P, R]) -> Callable[P, R]:
-    """KIND/NAME…, ``-n``, ``--all``, ``-f``, ``-l``, ``--keep`` and ``--adopt``."""
-    for option in (
-        click.option(
-            "--adopt",
-            is_flag=True,
-            help="Also delete what refers to the targets only (routes, Services, autoscalers, budgets), the "
-            "configuration that only they mount, and the parts of an owner that is stuck in deletion.",
-        ),
-        click.option(
-            "--keep",
-            metavar="WHAT",
-            multiple=True,
-            help="Objects to keep: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
-            "several times.",
-        ),
-        click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),
-        files_option("All objects in these manifests: files, folders, or - for stdin."),
-        click.option("--all", "everything", is_flag=True, help="All objects of the namespace given with -n."),
-        click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's."),
-        click.argument("words", metavar="[KIND/NAME]...", nargs=-1),
-    ):
-        command = option(command)
-    return command
+target_options = together(
+    "request",
+    later("pilotage.teardown.session.request", "TeardownRequest"),
+    click.argument("words", metavar="[KIND/NAME]...", nargs=-1),
+    namespace_option,
+    click.option("--all", "everything", is_flag=True, help="All objects of the namespace given with -n."),
+    files_option("All objects in these manifests: files, folders, or - for stdin."),
+    click.option("-l", "--selector", metavar="SELECTOR", default="", help="All objects with these labels."),
+    click.option(
+        "--keep",
+        metavar="WHAT",
+        multiple=True,
+        help="Objects to keep: volumes, caches (fetched weights), secrets, configs, or KIND/NAME. Can be given "
+        "several times.",
+    ),
+    click.option(
+        "--adopt",
+        is_flag=True,
+        help="Also delete what refers to the targets only (routes, Services, autoscalers, budgets), the "
+        "configuration that only they mount, and the parts of an owner that is stuck in deletion.",
+    ),
+)
+"""KIND/NAME…, ``-n``, ``--all``, ``-f``, ``-l``, ``--keep`` and ``--adopt``, as `request`: a TeardownRequest."""
 
 
 def name_argument(command: Callable[P, R]) -> Callable[P, R]:
@@ -147,10 +182,6 @@ def _not_with_namespace(context: click.Context, _: click.Parameter, all_namespac
     if all_namespaces and context.params.get("namespace"):
         raise click.UsageError("-n and -A exclude each other.")
     return all_namespaces
-
-
-def _sources(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[Path | Literal["-"], ...]:
-    return tuple("-" if file == "-" else Path(file) for file in files)
 
 
 def _name(_: click.Context, __: click.Parameter, word: str) -> str:

@@ -4,8 +4,9 @@ import datetime as dt
 import sys
 from collections.abc import Callable, Iterator
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
+from pilotage.cli.options import Patience
 from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
@@ -15,14 +16,6 @@ from pilotage.rollout.requests import change
 from pilotage.rollout.status import RolloutStatus, RolloutVerdict
 from pilotage.runtime.lazy_logger import silenced
 from pilotage.teardown.session import Session
-
-
-class Patience(NamedTuple):
-    """The wishes of a person about waiting."""
-
-    wait: bool
-    timeout: float
-    json: bool
 
 
 async def carry_out(session: Session, key: ObjectKey, alter: Callable[[Object], Json], patience: Patience) -> int:

@@ -1,13 +1,12 @@
 """The options that say what an endpoint should be, together as `arguments`."""
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-R = TypeVar("R")
+from pilotage.cli.options import later, together
 
 
 class RegistryChoice(click.Choice[str]):
@@ -34,7 +33,9 @@ PLACEMENTS = RegistryChoice("pilotage.serving.placements", "PLACEMENTS")
 ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
 
 
-_OPTIONS = (
+spec_options = together(
+    "arguments",
+    later("pilotage.rollout.spec", "SpecArguments"),
     click.option("--model", metavar="SOURCE|NAME", help="A source (hf://…, https://…, s3://…, file://…), or a Model."),
     click.option("--runtime", type=RUNTIMES, help="The program that serves.  [default: llama.cpp]"),
     click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
@@ -49,19 +50,4 @@ _OPTIONS = (
     click.option("--host", metavar="NAME", help="The host name of the route."),
     click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
 )
-
-
-def spec_options(command: Callable[..., R]) -> Callable[..., R]:
-    """The options, together as `arguments`: SpecArguments."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> R:  # noqa: ANN401 - click's
-        from pilotage.rollout.spec import SpecArguments
-
-        given = {name: kwargs.pop(name) for name in SpecArguments._fields}
-        return command(*args, arguments=SpecArguments(**given), **kwargs)
-
-    wrapped: Callable[..., R] = run
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
+"""The flags, as `arguments`: SpecArguments."""

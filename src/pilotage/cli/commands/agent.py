@@ -13,6 +13,7 @@ from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
     from pilotage.agent.settings import AgentSettings
+    from pilotage.cli.connection import ClusterChoice
 
 
 @click.command()
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 @one_sentence
-def agent(kubeconfig: str | None, context: str | None, config: Path | None, **given: object) -> None:
+def agent(cluster: ClusterChoice, config: Path | None, **given: object) -> None:
     """Run the servers that are placed on this machine until SIGTERM.
 
     Every option is also a variable (PILOTAGE_AGENT_FILE_ROOTS) and a line of the file (fileRoots); a flag wins over a
@@ -87,7 +88,7 @@ def agent(kubeconfig: str | None, context: str | None, config: Path | None, **gi
     settings = load_settings(flags, file=config)
     configure_logging(level=settings.log_level)
     try:
-        code = asyncio.run(_run(settings, kubeconfig, context))
+        code = asyncio.run(_run(settings, cluster))
     except JournalError as error:
         raise click.ClickException(str(error)) from error
     except AnotherAgent as error:
@@ -97,10 +98,8 @@ def agent(kubeconfig: str | None, context: str | None, config: Path | None, **gi
     sys.exit(code)
 
 
-async def _run(settings: AgentSettings, kubeconfig: str | None, context: str | None) -> int:
+async def _run(settings: AgentSettings, cluster: ClusterChoice) -> int:
     from pilotage.agent.run import run
-    from pilotage.kube import Client, load_config
 
-    config = load_config(kubeconfig=kubeconfig, context=context)
-    async with Client.connect(config, name="pilotage-agent") as client:
-        return int(await run(settings, client, config.server))
+    async with cluster.session(name="pilotage-agent") as session:
+        return int(await run(settings, session.client, session.server))

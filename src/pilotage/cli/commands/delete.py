@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, output_option, target_options
+from pilotage.cli.options import cluster_options, output_option, seconds_option, target_options
 from pilotage.cli.output.plan import (
     exit_code,
     headline,
@@ -36,22 +36,13 @@ if TYPE_CHECKING:
 @target_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop, with the exit code of `pilotage plan`.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option(
+@seconds_option(
     "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=600.0,
-    show_default=True,
-    help="How long it may take. Then it ends, and says what is left, why, and how to resume.",
+    600.0,
+    "How long it may take. Then it ends, and says what is left, why, and how to resume.",
+    least=1,
 )
-@click.option(
-    "--drain",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="How long requests may continue after the routes are gone, before the workloads stop.",
-)
+@seconds_option("--drain", 0.0, "How long requests may continue after the routes are gone, before the workloads stop.")
 @click.option(
     "--receipt",
     "receipt_file",
@@ -68,24 +59,18 @@ if TYPE_CHECKING:
 @cluster_options
 @output_option
 @plain_errors
-def delete(
-    words: tuple[str, ...],
-    namespace: str,
-    everything: bool,
-    files: tuple[Path | Literal["-"], ...],
-    selector: str,
-    keep: tuple[str, ...],
-    adopt: bool,
+@asynchronous
+async def delete(
+    request: TeardownRequest,
     dry_run: bool,
     yes: bool,
     timeout: float,
     drain: float,
     receipt_file: Path | None,
     resume: Path | None,
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice,
     output: str,
-) -> None:
+) -> int:
     """Delete objects in order, wait until they are proven gone, and write a receipt.
 
     \b
@@ -100,13 +85,12 @@ def delete(
     Exit codes: 0 all is proven gone, 1 something is left or unknown, 2 bad usage, 3 the API could not be read,
     130 Ctrl-C.
     """
-    request = TeardownRequest(words, namespace, everything, files, selector, keep, adopt, timeout, drain)
+    request = request._replace(timeout=timeout, drain=drain)
     if resume is None:
         request.check()
-    elif any((words, namespace, everything, files, selector, keep, adopt, drain)):
+    elif request != TeardownRequest(timeout=timeout):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
-    options = _Options(dry_run, yes, receipt_file or resume, resume, output == "json")
-    sys.exit(run_briefly(_delete(request, options, kubeconfig, context)))
+    return await _delete(cluster, request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json"))
 
 
 class _Options(NamedTuple):
@@ -117,14 +101,14 @@ class _Options(NamedTuple):
     json: bool
 
 
-async def _delete(request: TeardownRequest, options: _Options, kubeconfig: str | None, context: str | None) -> int:
+async def _delete(cluster: ClusterChoice, request: TeardownRequest, options: _Options) -> int:
     from pilotage.teardown.session.endpoints import plan_endpoints
     from pilotage.teardown.session.preparation import plan
     from pilotage.teardown.session.resumption import resume
 
     endpoints = request.names_endpoints
     remembering = options.resume is None and not endpoints and request.repeatable
-    async with connected(kubeconfig, context, remembering=remembering) as session:
+    async with cluster.session(remembering=remembering) as session:
         resumed = None
         if options.resume is not None:
             resumed = await resume(session, options.resume, request.timeout)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_option, output_option, rollout_options
+from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.output.text import say
 from pilotage.cli.spec_options import spec_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.cli.rollout import Patience
     from pilotage.rollout.spec import SpecArguments
 
 
@@ -29,20 +26,17 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Let the server check it, and stop.")
 @rollout_options
 @cluster_options
-@output_option
 @endpoint_errors
-def deploy(
+@asynchronous
+async def deploy(
     name: str | None,
     arguments: SpecArguments,
     files: tuple[Path | Literal["-"], ...],
     namespace: str,
     dry_run: bool,
-    no_wait: bool,
-    timeout: float,
-    kubeconfig: str | None,
-    context: str | None,
-    output: str,
-) -> None:
+    patience: Patience,
+    cluster: ClusterChoice,
+) -> int:
     """Deploy a model as an endpoint, and wait until it serves.
 
     \b
@@ -56,38 +50,22 @@ def deploy(
     Exit codes: 0 it serves (or was created, with --no-wait), 1 it does not, 2 bad usage or refused by the server, 3 the
     API could not be reached, 130 Ctrl-C (the operator continues).
     """
-    from pilotage.cli.rollout import Patience
-
     if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments.model:
         raise click.UsageError("Say what is served: --model SOURCE or --model NAME.")
-    patience = Patience(not no_wait, timeout, output == "json")
-    sys.exit(run_briefly(_deploy(name, arguments, files, namespace, dry_run, patience, kubeconfig, context)))
-
-
-async def _deploy(
-    name: str | None,
-    arguments: SpecArguments,
-    files: tuple[Path | Literal["-"], ...],
-    namespace: str,
-    dry_run: bool,
-    patience: Patience,
-    kubeconfig: str | None,
-    context: str | None,
-) -> int:
     from pilotage.cli.rollout import follow_rollout
     from pilotage.rollout.requests import Manifests, create, endpoint_name, sorted_manifests
     from pilotage.rollout.spec import with_arguments
     from pilotage.teardown.snapshot.dump import manifests
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         client = session.client
         if name:
             meta = {"name": name, "namespace": namespace or client.namespace}
             wanted = Manifests([], [{"metadata": meta, "spec": with_arguments({}, arguments)}])
         else:
-            wanted = sorted_manifests(await asyncio.to_thread(manifests, files), namespace, client.namespace)
+            wanted = sorted_manifests(manifests(files), namespace, client.namespace)
         await create(client, wanted, dry_run=True)
         if dry_run:
             say(*(f"{endpoint_name(body)} would be created" for body in wanted.endpoints), err=patience.json)

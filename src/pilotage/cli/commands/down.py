@@ -6,6 +6,7 @@ import click
 
 from pilotage.cli.commands.up import data_option
 from pilotage.cli.errors import one_sentence
+from pilotage.cli.options import seconds_option
 
 
 @click.command()
@@ -16,9 +17,7 @@ from pilotage.cli.errors import one_sentence
     help="Delete all endpoints and models first, in order and proven; at the end, remove what Pilotage kept in DIR.",
 )
 @click.option("--now", is_flag=True, help="Do not wait for requests that are under way.")
-@click.option(
-    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=180, show_default=True, help="For each step."
-)
+@seconds_option("--timeout", 180, "For each step.")
 @one_sentence
 def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
     """Stop what `pilotage up` started, and prove that nothing is left.

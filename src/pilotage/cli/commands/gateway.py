@@ -11,6 +11,7 @@ from pilotage.cli.errors import one_sentence
 from pilotage.cli.options import cluster_options
 
 if TYPE_CHECKING:
+    from pilotage.cli.connection import ClusterChoice
     from pilotage.gateway.settings import GatewaySettings
 
 LISTEN = "127.0.0.1:8080"
@@ -145,8 +146,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
 )
 @one_sentence
 def gateway(
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice,
     listen: tuple[str, int] | None,
     metrics: tuple[str, int] | None,
     run_folder: Path | None,
@@ -191,11 +191,10 @@ def gateway(
         metrics_port=metrics[1] if metrics else None,
         access_log=str(folder.access_log if access_log is None else access_log and Path(access_log).absolute()),
         memory_bytes=(memory_mib or 0) * 1024 * 1024,
-        kubeconfig=kubeconfig,
-        context=context,
+        **cluster._asdict(),
         **given,  # type: ignore[arg-type]
     )
-    load_config(kubeconfig=kubeconfig, context=context)  # now, and not in another process, which would say it elsewhere
+    load_config(**cluster._asdict())  # now, and not in another process, which would say it elsewhere
     configure_logging(level=settings.log_level)
     try:
         cut = asyncio.run(run(settings, _announce))

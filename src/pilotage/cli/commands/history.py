@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.text import say
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.kube import Object
 
 
 @click.command()
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 @cluster_options
 @output_option
 @endpoint_errors
-def history(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
+@asynchronous
+async def history(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
     """Show the revisions of an endpoint: the model and runtime of each, and its state.
 
     \b
@@ -38,21 +38,16 @@ def history(name: str, namespace: str, kubeconfig: str | None, context: str | No
     import datetime as dt
 
     from pilotage.api.endpoint_status import StoredEndpoint
-
-    obj = run_briefly(_get(name, namespace, kubeconfig, context))
-    if output == "json":
-        click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
-    else:
-        say(*lines(StoredEndpoint.of(obj), dt.datetime.now(dt.UTC)))
-
-
-async def _get(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> Object:
     from pilotage.api.names import ENDPOINTS
     from pilotage.kube import ObjectKey
     from pilotage.rollout.requests import get
 
-    async with connected(kubeconfig, context) as session:
-        return await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
+    async with cluster.session() as session:
+        obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
+    if output == "json":
+        click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
+    else:
+        say(*lines(StoredEndpoint.of(obj), dt.datetime.now(dt.UTC)))
 
 
 def lines(endpoint: StoredEndpoint, now: dt.datetime) -> list[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, files_option, namespace_options, output_option
 from pilotage.cli.output.text import note, paint, say
@@ -49,15 +48,15 @@ class _Found(NamedTuple):
 @cluster_options
 @output_option
 @plain_errors
-def leaks(
+@asynchronous
+async def leaks(
     namespace: str,
     all_namespaces: bool,
     files: tuple[Path | Literal["-"], ...],
     receipt_file: Path | None,
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice,
     output: str,
-) -> None:
+) -> int:
     """Find leaked objects: those that nothing cleans up, and references to objects that do not exist.
 
     \b
@@ -71,25 +70,19 @@ def leaks(
 
     Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
     """
-    receipt = _load(receipt_file) if receipt_file else None
+    from pilotage.teardown.engine.receipt import load
+
+    receipt = load(receipt_file) if receipt_file else None
     if files:
         found = _from_dump(files, namespace, receipt)
     else:
-        found = run_briefly(_live(namespace, all_namespaces, receipt, kubeconfig, context))
+        async with cluster.session() as session:
+            found = await _live(session, "" if all_namespaces else namespace or session.client.namespace, receipt)
     if output == "json":
         click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
     else:
         say(*_lines(found))
-    sys.exit(1 if found.leaks else 3 if found.unread else 0)
-
-
-def _load(path: Path) -> Receipt:
-    from pilotage.teardown.engine.receipt import ReceiptError, load
-
-    try:
-        return load(path)
-    except ReceiptError as error:
-        raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
+    return 1 if found.leaks else 3 if found.unread else 0
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
@@ -101,21 +94,17 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: 
     return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
 
 
-async def _live(
-    namespace: str, all_namespaces: bool, receipt: Receipt | None, kubeconfig: str | None, context: str | None
-) -> _Found:
-    async with connected(kubeconfig, context) as session:
-        if receipt is not None:
-            return await _receipt_live(session, receipt)
-        here = "" if all_namespaces else namespace or session.client.namespace
-        found = await _look(session, here)
-        if not found.leaks:
-            return found
-        note(f"{_count(found.leaks)} at first sight; looking again in {SECOND_LOOK_SECONDS:.0f} s.")
-        await asyncio.sleep(SECOND_LOOK_SECONDS)
-        again = await _look(session, here)
-        known = {leak.key for leak in found.leaks}
-        return again._replace(leaks=[leak for leak in again.leaks if leak.key in known])
+async def _live(session: Session, namespace: str, receipt: Receipt | None) -> _Found:
+    if receipt is not None:
+        return await _receipt_live(session, receipt)
+    found = await _look(session, namespace)
+    if not found.leaks:
+        return found
+    note(f"{_count(found.leaks)} at first sight; looking again in {SECOND_LOOK_SECONDS:.0f} s.")
+    await asyncio.sleep(SECOND_LOOK_SECONDS)
+    again = await _look(session, namespace)
+    known = {leak.key for leak in found.leaks}
+    return again._replace(leaks=[leak for leak in again.leaks if leak.key in known])
 
 
 async def _look(session: Session, namespace: str) -> _Found:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, namespace_options
 from pilotage.cli.output.text import say
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
 @cluster_options
 @endpoint_errors
-def list_(
-    namespace: str, all_namespaces: bool, selector: str, output: str, kubeconfig: str | None, context: str | None
-) -> None:
+@asynchronous
+async def list_(namespace: str, all_namespaces: bool, selector: str, output: str, cluster: ClusterChoice) -> None:
     """List the endpoints.
 
     \b
@@ -43,7 +42,7 @@ def list_(
     from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.api.names import ENDPOINTS
 
-    found = run_briefly(list_objects(ENDPOINTS, namespace, all_namespaces, selector, kubeconfig, context))
+    found = await list_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector)
     if output == "json":
         click.echo(as_json(found))
         return
@@ -56,18 +55,13 @@ def list_(
 
 
 async def list_objects(
-    resource: Resource,
-    namespace: str,
-    all_namespaces: bool,
-    selector: str,
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice, resource: Resource, namespace: str, all_namespaces: bool, selector: str
 ) -> list[Object]:
     """The objects of one of our kinds, by namespace and name. `models` uses it, too."""
     from pilotage.teardown.planning.arguments import parse_selector
 
     labels = str(parse_selector(selector)) if selector else ""
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         place = "" if all_namespaces else namespace or session.client.namespace
         found = (await session.client.list(resource, place, labels=labels)).items
     return sorted(found, key=lambda obj: (obj.meta.namespace, obj.meta.name))

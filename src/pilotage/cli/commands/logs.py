@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
@@ -37,7 +36,8 @@ class _Asked(NamedTuple):
 @namespace_option
 @cluster_options
 @endpoint_errors
-def logs(
+@asynchronous
+async def logs(
     name: str,
     follow: bool,
     tail: int,
@@ -45,9 +45,8 @@ def logs(
     revision: int | None,
     container: str,
     namespace: str,
-    kubeconfig: str | None,
-    context: str | None,
-) -> None:
+    cluster: ClusterChoice,
+) -> int:
     """Print the logs of the pods of an endpoint, or of its processes on Hosts.
 
     \b
@@ -65,17 +64,13 @@ def logs(
     if follow and previous:
         raise click.UsageError("--previous has ended: there is nothing to follow. Leave out -f.")
     asked = _Asked(follow, None if tail < 0 else tail, previous, revision, container)
-    sys.exit(run_briefly(_logs(name, asked, namespace, kubeconfig, context)))
-
-
-async def _logs(name: str, asked: _Asked, namespace: str, kubeconfig: str | None, context: str | None) -> int:
     from pilotage.api.endpoint_status import StoredEndpoint
     from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
     from pilotage.kube import PODS, ObjectKey
     from pilotage.rollout.requests import get
     from pilotage.rollout.revisions import serving_revision
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
         number = asked.revision if asked.revision is not None else serving_revision(StoredEndpoint.of(endpoint))

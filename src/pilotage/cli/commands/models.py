@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, namespace_options, output_option
 from pilotage.cli.output.text import say
@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 @cluster_options
 @output_option
 @endpoint_errors
-def models(
-    name: str | None,
-    namespace: str,
-    all_namespaces: bool,
-    selector: str,
-    kubeconfig: str | None,
-    context: str | None,
-    output: str,
+@asynchronous
+async def models(
+    name: str | None, namespace: str, all_namespaces: bool, selector: str, cluster: ClusterChoice, output: str
 ) -> None:
     """List the Models, or show one: its source, the progress of its fetch, its format, and who serves it.
 
@@ -56,13 +51,13 @@ def models(
     if name:
         if all_namespaces or selector:
             raise click.UsageError("A name stands alone: leave out -A and -l.")
-        obj, users = run_briefly(_read(name, namespace, kubeconfig, context))
+        obj, users = await _read(cluster, name, namespace)
         if output == "json":
             click.echo(json.dumps(plain(obj), indent=2))
         else:
             say(*page(StoredModel.of(obj), [StoredEndpoint.of(each) for each in users], now))
         return
-    found = run_briefly(list_objects(MODELS, namespace, all_namespaces, selector, kubeconfig, context))
+    found = await list_objects(cluster, MODELS, namespace, all_namespaces, selector)
     if output == "json":
         click.echo(as_json(found))
     elif not found:
@@ -71,13 +66,13 @@ def models(
         say(*lines([StoredModel.of(obj) for obj in found], now, namespaces=all_namespaces))
 
 
-async def _read(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> tuple[Object, list[Object]]:
+async def _read(cluster: ClusterChoice, name: str, namespace: str) -> tuple[Object, list[Object]]:
     """A Model, and the endpoints of its namespace that name it."""
     from pilotage.api.names import ENDPOINTS, MODELS
     from pilotage.kube import ObjectKey
     from pilotage.rollout.requests import get
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         obj = await get(session.client, MODELS, key)
         endpoints = await session.client.list(ENDPOINTS, key.namespace)

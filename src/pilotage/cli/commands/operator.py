@@ -11,6 +11,7 @@ from pilotage.cli.errors import one_sentence
 from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
+    from pilotage.cli.connection import ClusterChoice
     from pilotage.operator.settings import OperatorSettings
 
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 @one_sentence
-def operator(kubeconfig: str | None, context: str | None, config: Path | None, **given: object) -> None:
+def operator(cluster: ClusterChoice, config: Path | None, **given: object) -> None:
     """Run the controllers of models and endpoints until SIGTERM.
 
     Every option is also a variable (PILOTAGE_FETCH_IMAGE) and a line of the file (fetchImage); a flag wins over a
@@ -62,17 +63,15 @@ def operator(kubeconfig: str | None, context: str | None, config: Path | None, *
     settings = load_settings(flags, file=config)
     configure_logging(level=settings.log_level)
     try:
-        asyncio.run(_run(settings, kubeconfig, context))
+        asyncio.run(_run(settings, cluster))
     except LeaseLost as error:
         raise click.ClickException(f"{error}. Another operator goes on.") from error
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
 
 
-async def _run(settings: OperatorSettings, kubeconfig: str | None, context: str | None) -> None:
-    from pilotage.kube import Client, load_config
+async def _run(settings: OperatorSettings, cluster: ClusterChoice) -> None:
     from pilotage.operator.run import run
 
-    config = load_config(kubeconfig=kubeconfig, context=context)
-    async with Client.connect(config) as client:
-        await run(settings, client, config.server)
+    async with cluster.session() as session:
+        await run(settings, session.client, session.server)

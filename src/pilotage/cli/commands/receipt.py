@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.connection import connected
-from pilotage.cli.errors import BadTarget, plain_errors
+from pilotage.cli.connection import ClusterChoice, asynchronous
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, output_option
 from pilotage.cli.output.text import paint, say
 
@@ -35,7 +33,8 @@ def receipt() -> None:
 @cluster_options
 @output_option
 @plain_errors
-def verify(file: Path, kubeconfig: str | None, context: str | None, output: str) -> None:
+@asynchronous
+async def verify(file: Path, cluster: ClusterChoice, output: str) -> int:
     """Read the cluster again, and say whether a receipt still holds.
 
     \b
@@ -45,25 +44,17 @@ def verify(file: Path, kubeconfig: str | None, context: str | None, output: str)
 
     Exit codes: 0 it holds, 1 it does not, 2 bad usage, 3 too little could be read to say.
     """
-    from pilotage.teardown.engine.receipt import ReceiptError, load
+    from pilotage.teardown.engine.receipt import load
+    from pilotage.teardown.engine.verify import verify as verify_receipt
 
-    try:
-        loaded = load(file)
-    except ReceiptError as error:
-        raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
-    verification = asyncio.run(_verify(loaded, kubeconfig, context))
+    loaded = load(file)
+    async with cluster.session() as session:
+        verification = await verify_receipt(session.client, loaded, server=session.server)
     if output == "json":
         click.echo(json.dumps(verification.to_json(), indent=2))
     else:
         say(*_lines(file, loaded, verification))
-    sys.exit(EXIT_CODES[verification.verdict])
-
-
-async def _verify(loaded: Receipt, kubeconfig: str | None, context: str | None) -> Verification:
-    from pilotage.teardown.engine.verify import verify as verify_receipt
-
-    async with connected(kubeconfig, context) as session:
-        return await verify_receipt(session.client, loaded, server=session.server)
+    return EXIT_CODES[verification.verdict]
 
 
 def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, endpoint_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_option, output_option, rollout_options
+from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.spec_options import spec_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pilotage.cli.rollout import Patience
     from pilotage.rollout.spec import SpecArguments
 
 
@@ -27,19 +24,16 @@ if TYPE_CHECKING:
 @namespace_option
 @rollout_options
 @cluster_options
-@output_option
 @endpoint_errors
-def redeploy(
+@asynchronous
+async def redeploy(
     name: str | None,
     arguments: SpecArguments,
     files: tuple[Path | Literal["-"], ...],
     namespace: str,
-    no_wait: bool,
-    timeout: float,
-    kubeconfig: str | None,
-    context: str | None,
-    output: str,
-) -> None:
+    patience: Patience,
+    cluster: ClusterChoice,
+) -> int:
     """Change an endpoint: a new revision starts, takes over the route, and the old one is removed.
 
     \b
@@ -53,37 +47,22 @@ def redeploy(
     Exit codes: 0 the new revision serves, 1 it does not, 2 bad usage or refused by the server, 3 the API could not be
     reached, 130 Ctrl-C (the operator continues).
     """
-    from pilotage.cli.rollout import Patience
-
     if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments:
         raise click.UsageError("Say what changes: --model, --image, --arg, … (pilotage redeploy --help).")
-    patience = Patience(not no_wait, timeout, output == "json")
-    sys.exit(run_briefly(_redeploy(name, arguments, files, namespace, patience, kubeconfig, context)))
-
-
-async def _redeploy(
-    name: str | None,
-    arguments: SpecArguments,
-    files: tuple[Path | Literal["-"], ...],
-    namespace: str,
-    patience: Patience,
-    kubeconfig: str | None,
-    context: str | None,
-) -> int:
     from pilotage.cli.rollout import carry_out
     from pilotage.kube import ObjectKey
     from pilotage.rollout.requests import sorted_manifests
     from pilotage.rollout.spec import as_written, changed
     from pilotage.teardown.snapshot.dump import manifests
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         client = session.client
         if name:
             key = ObjectKey(namespace or client.namespace, name)
             return await carry_out(session, key, lambda old: changed(old, arguments), patience)
-        wanted = sorted_manifests(await asyncio.to_thread(manifests, files), namespace, client.namespace)
+        wanted = sorted_manifests(manifests(files), namespace, client.namespace)
         if wanted.models or len(wanted.endpoints) != 1:
             raise BadTarget("One endpoint is redeployed at a time: give a file with one ServingEndpoint and no more.")
         body = wanted.endpoints[0]

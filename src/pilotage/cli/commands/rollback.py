@@ -1,18 +1,10 @@
 """``pilotage rollback``: go back to what an earlier revision was made of."""
 
-from __future__ import annotations
-
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option, rollout_options
-
-if TYPE_CHECKING:
-    from pilotage.cli.rollout import Patience
+from pilotage.cli.options import Patience, cluster_options, name_argument, namespace_option, rollout_options
 
 
 @click.command()
@@ -23,18 +15,9 @@ if TYPE_CHECKING:
 @namespace_option
 @rollout_options
 @cluster_options
-@output_option
 @endpoint_errors
-def rollback(
-    name: str,
-    number: int | None,
-    namespace: str,
-    no_wait: bool,
-    timeout: float,
-    kubeconfig: str | None,
-    context: str | None,
-    output: str,
-) -> None:
+@asynchronous
+async def rollback(name: str, number: int | None, namespace: str, patience: Patience, cluster: ClusterChoice) -> int:
     """Return an endpoint to an earlier revision.
 
     \b
@@ -47,19 +30,10 @@ def rollback(
     Exit codes: 0 it serves, 1 it does not, 2 bad usage or no such revision, 3 the API could not be reached, 130 Ctrl-C
     (the operator continues).
     """
-    from pilotage.cli.rollout import Patience
-
-    patience = Patience(not no_wait, timeout, output == "json")
-    sys.exit(run_briefly(_rollback(name, number, namespace, patience, kubeconfig, context)))
-
-
-async def _rollback(
-    name: str, number: int | None, namespace: str, patience: Patience, kubeconfig: str | None, context: str | None
-) -> int:
     from pilotage.cli.rollout import carry_out
     from pilotage.kube import ObjectKey
     from pilotage.rollout.spec import rolled_back
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         return await carry_out(session, key, lambda old: rolled_back(old, number), patience)

@@ -2,7 +2,7 @@
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
@@ -14,7 +14,8 @@ from pilotage.cli.output.text import say
 @namespace_option
 @cluster_options
 @endpoint_errors
-def scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+@asynchronous
+async def scale(name: str, replicas: int, namespace: str, cluster: ClusterChoice) -> None:
     """Set the number of replicas of an endpoint.
 
     \b
@@ -24,17 +25,11 @@ def scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, cont
 
     Exit codes: 0 set, 2 bad usage, no such endpoint or refused, 3 the API could not be reached.
     """
-    say(run_briefly(_scale(name, replicas, namespace, kubeconfig, context)))
-
-
-async def _scale(name: str, replicas: int, namespace: str, kubeconfig: str | None, context: str | None) -> str:
     from pilotage.kube import ObjectKey
     from pilotage.rollout import requests
 
-    async with connected(kubeconfig, context) as session:
+    async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         before = await requests.scale(session.client, key, replicas)
-        had = before.get("spec", "replicas", default=1)
-        if had == replicas:
-            return f"{before.ref} has {replicas} replicas already"
-        return f"{before.ref} scaled from {had} to {replicas}"
+    had = before.get("spec", "replicas", default=1)
+    say(f"{before.ref} {f'has {had} replicas already' if had == replicas else f'scaled from {had} to {replicas}'}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.text import say
@@ -38,7 +38,8 @@ class EndpointEvent(NamedTuple):
 @cluster_options
 @output_option
 @endpoint_errors
-def status(name: str, namespace: str, kubeconfig: str | None, context: str | None, output: str) -> None:
+@asynchronous
+async def status(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
     """Show one endpoint: its model, its state, what it waits for, and its recent events.
 
     \b
@@ -50,37 +51,29 @@ def status(name: str, namespace: str, kubeconfig: str | None, context: str | Non
     import datetime as dt
 
     from pilotage.api.endpoint_status import StoredEndpoint
+    from pilotage.api.names import ENDPOINTS
     from pilotage.cli.commands.list import plain
+    from pilotage.kube import ObjectKey
+    from pilotage.rollout.requests import get
 
-    obj, notes = run_briefly(_read(name, namespace, kubeconfig, context))
+    async with cluster.session() as session:
+        obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
+        notes = await _notes(session.client, obj)
     if output == "json":
         click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
     else:
         say(*page(StoredEndpoint.of(obj), notes, dt.datetime.now(dt.UTC)))
 
 
-async def _read(
-    name: str, namespace: str, kubeconfig: str | None, context: str | None
-) -> tuple[Object, list[EndpointEvent] | None]:
-    from pilotage.api.names import ENDPOINTS
-    from pilotage.kube import Forbidden, ObjectKey
-    from pilotage.rollout.requests import get
-
-    async with connected(kubeconfig, context) as session:
-        key = ObjectKey(namespace or session.client.namespace, name)
-        obj = await get(session.client, ENDPOINTS, key)
-        try:
-            return obj, await _notes(session.client, obj)
-        except Forbidden:
-            return obj, None
-
-
-async def _notes(client: Client, obj: Object) -> list[EndpointEvent]:
-    """The Events of an endpoint, the oldest first."""
-    from pilotage.kube import EVENTS
+async def _notes(client: Client, obj: Object) -> list[EndpointEvent] | None:
+    """The Events of an endpoint, the oldest first; None where they may not be read."""
+    from pilotage.kube import EVENTS, Forbidden
     from pilotage.teardown.snapshot.fields import number, text
 
-    listed = await client.list(EVENTS, obj.meta.namespace, fields=f"regarding.uid={obj.meta.uid}")
+    try:
+        listed = await client.list(EVENTS, obj.meta.namespace, fields=f"regarding.uid={obj.meta.uid}")
+    except Forbidden:
+        return None
     notes = []
     for event in listed.items:
         body = event.to_dict()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, files_option, need_words, output_option
+from pilotage.cli.options import cluster_options, files_option, namespace_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -25,18 +25,14 @@ _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations",
 
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
-@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
+@namespace_option
 @files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
 @cluster_options
 @output_option
 @plain_errors
-def tree(
-    words: tuple[str, ...],
-    namespace: str,
-    files: tuple[Path | Literal["-"], ...],
-    kubeconfig: str | None,
-    context: str | None,
-    output: str,
+@asynchronous
+async def tree(
+    words: tuple[str, ...], namespace: str, files: tuple[Path | Literal["-"], ...], cluster: ClusterChoice, output: str
 ) -> None:
     """Show the parts of an object and its references, with the state of each.
 
@@ -50,7 +46,7 @@ def tree(
     Exit codes: 0 shown, 2 bad usage or no such object, 3 the API could not be read.
     """
     need_words(words)
-    trees = _from_dump(files, words, namespace) if files else run_briefly(_live(words, namespace, kubeconfig, context))
+    trees = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
     from pilotage.teardown.diagnosis.tree import render, to_json
 
     if output == "json":
@@ -72,8 +68,8 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
     return [make_tree(seen.world, graph, item) for item in seen.items]
 
 
-async def _live(words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> list[Tree]:
-    async with connected(kubeconfig, context, remembering=True) as session:
+async def _live(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) -> list[Tree]:
+    async with cluster.session(remembering=True) as session:
         import_meanwhile(_MODULES)
         seen = await read_named(session, words, namespace)
         from pilotage.teardown.diagnosis.tree import tree as make_tree

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
+import gc
 from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.connection import connected
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, need_words
+from pilotage.cli.options import cluster_options, namespace_option, need_words, seconds_option
 from pilotage.cli.output.text import note, say
 from pilotage.teardown.session.reading import namespace_of, read_world
 from pilotage.teardown.session.relation_files import related_graph
@@ -29,18 +29,12 @@ TELL_AGAIN_SECONDS = 15.0
 
 @click.command()
 @click.argument("words", metavar="KIND/NAME...", nargs=-1)
-@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=600.0,
-    show_default=True,
-    help="How long to wait. Then it says why they are still there.",
-)
+@namespace_option
+@seconds_option("--timeout", 600.0, "How long to wait. Then it says why they are still there.")
 @cluster_options
 @plain_errors
-def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None) -> None:
+@asynchronous
+async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: ClusterChoice) -> int:
     """Wait until objects are proven gone.
 
     \b
@@ -53,17 +47,12 @@ def wait(words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str
     Exit codes: 0 all are proven gone, 1 the time is over (and why they are still there), 2 bad usage, 3 something could
     not be read.
     """
-    need_words(words)
-    sys.exit(asyncio.run(_wait(words, namespace, timeout, kubeconfig, context)))
-
-
-async def _wait(
-    words: tuple[str, ...], namespace: str, timeout: float, kubeconfig: str | None, context: str | None
-) -> int:
     from pilotage.teardown.engine.waiting import wait_gone
     from pilotage.teardown.planning.targets import resolve
 
-    async with connected(kubeconfig, context) as session:
+    need_words(words)
+    gc.enable()  # it may take a while
+    async with cluster.session() as session:
         targets = await resolve(session.client, session.discovery, words, namespace=namespace, absent_ok=True)
         for name in targets.absent:
             say(f"{name} is not there")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pilotage.cli.connection import connected, run_briefly
+from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
-from pilotage.cli.options import cluster_options, files_option, need_words, output_option
+from pilotage.cli.options import cluster_options, files_option, namespace_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pilotage.teardown.diagnosis.fix import FixResult, Proposal
     from pilotage.teardown.diagnosis.why.model import Explanation
+    from pilotage.teardown.session import Session
     from pilotage.teardown.snapshot.world import World
 
 _MODULES = (
@@ -32,7 +33,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
-@click.option("-n", "--namespace", metavar="NAME", default="", help="The namespace instead of the context's.")
+@namespace_option
 @files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
 @click.option(
     "--fix",
@@ -46,17 +47,17 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 @cluster_options
 @output_option
 @plain_errors
-def why(
+@asynchronous
+async def why(
     words: tuple[str, ...],
     namespace: str,
     files: tuple[Path | Literal["-"], ...],
     code: str | None,
     finalizer: str,
     yes: bool,
-    kubeconfig: str | None,
-    context: str | None,
+    cluster: ClusterChoice,
     output: str,
-) -> None:
+) -> int:
     """Explain why an object is not deleted: the root cause, its evidence, and what to do, least destructive first.
 
     \b
@@ -76,11 +77,10 @@ def why(
     if code:
         if files:
             raise BadTarget("A dump cannot be changed. Use --fix without -f, on the cluster itself.")
-        sys.exit(run_briefly(_fix(words, namespace, code, finalizer, yes, output == "json", kubeconfig, context)))
-    if files:
-        explanations = _from_dump(files, words, namespace)
-    else:
-        explanations = run_briefly(_live(words, namespace, kubeconfig, context))
+        async with cluster.session(remembering=True) as session:
+            result = await _fix(session, words, namespace, code, finalizer, yes=yes)
+        return _tell(result, as_json=output == "json") if result else 1
+    explanations = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
     from pilotage.teardown.diagnosis.why.render import exit_code, to_json
 
     if output == "json":
@@ -91,7 +91,7 @@ def why(
     else:
         say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each))))
     codes = {exit_code(each) for each in explanations}
-    sys.exit(1 if 1 in codes else max(codes))
+    return 1 if 1 in codes else max(codes)
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Explanation]:
@@ -102,10 +102,8 @@ def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], n
     return [explain(seen.world, graph, item) for item in seen.items]
 
 
-async def _live(
-    words: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None
-) -> list[Explanation]:
-    async with connected(kubeconfig, context, remembering=True) as session:
+async def _live(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) -> list[Explanation]:
+    async with cluster.session(remembering=True) as session:
         import_meanwhile(_MODULES)
         from pilotage.catalogue.reading import FOR_FINALIZERS
 
@@ -135,38 +133,29 @@ def _lines(explanation: Explanation) -> list[str]:
 
 
 async def _fix(
-    words: tuple[str, ...],
-    namespace: str,
-    code: str,
-    finalizer: str,
-    yes: bool,
-    as_json: bool,
-    kubeconfig: str | None,
-    context: str | None,
-) -> int:
+    session: Session, words: tuple[str, ...], namespace: str, code: str, finalizer: str, *, yes: bool
+) -> FixResult | None:
+    """Do one remedy, after asking; None if the answer was no."""
     from pilotage.catalogue.reading import FOR_FINALIZERS
     from pilotage.teardown.diagnosis.fix import FixRefused, fix, propose
     from pilotage.teardown.diagnosis.why.explain import explain
     from pilotage.teardown.snapshot.resolve import until_resolved
 
-    async with connected(kubeconfig, context, remembering=True) as session:
-        seen = await read_named(session, words, namespace, FOR_FINALIZERS)
-        if len(seen.items) != 1:
-            raise BadTarget("--fix works on one object at a time. Name one.")
-        (item,) = seen.items
-        explanation = await until_resolved(
-            session.client, seen.world, lambda world: explain(world, related_graph(world), item)
-        )
-        try:
-            proposal = propose(seen.world, explanation, code, finalizer=finalizer)
-            if not _agreed(proposal, yes):
-                say("Nothing was done.", err=True)
-                return 1
-            result = await fix(session.client, seen.world, explanation, code, finalizer=finalizer)
-        except FixRefused as error:
-            raise BadTarget(str(error)) from error
-    _tell(result, as_json)
-    return FIX_EXIT_CODES[result.outcome]
+    seen = await read_named(session, words, namespace, FOR_FINALIZERS)
+    if len(seen.items) != 1:
+        raise BadTarget("--fix works on one object at a time. Name one.")
+    (item,) = seen.items
+    explanation = await until_resolved(
+        session.client, seen.world, lambda world: explain(world, related_graph(world), item)
+    )
+    try:
+        proposal = propose(seen.world, explanation, code, finalizer=finalizer)
+        if _agreed(proposal, yes):
+            return await fix(session.client, seen.world, explanation, code, finalizer=finalizer)
+    except FixRefused as error:
+        raise BadTarget(str(error)) from error
+    say("Nothing was done.", err=True)
+    return None
 
 
 def _agreed(proposal: Proposal, yes: bool) -> bool:
@@ -179,7 +168,8 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
     return click.confirm("Continue?", default=False, err=True)
 
 
-def _tell(result: FixResult, as_json: bool) -> None:
+def _tell(result: FixResult, *, as_json: bool) -> int:
+    """Print what was done; returns the exit code."""
     if as_json:
         import json
 
@@ -193,10 +183,7 @@ def _tell(result: FixResult, as_json: bool) -> None:
             "changes": list(result.changes),
         }
         click.echo(json.dumps(told, indent=2))
-        return
-    say(result.said)
-    for change in result.changes:
-        if change not in result.said:
-            say(f"  {change}")
-    if result.advice:
-        say(result.advice)
+    else:
+        changes = (f"  {change}" for change in result.changes if change not in result.said)
+        say(result.said, *changes, *filter(None, [result.advice]))
+    return FIX_EXIT_CODES[result.outcome]
