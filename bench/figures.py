@@ -50,7 +50,7 @@ class Section:
         self.figures.append(Figure(measure, unit, values))
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
+        """Value for JSON."""
         goals = [asdict(goal) | {"met": goal.met} for goal in self.goals]
         return asdict(self) | {"goals": goals}
 

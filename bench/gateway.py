@@ -1,4 +1,4 @@
-"""The gateway: how soon a change is proven, what goes astray meanwhile, and what it costs beside nginx.
+"""The gateway: time until a change is proven, requests that go astray meanwhile, and its cost beside nginx.
 
 One run, one machine: harbor and the control plane in this process, a real Envoy, and nginx (where it is installed, with
 wrk) in front of the same servers. `python -m bench.gateway` measures this alone, without a cluster.
@@ -109,7 +109,7 @@ def _all_to(number: int) -> dict[str, int]:
 
 
 async def _under_load(stage: Stage) -> tuple[list[float], int, int, int]:
-    """How long each change took; then requests, stale ones and failed ones."""
+    """Duration of each change; then the numbers of requests, of stale ones and of failed ones."""
     expected, epoch = "", 0
     requests = stale = failed = 0
 
@@ -168,9 +168,9 @@ async def _many(section: Section, folder: Path) -> None:
 
 
 async def _kills(section: Section, folder: Path) -> None:
-    """Envoy is killed, and whoever asks again and again is answered again. Each time a gateway of its own.
+    """Time from a kill of Envoy to the next answer, for a client that keeps asking. Each time a gateway of its own.
 
-    One that is killed again and again waits longer and longer, which is not what this is about.
+    A gateway whose Envoy is killed repeatedly backs off for longer and longer, which is not measured here.
     """
     server = await serve("chat")
     seconds: list[float] = []

@@ -62,7 +62,7 @@ class Stage:
         self.control.program.touch = hear  # type: ignore[method-assign]
 
     async def slice(self, service: str, port: int) -> None:
-        """Where a Service is."""
+        """EndpointSlice with the address of a Service."""
         body = {
             "metadata": {"name": service, "namespace": NAMESPACE, "labels": {LABEL_SERVICE: service}},
             "addressType": "IPv4",
@@ -86,7 +86,7 @@ class Stage:
         return self._acknowledged - self._heard
 
     def accepted(self) -> int:
-        """How many routes Envoy has."""
+        """Number of routes that Envoy has accepted."""
         return len(self.control.program.accepted)
 
 

@@ -90,7 +90,7 @@ class Answering(asyncio.Protocol):
 
 
 async def serve(name: str, tokens: int = 0) -> asyncio.Server:
-    """On a free port of loopback."""
+    """Serve on a free port of loopback."""
     return await asyncio.get_running_loop().create_server(lambda: Answering(name, tokens), "127.0.0.1", 0)
 
 
@@ -125,7 +125,7 @@ class Client:
         return int(head.split(b" ", 2)[1]), body.decode()
 
     async def delays(self) -> list[float]:
-        """Of a stream: the seconds that each token was under way."""
+        """Seconds that each token of a stream was under way."""
         self._writer.write(self._request)
         await self._reader.readuntil(b"\r\n\r\n")
         found: list[float] = []
@@ -150,13 +150,13 @@ async def token_delays(ports: dict[str, tuple[int, str]], rounds: int, streams: 
 
 
 def missing() -> str:
-    """Which program is not here that the comparison needs."""
+    """Names of the programs that the comparison needs and that are not installed."""
     return next((each for each in ("nginx", "wrk", "taskset") if shutil.which(each) is None), "")
 
 
 @contextlib.contextmanager
 def nginx_server(port: int) -> Iterator[psutil.Process]:
-    """The server that both proxies stand in front of, in C: nobody waits for it."""
+    """The server behind both proxies, in C: it is never the bottleneck."""
     with _nginx(_SERVER.format(port=port), "off") as process:
         yield process
 
@@ -229,6 +229,6 @@ def posting(body: bytes) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Of sorted values, the one below which this share is."""
+    """Percentile of sorted values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -6,7 +6,7 @@ from bench.processes import Cost, measure
 from bench.run import Run
 
 CPU_SECONDS_MAX = 60.0
-"""A client that would need longer for one list is not measured with so many objects."""
+"""Limit for one list: a client that would need longer is not measured with that number of objects."""
 
 
 def run(run: Run) -> Section:

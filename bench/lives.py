@@ -48,7 +48,7 @@ class Lives:
 
     @property
     def total(self) -> Phase:
-        """From creation to deletion."""
+        """Cost from creation to deletion."""
         return self.create + self.update + self.delete
 
 
@@ -87,7 +87,7 @@ class Outside:
     async def measure(
         self, action: Callable[[], Coroutine[None, None, None]], seconds_max: float = PHASE_SECONDS_MAX
     ) -> Phase:
-        """From before the action until the operator has answered it and is quiet."""
+        """Measure from before the action until the operator has answered it and is idle."""
         steadiness.sample()
         since, cpu, started = self._cluster.audit_mark(), self._cpu_seconds(), time.monotonic()
         async with asyncio.timeout(seconds_max):

@@ -15,7 +15,7 @@ import psutil
 
 
 class Meter:
-    """CPU of this process inside ``with``, and how its memory grew from the beginning to the end of it.
+    """CPU of this process inside ``with``, and the growth of its memory from the beginning to the end.
 
     The memory is what stays resident after a collection, so whatever is to be weighed must still be referenced; `peak`
     is the most that it ever was.
@@ -58,7 +58,7 @@ def _rss_bytes() -> int:
 
 
 def _peak_bytes() -> int:
-    """Not `ru_maxrss`: on Linux that begins with what the process that started this one has used."""
+    """Peak memory. `ru_maxrss` would not do: on Linux it begins with the peak of the parent process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

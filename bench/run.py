@@ -8,17 +8,17 @@ from controlplane import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """Amount of work to measure."""
 
     objects: int
-    """Of the list, watch and patch benchmarks."""
+    """Number of objects in the list, watch and patch benchmarks."""
     growth: tuple[int, ...]
-    """How many objects the list is measured with, for what grows with their number."""
+    """Numbers of objects for the list benchmark, to show what grows with them."""
     patches: int
     lifecycle: int
     """Objects that live from creation to deletion."""
     rounds: int
-    """How often everybody is measured in turn; the median counts."""
+    """Number of rounds, in which all contestants take turns; the median counts."""
 
 
 FULL = Size(objects=10_000, growth=(1_000, 10_000, 100_000), patches=1_000, lifecycle=1_000, rounds=3)

@@ -71,7 +71,7 @@ class Result(NamedTuple):
 
     serve: Passage
     available_seconds: float
-    """Until all Deployments were available."""
+    """Seconds until all Deployments were available."""
     lags: tuple[float, ...] = ()
     delete: Passage | None = None
 

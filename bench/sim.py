@@ -1,4 +1,4 @@
-"""How many fault plans the simulator plays in a second, on one core: how many faults one can afford to try."""
+"""Fault plans that the simulator plays per second on one core: the number of faults that one can afford to try."""
 
 from bench import steadiness
 from bench.figures import PILOTAGE, Section

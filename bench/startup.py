@@ -1,4 +1,4 @@
-"""How long it takes to start: the command, and the import of the client, beside a bare interpreter and the others."""
+"""Start-up time: the command, and the import of the client, beside a bare interpreter and the others."""
 
 import statistics
 import subprocess

@@ -1,4 +1,4 @@
-"""How steady the machine is: the same small work again and again, between what is measured.
+"""Steadiness of the machine: the same small work again and again, between the measurements.
 
 Other work on the machine, or on the host of a virtual one, slows down a process without showing in its CPU time. A
 figure can be off by as much as this work was.

@@ -22,7 +22,7 @@ class Stock:
         self._made: dict[int, Job] = {}
 
     def of(self, objects: int) -> Job:
-        """A job with so many objects, which are made at the first call."""
+        """Job with this number of objects, which are created at the first call."""
         if objects not in self._made:
             started = time.monotonic()
             self._made[objects] = asyncio.run(_make(self._cluster, f"bench-{objects}", objects))

@@ -20,7 +20,7 @@ class Result:
     """One spec on one server."""
 
     name: str
-    """With all its tags."""
+    """Name of the spec with all its tags."""
     passed: bool
     seconds: float
     failure: str = ""
@@ -80,7 +80,7 @@ def _sum(results: Iterable[Result]) -> str:
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table, the first of them as its head; all columns but the first stand to the right."""
+    """Rows as a table, the first of them as its head; all columns but the first are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = []

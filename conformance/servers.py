@@ -1,4 +1,4 @@
-"""The two servers that are held side by side, each with somebody beside it who makes pods and runs them."""
+"""The two servers that are compared, each with controllers beside it that create and run pods."""
 
 from __future__ import annotations
 

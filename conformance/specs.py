@@ -1,4 +1,4 @@
-"""Which of Kubernetes's specs are run: the conformance specs of these families. Where the binary comes from.
+"""Selection of Kubernetes's specs: the conformance specs of these families. Location of the binary.
 
 They are the ones of sig-api-machinery that ask something of an API server alone, or of one with controllers beside it.
 Left out are those that need containers that really run (webhooks, aggregated API servers) and those that take minutes

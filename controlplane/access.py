@@ -30,7 +30,7 @@ class KubectlError(Exception):
 
 
 class Access(ABC):
-    """A cluster that somebody else may see, too: everything a test makes belongs into a namespace of its own."""
+    """A cluster that others may see, too: everything that a test creates belongs in a namespace of its own."""
 
     kubeconfig: Path
     """The administrator's way in."""
@@ -45,7 +45,7 @@ class Access(ABC):
 
     @contextlib.contextmanager
     def namespace(self, prefix: str = "test", *, for_pods: bool = True) -> Iterator[str]:
-        """A namespace of one's own, ready for pods unless there are to be none; at the end it is in nobody's way."""
+        """A namespace of its own, ready for pods unless `for_pods` is false; deleted at the end."""
         name = f"{prefix[:50].rstrip('-')}-{secrets.token_hex(4)}"
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         try:
@@ -65,7 +65,7 @@ class Access(ABC):
             raise
 
     def wait_for_service_account(self, namespace: str) -> None:
-        """Until pods can be created in a namespace."""
+        """Wait until pods can be created in a namespace."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for(f"ServiceAccount default in {namespace}", lambda: self.find(path))
 

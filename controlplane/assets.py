@@ -1,4 +1,4 @@
-"""Where the binaries come from: KUBEBUILDER_ASSETS, else a cache outside the repository that `build` fills.
+"""Locations of the binaries: KUBEBUILDER_ASSETS, else a cache outside the repository that `build` fills.
 
 A folder of envtest has no controller manager, scheduler or kwok; what such a folder lacks comes from the cache.
 """

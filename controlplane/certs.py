@@ -1,4 +1,4 @@
-"""Keys and certificates of one control plane: made anew for each, on disk only inside its run folder."""
+"""Keys and certificates of one control plane: new for each, on disk only inside its run folder."""
 
 import datetime
 import ipaddress
@@ -92,7 +92,7 @@ def write_signing_keys(folder: Path, name: str) -> KeyPair:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that from its first moment nobody else can read."""
+    """Write a file that no other user can read, from its first moment on."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(content)

@@ -26,7 +26,7 @@ OPTIONAL = COMPONENTS[2:]
 LIFELESS = {"configmaps", "events", "secrets", "serviceaccounts"}
 """Resources whose objects no controller acts upon."""
 GOGC = "400"
-"""By how many percent the heap of a component may grow before it looks for garbage: time is dearer here than memory."""
+"""Growth of a component's heap between garbage collections, in percent: time is dearer here than memory."""
 
 
 class StartError(Exception):
@@ -95,7 +95,7 @@ class Cluster(Access):
         self._supervisor.close()
 
     def keep_logs(self) -> Path:
-        """Let the logs stay when everything else goes; returns their folder."""
+        """Keep the logs when everything else is removed; returns their folder."""
         self._supervisor.keep_logs()
         return self._supervisor.logs
 
@@ -180,7 +180,7 @@ class Cluster(Access):
         return revision
 
     def expire_resource_versions(self) -> None:
-        """From here on every resourceVersion that was seen before is answered with 410, for a watch as for a list.
+        """Let every resourceVersion that was seen before be answered with 410, for a watch as for a list.
 
         Both places with a history lose it: etcd is compacted, and the API server restarted.
         """

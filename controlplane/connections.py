@@ -33,12 +33,12 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _open_one(self) -> http.client.HTTPConnection | None:
-        """One that nobody uses and that the server has not closed."""
+        """Connection that is idle and that the server has not closed."""
         while True:
             try:
                 connection = self._idle.pop()

@@ -1,4 +1,4 @@
-"""The files of one control plane: certificates, kubeconfigs, tokens. All are made anew, inside its run folder."""
+"""The files of one control plane: certificates, kubeconfigs, tokens. All are new, inside its run folder."""
 
 import base64
 import contextlib
@@ -20,7 +20,7 @@ PORTS = range(20_000, 32_000)
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the servers listen, all on 127.0.0.1."""
+    """Ports of the servers, all on 127.0.0.1."""
 
     api: int
     etcd: int
@@ -81,12 +81,12 @@ class Layout:
 
     @property
     def api_url(self) -> str:
-        """Where the API server answers."""
+        """URL of the API server."""
         return f"https://127.0.0.1:{self.ports.api}"
 
     @property
     def etcd_url(self) -> str:
-        """Where etcd answers."""
+        """URL of etcd."""
         return f"http://127.0.0.1:{self.ports.etcd}"
 
     def kubeconfig(self, user: str) -> Path:
@@ -123,7 +123,7 @@ def _encoded(path: Path) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on right now."""
+    """Ports on which no process listens right now."""
     ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):

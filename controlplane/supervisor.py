@@ -58,7 +58,7 @@ class Children:
         return {name: process.poll() for name, process in self._running.items()}
 
     def signal(self, name: str, number: int) -> None:
-        """Send a signal to one and to what it started; nothing happens where it is gone. After SIGSTOP it stands."""
+        """Send a signal to a process and to its children; no effect where it is gone. After SIGSTOP it is stopped."""
         process = self._running[name]
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -132,7 +132,7 @@ def terminate(*_: object) -> None:
 
 
 def main() -> None:
-    """Make the run folder, let go of the terminal, and serve."""
+    """Create the run folder, detach from the terminal, and serve."""
     signal.signal(signal.SIGTERM, terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder = Path(tempfile.mkdtemp(prefix="pilotage-"))

@@ -26,7 +26,7 @@ STARTED = time.monotonic()
 FINALIZER = "billing.example.com/invoice"
 CLIENTS = 20
 PAUSE_SECONDS = 0.1
-"""Of a client after an answer: without it all that is seen is how busy the machine is."""
+"""Pause of a client after an answer: without it the demo would only show how busy the machine is."""
 PARTS = (GATEWAY_ROUTES, PROCESSES, SLICES, SERVICES)
 """Kinds of the parts of an endpoint on this machine."""
 
@@ -104,7 +104,7 @@ async def redeploy_under_load(demo: Machine) -> None:
 
 
 async def check_objects(demo: Machine) -> None:
-    """Ask the API, while it is still there, whether an endpoint or anything that one is made of was left behind."""
+    """Ask the API, while it is still there, whether an endpoint or a part of one was left behind."""
     mark = f"{LABEL_MANAGED_BY}={MANAGED_BY}"
     async with Client.connect(load_config(kubeconfig=demo.env["KUBECONFIG"]), name="demo") as client:
         lists = [(kind, await client.list(kind)) for kind in (ENDPOINTS, MODELS)]

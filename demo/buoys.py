@@ -58,7 +58,7 @@ CRD: dict[str, Any] = {
 
 
 def light_of(buoy: ObjectKey) -> ObjectKey:
-    """Where a buoy's light is."""
+    """Key of a buoy's light."""
     return ObjectKey(buoy.namespace, f"{buoy.name}-light")
 
 

@@ -1,4 +1,4 @@
-"""Clients that ask an endpoint again and again, streaming and not, and count what goes wrong."""
+"""Clients that ask an endpoint again and again, streaming and not, and count failures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Load:
         await self._session.close()
 
     async def more(self, count: int) -> None:
-        """Wait until so many more requests are answered."""
+        """Wait until this many more requests are answered."""
         until = self.asked + count
         while self.asked < until and not self.failures:
             await asyncio.sleep(0.01)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SENTENCE = "Nothing is left behind: in order, proven, explained."
 _GAP = "\u2581"
-"""How the tokenizer writes the space before a word."""
+"""Character that the tokenizer writes for the space before a word."""
 _WIDTH = 64
 """Numbers per token: one that all tokens share, and one for each word of the sentence."""
 _HEADS = 4

@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("up",),
     ("cli",),
 )
-"""From the bottom up. A package imports lower rows only."""
+"""Rows from the bottom up. A package imports lower rows only."""
 
 BELOW_ALL = {"__version__", "private_files", "terminal"}
 """Modules of no layer, which every package may import."""
@@ -123,7 +123,7 @@ def _places() -> dict[str, Place]:
 
 
 def _without_implied(imports: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """The transitive reduction: an import that goes through another package as well is left out."""
+    """The transitive reduction: an import that another package implies is left out."""
 
     def reached(package: str) -> set[str]:
         return {package}.union(*(reached(each) for each in imports[package]))

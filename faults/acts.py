@@ -1,4 +1,4 @@
-"""How each fault is inflicted on a system and, where it does not heal by itself, taken away again."""
+"""Faults: how each is inflicted on a system and, where it does not heal by itself, removed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FREEZE_SECONDS = 60.0
 SHORTAGE_SECONDS = 20.0
-"""How long a disk is full, or a part has no descriptors."""
+"""Duration of a full disk, or of a component without descriptors."""
 
 
 def inflict(system: System, case: Case, freeze_seconds: float = FREEZE_SECONDS) -> None:
@@ -60,7 +60,7 @@ def _without_descriptors(process: psutil.Process) -> None:
 
 
 def _limit(process: psutil.Process, soft: int, hard: int) -> subprocess.CompletedProcess[bytes]:
-    """As its own user: not even root may do it to another's in every container."""
+    """Set the limit as the owner of the process: not even root may do it to another user's in every container."""
     command = ["prlimit", "--pid", str(process.pid), f"--nofile={soft}:{hard}"]
     user, group = process.uids().real, process.gids().real
     return subprocess.run(command, user=user, group=group, extra_groups=[], capture_output=True, check=False)

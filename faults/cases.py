@@ -1,4 +1,4 @@
-"""The cases, as data: which fault, of which part, while what goes on. Those of one journey share a machine."""
+"""The cases, as data: the fault, the component, and the activity meanwhile. Those of one journey share a machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 from typing import NamedTuple
 
 DAYS = 2
-"""How far the clock is set, in each direction."""
+"""Days by which the clock is set, in each direction."""
 
 
 class State(enum.Enum):

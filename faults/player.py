@@ -22,7 +22,7 @@ RECOVERY_SECONDS = 120.0
 
 
 class Outcome(NamedTuple):
-    """Of one case: how long recovery took, and what is wrong if something is."""
+    """Result of one case: the duration of recovery, and the problem if there is one."""
 
     case: Case
     seconds: float
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 def play(
     cases: Sequence[Case], show: Callable[[str], None], *, freeze_seconds: float = FREEZE_SECONDS
 ) -> Iterator[Outcome]:
-    """The outcome of each case, on one machine that is taken down, with proof, before the last is told."""
+    """The outcome of each case, on one machine that is taken down, with proof, before the last is reported."""
     with made(show, disk=any(case.fault is Fault.DISK for case in cases)) as system:
         system.up()
         outcomes = [_outcome(system, case, show, freeze_seconds) for case in cases]
@@ -63,7 +63,7 @@ def _outcome(system: System, case: Case, show: Callable[[str], None], freeze_sec
 
 
 def _play(system: System, case: Case, freeze_seconds: float) -> float:
-    """How many seconds it took from the end of the fault until the endpoint served, or was gone, and all parts ran."""
+    """Seconds from the end of the fault until the endpoint served, or was gone, and all components ran."""
     name = case.state.value
     if system.process("supervisor") is None:  # nobody starts it again but a person
         system.up()

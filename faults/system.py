@@ -65,17 +65,17 @@ class System:
         self.machine.run("pilotage down --now --timeout 60")
 
     def deploy(self, name: str, *flags: str) -> None:
-        """As a person does."""
+        """Deploy the endpoint, as a person does."""
         words = f"--model file://{self.model} --arg --threads --arg 1 --on local --route PilotageGateway --timeout 120"
         self.machine.run(f"pilotage deploy {name} {words} {' '.join(flags)}")
 
     def delete(self, name: str) -> None:
-        """As a person does: until it is proven gone."""
+        """Delete the endpoint, as a person does, until it is proven gone."""
         receipt = self.machine.folder / f"{name}.json"
         self.machine.run(f"pilotage delete servingendpoint/{name} --yes --timeout 120 --receipt {receipt}")
 
     def ask_to_delete(self, name: str) -> None:
-        """As kubectl does with --wait=false."""
+        """Request the deletion, as kubectl does with --wait=false."""
 
         async def ask(client: Client) -> None:
             found = await client.get(ENDPOINTS, ObjectKey("default", name))
@@ -170,7 +170,7 @@ def made(show: Callable[[str], None], *, disk: bool) -> Iterator[System]:
 
 
 def _end(system: System) -> None:
-    """Whatever has happened: no process outlives the player."""
+    """End every process, in any case: none outlives the player."""
     command = [sys.executable, "-m", "pilotage", "down", "--now", "--timeout", "20"]
     subprocess.run(command, env=system.machine.env, capture_output=True, check=False, timeout=120)
 

@@ -27,7 +27,7 @@ def crds(name: str, *only: str) -> list[Json]:
 
 @functools.cache
 def _read(name: str) -> dict[str, Json]:
-    """By name, in alphabetical order."""
+    """Definitions by name, in alphabetical order."""
     module, place = DEFINITIONS[name].module, DEFINITIONS[name].place
     path = module_dir(module.path, module.version, module.sum) / place
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]

@@ -22,7 +22,7 @@ START_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.02
 LISTENER_PORT = 80
 ENVOY_PORT = LISTENER_PORT + 8000
-"""Where Contour lets Envoy listen for a Gateway's listener, inside of the network."""
+"""Port on which Contour lets Envoy listen for a Gateway's listener, inside of the network."""
 OPTIONAL_KINDS = ("extensionservices", "tlsroutes", "grpcroutes", "tcproutes", "backendtlspolicies")
 """Kinds that Contour can do without; some of them are in the Gateway API's experimental channel only."""
 
@@ -32,13 +32,13 @@ class NoNetwork(FieldError):
 
 
 class Edge:
-    """One Contour, which looks at one namespace and serves one Gateway in it, and one Envoy.
+    """One Contour, which watches one namespace and serves one Gateway in it, and one Envoy.
 
     Start it when the namespace and the CRDs are there. The GatewayClass and the Gateway are the caller's.
     """
 
     def __init__(self, kubeconfig: Path, namespace: str, gateway: str, say: Say) -> None:
-        """Raises `FieldError` where Contour or Envoy cannot be had."""
+        """Raises `FieldError` where Contour or Envoy is unavailable."""
         self._kubeconfig, self._namespace, self._gateway = kubeconfig, namespace, gateway
         self._contour, self._envoy = tool("contour", say), envoy()
         self._supervisor = Supervisor()
@@ -74,7 +74,7 @@ class Edge:
         self.stop()
 
     def keep_logs(self) -> Path:
-        """Let the logs stay when everything else goes; returns their folder."""
+        """Keep the logs when everything else is removed; returns their folder."""
         self._supervisor.keep_logs()
         return self._supervisor.logs
 
@@ -90,7 +90,7 @@ class Edge:
         self._ask(do="stop-backend", name=name)
 
     def hold(self) -> None:
-        """From here on Envoy hears nothing of Contour."""
+        """Hold back everything that Contour sends to Envoy."""
         self._ask(do="hold")
 
     def release(self) -> None:
@@ -103,7 +103,7 @@ class Edge:
         self._ask(do="load", host=host, port=ENVOY_PORT, **options)
 
     def mark(self, host: str) -> None:
-        """Count anew, in `after`, which backends answer what is asked from here on."""
+        """Start a new count, in `after`, of the backends that answer requests from here on."""
         self._ask(do="mark", host=host)
 
     def report(self, host: str) -> dict[str, Any]:

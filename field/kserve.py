@@ -20,7 +20,7 @@ from field.tools import Say, tool
 START_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.02
 NAMESPACE = "kserve"
-"""The one in which it looks for its configuration."""
+"""Namespace in which it reads its configuration."""
 KINDS = tuple(
     f"{each}.serving.kserve.io"
     for each in ("inferenceservices", "servingruntimes", "clusterservingruntimes", "trainedmodels", "inferencegraphs")
@@ -51,7 +51,7 @@ class KServe:
     """One manager. Start it when its `KINDS` and its `configuration` are there."""
 
     def __init__(self, kubeconfig: Path, say: Say) -> None:
-        """Raises `FieldError` where it cannot be had."""
+        """Raises `FieldError` where it is unavailable."""
         self._program = tool("kserve", say)
         self._kubeconfig = kubeconfig
         self._supervisor = Supervisor()
@@ -78,7 +78,7 @@ class KServe:
         return self
 
     def kill(self) -> None:
-        """With SIGKILL."""
+        """Kill it with SIGKILL."""
         self._supervisor.kill("kserve")
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a Go module is on this machine; fetched when it is not there yet."""
+"""Folder of a Go module on this machine; fetched when it is not there yet."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ FETCH_SECONDS_MAX = 300
 
 
 class FieldError(Exception):
-    """Something of theirs cannot be had; the message is one line that says why, and what to do."""
+    """A program of others is unavailable; the message is one line with the reason, and what to do."""
 
 
 class NoGo(FieldError):

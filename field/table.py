@@ -1,4 +1,4 @@
-"""Which versions, and where in them. A new version is a change of one line here (Go says the sum that it finds)."""
+"""Versions, and paths in them. A new version is a change of one line here (Go prints the sum that it finds)."""
 
 from dataclasses import dataclass
 

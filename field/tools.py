@@ -35,7 +35,7 @@ def built(name: str) -> Path | None:
 
 
 def _place(name: str) -> tuple[Binary, Path]:
-    """How it is built, and where it is then."""
+    """Build command and path of a tool."""
     if name not in TOOLS:
         raise FieldError(f"no tool {name!r} here; there are {', '.join(TOOLS)}")
     module = TOOLS[name].module

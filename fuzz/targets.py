@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BODY_BYTES_MAX = 4096
-"""For HTTP: small, so that the fuzzer finds bodies that are too large."""
+"""Limit for HTTP: small, so that the fuzzer finds bodies that are too large."""
 EXPANSION_MAX = 64
-"""A JSON text may stand for at most so many times its bytes, plus a constant."""
+"""Bound on the decoded size of a JSON text, as a multiple of its bytes, plus a constant."""
 EXPLAINED_MAX = 3
 _INT64 = range(-(2**63), 2**63)
 
@@ -365,7 +365,7 @@ _LEDGER = Ledger(
 _RECEIPTS = (msgspec.json.encode(receipt.begin(_LEDGER, "https://127.0.0.1:6443", "c")), b'{"format":"x"}')
 
 _FILE = Path(tempfile.gettempdir()) / "pilotage-fuzz"
-"""Where inputs of those that read files are; `use` gives each process its own."""
+"""Folder of the inputs of targets that read files; `use` gives each process its own."""
 
 
 def use(folder: Path) -> None:

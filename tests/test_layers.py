@@ -1,4 +1,4 @@
-"""An import goes down the layers, never up; and the command line starts light."""
+"""Imports follow the layers downwards, and the command line starts light."""
 
 import re
 import subprocess

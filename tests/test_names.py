@@ -22,7 +22,7 @@ WIRE_TWINS = {
 
 
 def homes_of_classes(*sources: Path) -> dict[str, list[str]]:
-    """For each public class, the modules that define one of that name."""
+    """Modules that define a class, by the public name of the class."""
     homes = defaultdict(list)
     for source in sources:
         for module in sorted(source.rglob("*.py")):

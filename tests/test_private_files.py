@@ -1,4 +1,4 @@
-"""Folders and files that hold secrets are used only where nobody else can have put anything there."""
+"""Folders and files that hold secrets are used only where no other user can have put anything there."""
 
 import os
 import stat

@@ -15,7 +15,7 @@ from pilotage_sim.loop import Events, HookedSelector, Select, next_timer
 R = TypeVar("R")
 
 SETTLE_SECONDS = 0.02
-"""For how long, in real time, a `WarpLoop` must have seen no I/O before it moves on."""
+"""Real time without I/O after which a `WarpLoop` moves on."""
 
 
 def run_warp(main: Coroutine[Any, Any, R]) -> R:
@@ -58,7 +58,7 @@ class WarpLoop(asyncio.SelectorEventLoop):
         self._offset += max(0.0, when - self.time())
 
     async def settle(self, busy: Callable[[], bool]) -> None:
-        """Wait until there was no I/O for a while, no answer is awaited, and nobody else has anything to do."""
+        """Wait until there was no I/O for a while, no answer is awaited, and no other task is ready."""
         while True:
             await asyncio.sleep(SETTLE_SECONDS)
             # On a busy machine any two steps of a program may lie further apart than that.

@@ -14,7 +14,7 @@ from controlplane.access import wait_for
 from pilotage.api.names import ENDPOINTS
 
 SECONDS_MAX = 3600.0
-"""For a phase, on a machine that is busy with other things."""
+"""Timeout of a phase, generous enough for a machine that is busy with other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Life:
 
     @property
     def total(self) -> Phase:
-        """From creation to deletion."""
+        """Cost from creation to deletion."""
         return self.create + self.delete
 
 
 def live(cluster: Cluster, name: str, endpoints: int) -> Life:
-    """Start the operator, have so many endpoints made ready and deleted, and stop it."""
+    """Start the operator, have a number of endpoints made ready and deleted, and stop it."""
     user = f"bench-endpoints-{name}"
     kubeconfig = str(cluster.user(user, groups=["system:masters"]))
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": user}})

@@ -102,7 +102,7 @@ class User:
         return True
 
     async def _until(self, done: Callable[[], bool]) -> None:
-        """Until it is done and nothing has changed for a while: an operator may have more to write."""
+        """Wait until it is done and nothing has changed for a while: an operator may have more to write."""
         loop = asyncio.get_running_loop()
         while not (  # noqa: ASYNC110 - that nothing happens is no event
             done() and loop.time() - self._changed_at > QUIET_SECONDS

@@ -1,4 +1,4 @@
-"""Load from raw sockets: requests encoded before the clock starts, answers of which only the end is looked for."""
+"""Load from raw sockets: requests are encoded before the clock starts, and of an answer only the end is parsed."""
 
 import asyncio
 import itertools
@@ -47,7 +47,7 @@ class Load:
         return number / self._runner.run(self._timed(requests, b"200", connections=1))
 
     def gets_beside_lists(self, number: int) -> float:
-        """One of them each, while somebody else lists all of them again and again."""
+        """Requests per second of gets of one object each, while another client lists all of them again and again."""
         requests = [self._request("GET", f"{PATH}/made-{each % 5000:06}") for each in range(number)]
         return number / self._runner.run(self._beside(requests, self._request("GET", PATH)))
 
@@ -136,7 +136,7 @@ async def _ask(
 
 
 async def _count(reader: asyncio.StreamReader, events: int) -> None:
-    """Until so many events have come: each ends with a newline, and JSON has no other."""
+    """Read until `count` events have come: each ends with a newline, and JSON has no other."""
     seen = 0
     await reader.readuntil(b"\r\n\r\n")
     while seen < events:

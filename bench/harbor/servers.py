@@ -24,7 +24,7 @@ START_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it is, how to get in, and which processes it is."""
+    """Address, credentials and processes of a server."""
 
     host: str
     port: int

@@ -41,7 +41,7 @@ os.environ["KUBECONFIG"] = kubeconfig
 
 
 class Api:
-    """The clients of the kinds that endpoints are made of."""
+    """Clients of the kinds of an endpoint's parts."""
 
     def __init__(self) -> None:
         self.connection = client.ApiClient()
@@ -92,7 +92,7 @@ class Api:
 
 
 def login(**kwargs: Any) -> Any:  # noqa: ANN401
-    """Without a Kubernetes client library, which kopf would else ask."""
+    """Log in without a Kubernetes client library, which kopf would otherwise ask."""
     return kopf.login_with_kubeconfig(**kwargs)
 
 
@@ -121,7 +121,7 @@ async def deployment_changed(
     memo: kopf.Memo,
     **_: Any,  # noqa: ANN401
 ) -> None:
-    """Once the Deployment is available, traffic goes there."""
+    """Move traffic to a Deployment as soon as it is available."""
     if type == "DELETED" or meta.deletion_timestamp or not status.get("availableReplicas") or memo.get("routed"):
         return
     memo.routed = True
@@ -147,7 +147,7 @@ async def deployment_changed(
 
 
 async def deleted(name: str, spec: kopf.Spec, memo: kopf.Memo, **_: Any) -> None:  # noqa: ANN401
-    """In order; kopf takes its finalizer away by itself."""
+    """Delete the parts in order; kopf removes its finalizer by itself."""
     revision = revision_name(name, REVISION)
     await memo.api.remove("Ingress", name)
     if spec.get("autoscaling"):

@@ -16,7 +16,7 @@ world = World(int(polls))
 
 
 def login(**kwargs: Any) -> Any:  # noqa: ANN401
-    """Without a Kubernetes client library, which kopf would else load to read the kubeconfig."""
+    """Log in without a Kubernetes client library, which kopf would otherwise load to read the kubeconfig."""
     return kopf.login_with_kubeconfig(**kwargs)
 
 

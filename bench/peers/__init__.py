@@ -24,13 +24,13 @@ class Job:
     namespace: str
     objects: int
     object_bytes: int
-    """Of the JSON of one object."""
+    """Size of the JSON of one object."""
     variant: str = ""
     patches: int = 0
     concurrency: int = 1
 
     def describe(self) -> str:
-        """In a few words, to tell it from others."""
+        """Short description that tells it from others."""
         return f"{self.objects:,} objects" + (f", {self.concurrency} at once" if self.concurrency > 1 else "")
 
     def name(self, number: int) -> str:
@@ -39,7 +39,7 @@ class Job:
 
 
 def object_name(number: int) -> str:
-    """How the stock names its objects."""
+    """Name of an object of the stock, by number."""
     return f"model-{number:06d}"
 
 

@@ -1,4 +1,4 @@
-"""Many calls, so many at a time."""
+"""Parallel calls with a limit on those in flight."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

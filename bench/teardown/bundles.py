@@ -81,7 +81,7 @@ def bundle(name: str, group: str) -> list[tuple[Resource, Json]]:
 
 
 def names(count: int) -> list[str]:
-    """How the endpoints are called."""
+    """Names of the endpoints."""
     return [f"endpoint-{number:04d}" for number in range(count)]
 
 
@@ -112,7 +112,7 @@ async def create(client: Client, namespace: str, count: int, group: str) -> list
 
 
 async def wait_until_ready(client: Client, namespace: str, count: int) -> None:
-    """Until every Deployment has its pod, and every Service knows it."""
+    """Wait until every Deployment has its pod, and every Service knows it."""
 
     async def ready() -> bool:
         deployments = (await client.list(DEPLOYMENTS, namespace)).items
@@ -133,7 +133,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = SECON
 
 
 async def left(client: Client, namespace: str, resources: Iterable[Resource] = (*MADE, *GROWN)) -> dict[Resource, int]:
-    """How many there still are of each kind, by lists of metadata side by side; kinds with none are left out."""
+    """Number of remaining objects of each kind, by parallel lists of metadata; kinds with none are left out."""
 
     async def count(resource: Resource) -> int:
         listed = await client.list(resource, namespace, metadata_only=True)

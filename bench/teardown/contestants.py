@@ -53,7 +53,7 @@ class Task:
     namespace: str
     endpoints: int
     folder: Path
-    """For whatever the contestant writes; empty."""
+    """Empty folder for whatever the contestant writes."""
     made: list[Made] = field(default_factory=list)
 
     @property
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def receipt(self) -> Path:
-        """Where a receipt goes."""
+        """Path of the receipt."""
         return self.folder / "receipt.json"
 
     def run(self, *command: str | Path, expected: tuple[int, ...] = (0,)) -> str:
@@ -134,7 +134,7 @@ def _phase_by_phase(task: Task) -> None:
 
 
 def _bare(task: Task, steps: Sequence[tuple[Kinds, Kinds]]) -> None:
-    """For each step, send the DELETEs of some kinds, then list the metadata of some until there are none of them."""
+    """Send the DELETEs of some kinds for each step, then list the metadata of some until none is left."""
 
     async def step(client: Client, kinds: Kinds, there: Kinds) -> None:
         doomed = [each for each in task.made if each.resource in kinds]
@@ -204,7 +204,7 @@ def _pilotage_can_delete() -> None:
 
 
 PILOTAGE = (str(Path(sys.executable).with_name("pilotage")),)
-"""As it is installed, and as people call it: `python -m` would take 10 ms more to find it."""
+"""The command as it is installed and as people call it: `python -m` would take 10 ms more to find it."""
 
 FLOOR = "floor"
 KUBECTL = "kubectl"

@@ -22,7 +22,7 @@ SLOW_ENDPOINTS_MAX = 100
 SMALL_ENDPOINTS_MAX = 10
 ROUNDS_OF_SMALL, ROUNDS_OF_MANY, ROUNDS_OF_VERY_MANY = 9, 5, 2
 SETTLE_SECONDS = 2.0
-"""After they are ready: controllers still write statuses and events."""
+"""Pause after they are ready: controllers still write statuses and events."""
 NAMESPACES = "/api/v1/namespaces"
 
 
@@ -132,7 +132,7 @@ async def _ready(cluster: Cluster, namespace: str, endpoints: int) -> None:
 
 
 async def _left(cluster: Cluster, namespace: str) -> int:
-    """How much there is now; returns when there is nothing any more, so that the next one is not disturbed."""
+    """Number of objects left; returns when there are none, so that the next contestant is not disturbed."""
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig)), name="bench") as client:
         at_exit = sum((await left(client, namespace)).values())
 
@@ -151,7 +151,7 @@ class Outcome:
     notes: list[str]
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
+        """Result for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

@@ -45,7 +45,7 @@ class Outcome:
     notes: list[str]
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
+        """Result for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

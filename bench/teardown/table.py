@@ -14,17 +14,17 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something."""
+    """Number with its significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def ratio(value: float, base: float | None) -> str:
-    """How many times the base; empty where there is none."""
+    """Ratio to the base; empty where there is none."""
     return "" if not base else number(value / base)
 
 
 def cpu_seconds() -> float:
-    """Of this process and of all that it has started and waited for."""
+    """CPU seconds of this process and of all that it has started and waited for."""
     return sum(os.times()[:4])
 
 

@@ -67,7 +67,7 @@ class Ground:
             )
 
     async def _start_backend(self, name: str) -> str:
-        """Each name keeps its address, which nobody else gets."""
+        """Start a backend. Each name keeps its address, which no other gets."""
         number = self._numbers.setdefault(name, len(self._numbers) + 1)
         address = f"198.18.{number // 250}.{number % 250 + 1}"
         network.add_address(number, address)
@@ -77,7 +77,7 @@ class Ground:
 
 
 async def serve(path: str, relay: Relay) -> None:
-    """Until the end of all days."""
+    """Serve until killed."""
     ground = Ground(relay)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,7 +8,7 @@ NAME_HEADER = "X-Backend"
 
 
 class Backend:
-    """One server on an address of its own. `stop` ends it as a kill would: whatever is under way is cut."""
+    """One server on an address of its own. `stop` ends it as a kill would: requests under way are cut off."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Clients of one host, who keep asking and count everything that goes wrong."""
+"""Clients of one host that keep asking and count every failure."""
 
 import asyncio
 import time
@@ -117,7 +117,7 @@ class Load:
 
 
 class _Connection:
-    """To Envoy; one request after the other."""
+    """Connection to Envoy; one request after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer

@@ -5,7 +5,7 @@ import contextlib
 import socket
 
 SOCKETS = 64
-"""How often Envoy may connect in all. They are made before the network is left, and stay in the old one."""
+"""Number of connections that Envoy may make. They are opened before the network is left, and stay in the old one."""
 
 
 class Relay:
@@ -25,7 +25,7 @@ class Relay:
         return port
 
     def hold(self) -> None:
-        """From here on Envoy gets nothing from Contour. Connections stay open."""
+        """Hold back everything that Contour sends to Envoy. Connections stay open."""
         self._open.clear()
 
     def release(self) -> None:

@@ -174,7 +174,7 @@ class AgentHost:
         return self.running
 
     async def stop(self) -> AgentExit:
-        """As by SIGTERM."""
+        """Stop the agent, as by SIGTERM."""
         assert self.running is not None
         self.running.stop()
         return await self.ended()
@@ -273,14 +273,14 @@ class AgentHost:
         return "\n".join(each.read_text()[-600:] for each in (self.settings.data / "logs").glob("*") if each.is_file())
 
     def metric(self, line: str) -> float:
-        """The value of a metric, by all that stands before it."""
+        """The value of a metric, by its name and labels."""
         assert self.running is not None
         lines = self.running.manager.metrics.render().decode().splitlines()
         return float(next((each.rpartition(" ")[2] for each in lines if each.startswith(f"{line} ")), "nan"))
 
 
 def end_all(data: Path) -> None:
-    """Whatever a test has left."""
+    """End whatever a test has left running."""
     for found in process.owned(data).values():
         for seen in found:
             with contextlib.suppress(ProcessLookupError):
@@ -320,7 +320,7 @@ def refuse(
 
 @contextlib.contextmanager
 def streaming(port: int, max_tokens: int = 1_000_000) -> Iterator[Any]:
-    """A stream that has begun, and goes on for as long as somebody reads."""
+    """A stream that has begun, and continues while it is read."""
     with ask(port, max_tokens, stream=True) as answer:
         assert answer.readline().startswith(b"data:")
         yield answer

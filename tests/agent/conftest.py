@@ -21,14 +21,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def logs_of_each_test() -> Iterator[None]:
-    """Whoever logs first decides what is logged from then on: not for the tests after this one."""
+    """Restore logging: the first caller decides what is logged from then on, which must not affect later tests."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture
 async def host(tmp_path: Path, tiny: Path) -> AsyncIterator[AgentHost]:
-    """Without an agent yet."""
+    """Host without an agent yet."""
     async with AgentHost(tmp_path, tiny) as made:
         yield made
 

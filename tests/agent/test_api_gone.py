@@ -30,7 +30,7 @@ class Line:
         self._injection = FaultInjection(world)
         self.client = Client(FaultyTransport(world.transport("agent"), self._injection), name="agent")
         self.lists = 0
-        """How often the agent has read all HostProcesses."""
+        """Number of times that the agent has listed HostProcesses."""
         world.intercept(self._listen)
 
     def _listen(self, call):
@@ -38,7 +38,7 @@ class Line:
         self.lists += listed and not call.flag("watch")
 
     def cut(self):
-        """Nobody answers any more, and the watches that are open break."""
+        """Refuse every request, and break the watches that are open."""
         self._injection.part(math.inf)
 
     def mend(self):
@@ -89,7 +89,7 @@ async def test_what_cannot_be_read_is_not_gone(host):
 
 
 class Well(Prober):
-    """Says that all is well with whoever lives."""
+    """Health check that reports every living server as healthy."""
 
     def __init__(self):
         super().__init__("127.0.0.1")
@@ -107,7 +107,7 @@ class Well(Prober):
 
 
 def test_five_minutes_without_an_api_server(tmp_path_factory):
-    """In virtual time, with the agent's real pace; the servers are real processes."""
+    """Five minutes of virtual time, with the agent's real intervals; the servers are real processes."""
     folder, model = tmp_path_factory.mktemp("host"), tmp_path_factory.mktemp("model") / "a.bin"
     model.write_bytes(b"weights")
     settings = AgentSettings(

@@ -52,7 +52,7 @@ LIFE = [*WAY_UP, *WAY_DOWN, "before the finalizer goes", "after the finalizer we
 KILL = around("SIGTERM", "SIGKILL")
 SICKNESS = around("the slice is unhealthy", "the slice is ready")
 TURNS = ["after noting that it leaves", "after SIGTERM", "after the slice is deleted"]
-"""Where process, slice and journal say different things."""
+"""Crash points at which process, slice and journal disagree."""
 
 
 def points_of_source() -> set[str]:
@@ -122,7 +122,7 @@ class Story:
         self.key = ObjectKey(namespace, f"{name}-1-0")
         self.intervals, self.trouble = intervals, trouble
         self.flag = folder / name / "sick"
-        """While it is there, a server that is `SICKLY` is sick. Other small servers do not look at it."""
+        """File that makes a server of the command `SICKLY` unhealthy while it exists. Other small servers ignore it."""
         if "runtime" in spec:
             spec["runtime"] = spec["runtime"] | {"args": [str(self.flag)]}
         self.agent: Agent
@@ -135,7 +135,7 @@ class Story:
         """Journal of the first agent at its death."""
 
     async def run(self) -> None:
-        """It comes, is deleted, and goes; before that it may have some trouble."""
+        """Create a process, delete it, and wait for its end; before that it may have some trouble."""
         self.agent = self.made.agent(self.settings, die_at=self.die_at, intervals=self.intervals)
         try:
             await self._come()
@@ -159,7 +159,7 @@ class Story:
     # Troubles
 
     async def agent_stops(self) -> None:
-        """By SIGTERM; another one comes."""
+        """Stop the agent by SIGTERM, and start another one."""
         self.leaving = True
         self.agent.send(signal.SIGTERM)
         await self._until_dead()
@@ -167,7 +167,7 @@ class Story:
         await self._until(self._is_ready)
 
     async def server_is_sick(self) -> None:
-        """For a while; it is withdrawn, and comes back as it was."""
+        """Make the server unhealthy for a while; it is withdrawn, and comes back as it was."""
         before, self.leaving = self._runs(), True
         self.flag.touch()
         await self._until(self._is_withdrawn)
@@ -176,7 +176,7 @@ class Story:
         assert self._runs() == before, f"restarted after {self.died}"
 
     async def server_fails(self) -> None:
-        """It is sick for too long: another one takes its place."""
+        """Make the server unhealthy for too long: another one takes its place."""
         await self._dies_because_of(self.flag)
 
     async def memory_is_short(self) -> None:
@@ -193,7 +193,7 @@ class Story:
         await self._until(lambda: self._is_ready_without(before))  # what was leaving does not stay
 
     async def it_vanishes(self) -> None:
-        """Somebody deletes it together with its finalizer, while its agent cannot see that."""
+        """Delete it together with its finalizer, while its agent cannot see that."""
         self.leaving = True
         self.agent.send(signal.SIGSTOP)
         await self.client.patch(PROCESSES, self.key, merge_patch({"metadata": {"finalizers": None}}))
@@ -278,7 +278,7 @@ class Story:
             await asyncio.sleep(0.01)
 
     async def _next(self) -> None:
-        """Another agent. What ran and was wanted goes on."""
+        """Start another agent. Servers that ran and were wanted continue."""
         if not self.steps:
             self.steps, self.noted = self.agent.steps, self._entries()
         before = self._runs()
@@ -306,7 +306,7 @@ async def writer(server, folder: Path, model: Path):
 
 
 async def play(stories: list[Story]) -> None:
-    """Not all at once; and each agent has died where it should have."""
+    """Play the journeys, some at a time; each agent has died where it should have."""
     busy = asyncio.Semaphore(AT_ONCE)
 
     async def run(story: Story) -> None:
@@ -340,7 +340,7 @@ async def test_death_at_every_point_of_a_shutdown(server, tmp_path, tiny):
 
 
 async def test_death_before_and_after_a_kill(server, tmp_path, tiny):
-    """Of a server that does not listen to SIGTERM."""
+    """The server ignores SIGTERM."""
     await explore(server, tmp_path, tiny, KILL, runtime=python_server(DEAF), drainSeconds=0)
 
 

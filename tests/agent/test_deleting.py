@@ -1,4 +1,4 @@
-"""How a server goes: requests under way, servers that do not listen, children, and objects of other people."""
+"""Deletion of a server: requests under way, servers that ignore SIGTERM, children, and objects of others."""
 
 import asyncio
 import os
@@ -89,7 +89,7 @@ async def test_a_server_that_has_no_metrics_gets_its_time_after_sigterm(host):
 
 
 async def test_children_go_too_wherever_they_are(host):
-    """In its group, in another group, in another session: all deaf to SIGTERM."""
+    """Children in its group, in another group, in another session: all ignore SIGTERM."""
     await host.start()
     await host.serving(runtime=python_server(FORKING), drainSeconds=0)
     pid = host.pid()
@@ -163,7 +163,7 @@ async def test_a_service_that_comes_later_is_waited_for(host):
 
 
 async def test_only_the_recorded_uid_is_deleted(host):
-    """Somebody takes the slice away, and puts one of his own under its name."""
+    """Another client deletes the slice, and creates one of its own under the name."""
     await host.start()
     await host.serving()
     await host.crash()
@@ -246,7 +246,7 @@ async def test_what_has_not_started_yet_goes_at_once(host):
 
 
 async def test_one_that_starts_is_not_drained(host):
-    """Nobody has sent it anything."""
+    """It has not received any request."""
     never = {"name": "llama.cpp", "command": [sys.executable, "-c", "import time; time.sleep(1000)"]}
     await host.start()
     await host.place(runtime=never, drainSeconds=60)

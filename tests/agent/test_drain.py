@@ -25,7 +25,7 @@ class Counts:
 
 
 async def drained(counts: Counts, *, runtime: str = "llama.cpp", withdrawn: bool = True) -> float:
-    """After how many seconds it is stopped."""
+    """Seconds after which it is stopped."""
     nobody = cast("Any", None)
     stop = ProcessStop(nobody, nobody, cast("Any", counts), Intervals(), nobody)
     began = uptime()

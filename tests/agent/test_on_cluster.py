@@ -1,4 +1,4 @@
-"""On a real API server, as a service account that has the agent's rules and nothing else."""
+"""The agent on a real API server, as a service account that has the agent's rules and nothing else."""
 
 import asyncio
 import contextlib
@@ -99,7 +99,7 @@ class Account:
 
     @contextlib.asynccontextmanager
     async def without(self, admin, verb, resource):
-        """While somebody has taken this power away from it."""
+        """Take this permission away from it meanwhile."""
         rules = [each.written() for each in rbac_rules.AGENT]
         fewer = [
             each | {"verbs": [one for one in each["verbs"] if one != verb or resource not in each["resources"]]}
@@ -193,7 +193,7 @@ class Host:
         return (await self.admin.list(SLICES, self.namespace)).items
 
     async def theirs(self, name):
-        """A slice of somebody else."""
+        """A slice of another owner."""
         body = {"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []}
         return await self.admin.create(SLICES, body, namespace=self.namespace)
 
@@ -201,7 +201,7 @@ class Host:
         return [seen.pid for found in process.owned(self.settings.data).values() for seen in found]
 
     def metric(self, line):
-        """The value of a metric, by all that stands before it."""
+        """The value of a metric, by its name and labels."""
         lines = self.running.manager.metrics.render().decode().splitlines()
         return float(next(each.rpartition(" ")[2] for each in lines if each.startswith(f"{line} ")))
 
@@ -221,7 +221,7 @@ def message(obj):
 
 
 async def clear(admin, namespace, *hosts):
-    """Whatever a test has left for others to trip over."""
+    """Remove whatever a test has left that would disturb others."""
     left = [(PROCESSES, each.key) for each in (await admin.list(PROCESSES, namespace)).items]
     left += [
         (resource, ObjectKey(where, host)) for host in hosts for resource, where in ((HOSTS, ""), (LEASES, HOST_LEASES))
@@ -339,7 +339,7 @@ async def test_errors_of_several_steps_are_said_together_and_it_is_tried_until_i
 
 
 async def test_a_slice_that_somebody_else_takes_away_meanwhile_is_unregistered(host, own_cluster):
-    """Between our list and our delete: once it is gone then, once its name is another's."""
+    """The slice changes between our list and our delete: once it is gone then, once its name is another's."""
     for name in ("gone", "taken"):
         await host.place(name, **LIGHT)
     slices = f"/apis/discovery.k8s.io/v1/namespaces/{host.namespace}/endpointslices"
@@ -367,7 +367,7 @@ async def test_a_slice_that_somebody_else_takes_away_meanwhile_is_unregistered(h
 
 
 async def test_names_that_look_alike_do_not_collide_and_one_that_is_taken_is_refused(host):
-    """`a.b` and `a-b`; and a slice of somebody else, which is said and left alone."""
+    """`a.b` and `a-b`; and a slice of another owner, which is reported and left alone."""
     made = {name: await host.place(name, **LIGHT) for name in ("a.b", "a-b")}
     owners = {each.meta.name: each.meta.labels[LABEL_PROCESS_UID] for each in await host.slices()}
     assert owners == {name: each.meta.uid for name, each in made.items()}

@@ -1,4 +1,4 @@
-"""A spec is a stranger's wish: the machine runs what its owner allows, and says what it does not run, and why."""
+"""A spec is untrusted: the machine runs what its owner allows, and reports what it does not run, and why."""
 
 import asyncio
 import socket
@@ -105,7 +105,7 @@ async def test_a_namespace_that_the_agent_was_not_started_for(host):
 
 
 async def test_a_namespace_that_the_host_does_not_allow_and_then_does(host):
-    """The agent sees to it by itself, whoever has placed the process."""
+    """The agent enforces it by itself, whoever has placed the process."""
     await host.start()
     key = ObjectKey("", host.name)
     await host.until(lambda: host.world.find(HOSTS, key))
@@ -144,7 +144,7 @@ async def test_a_port_of_the_machine_itself(host):
 
 
 async def test_an_answer_without_end_is_not_read(host):
-    """A server that says it is healthy for as long as somebody listens costs its agent nothing."""
+    """A server that answers its health check without end costs its agent nothing."""
     script = """
 import os, socket
 taken = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))

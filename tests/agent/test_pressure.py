@@ -1,4 +1,4 @@
-"""When the host is short of memory: nothing new, then the lowest priority goes, and all come back when it is over."""
+"""Memory pressure on the host: nothing new starts, the lowest priority is stopped, and all come back afterwards."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ async def test_a_protected_one_never_goes(host):
 
 
 async def test_what_a_spec_says_about_itself_counts_as_far_as_the_owner_lets_it(host):
-    """Else whoever says the greatest number, or that it is protected, has all others stopped first."""
+    """Otherwise the process with the greatest number, or the protected one, would have all others stopped first."""
     host.strict(allow_commands=True, run_as="root")
     await host.start()
     await host.serving("modest", runtime=python_server(PLAIN), drainSeconds=0)

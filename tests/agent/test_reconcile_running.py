@@ -1,4 +1,4 @@
-"""A server that runs: watched, withdrawn while it is sick, started again when it has ended, and quiet otherwise."""
+"""A running server: probed, withdrawn while it is unhealthy, restarted when it has ended, and otherwise no writes."""
 
 import asyncio
 import dataclasses
@@ -55,7 +55,7 @@ async def test_what_a_server_said_while_it_ran_does_not_put_off_its_restart(host
 
 
 async def test_it_is_noticed_at_once_that_a_server_has_died(host):
-    """Not at the next check: the system tells."""
+    """The operating system reports it, before the next check."""
     host.intervals = dataclasses.replace(SHORT_INTERVALS, probe=60.0)
     await host.start()
     await host.serving()
@@ -166,7 +166,7 @@ async def test_a_slice_says_whose_it_is(host):
 
 
 async def test_one_that_takes_its_time_to_end_is_asked_how_when_it_has(host):
-    """The first thread of a server can be gone while others are not, and nobody can tell then what has ended it."""
+    """The first thread of a server can be gone while others are not, and its exit code is unknown until then."""
     slow_end = """
 import ctypes, os, platform, signal, threading, time
 def kill_it():
@@ -198,7 +198,7 @@ async def test_a_process_of_another_host_is_left_alone(host):
 
 
 async def test_logs_are_rotated_under_a_server_that_writes(host):
-    """It goes on writing to the same file, and nothing grows without end."""
+    """The server continues to write to the same file, and nothing grows without bound."""
     path = host.folder / "it.log"
     write = "import time\nwhile True: print('x' * 100, flush=True); time.sleep(0.0005)"
     environment = {"PILOTAGE_AGENT": str(host.settings.data), "PILOTAGE_PROCESS_UID": "u"}
@@ -308,7 +308,7 @@ async def test_a_server_that_ends_while_it_is_looked_at_leaves_no_zombie(tmp_pat
     real = terminate.is_running
 
     def is_running(process):
-        """By the time that anybody looks, it has ended."""
+        """Kill the process first: by the time that it is examined, it has ended."""
         os.kill(process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return real(process)

@@ -1,4 +1,4 @@
-"""Where the agent is root, servers are somebody else: they read their weights, write their log, and nothing of ours."""
+"""Servers of an agent that is root run as another user: they read their weights, write their log, nothing of ours."""
 
 import os
 from pathlib import Path
@@ -54,7 +54,7 @@ def shell(script, *args, **more):
 
 
 async def test_a_server_reads_nothing_of_the_agent_or_of_the_api_server(host):
-    """Also where the owner lets it run any command."""
+    """The rule holds also where the owner lets it run any command."""
     host.strict(allow_commands=True)
     keys = host.folder / "harbor"
     keys.mkdir(0o700)
@@ -145,7 +145,7 @@ def test_a_repository_is_for_the_program_to_find():
 
 
 def test_a_repository_that_would_be_taken_for_a_folder_of_the_machine(tmp_path, monkeypatch):
-    """It would be read past --file-roots: vLLM and TGI look for a folder of that name where they run."""
+    """It would be read past --file-roots: vLLM and TGI search for a folder of that name in their working directory."""
     (tmp_path / "org" / "repository").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     mine = other_user.weights(None, "org/repository", "vllm")

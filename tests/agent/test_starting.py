@@ -26,7 +26,7 @@ GIB = 1 << 30
 
 
 async def quiet(host, seconds=0.5):
-    """How often somebody wrote to HostProcesses and slices in a while that sees several rechecks."""
+    """Number of writes to HostProcesses and slices during several rechecks."""
     await asyncio.sleep(0.15)  # what was under way
     before = len(host.world.trace.writes)
     await asyncio.sleep(seconds)
@@ -101,7 +101,7 @@ async def test_a_port_that_is_taken_and_then_free(host):
 
 
 async def test_a_port_that_is_taken_in_the_last_moment(host, monkeypatch):
-    """Somebody else answers 200 on it: that is no sign of our health."""
+    """Another program answers 200 on it: that is no sign of our health."""
     await host.start()
     await host.serving("first")
     port = host.status("first")["port"]
@@ -332,7 +332,7 @@ def test_last_words_are_understood(code, said, reason, lasting):
 
 
 def test_the_same_trouble_has_the_same_words():
-    """Whatever time stands before them: else each look at it would be a write."""
+    """The words do not contain the time: otherwise each recheck would be a write."""
     first = explain(1, "0.00.012.345 E srv: couldn't bind HTTP server socket, port: 8080")
     second = explain(1, "0.01.999.001 E srv: couldn't bind HTTP server socket, port: 8080")
     assert first == second

@@ -1,4 +1,4 @@
-"""A server that is stopped leaves nothing in the cluster, whatever goes wrong on the way."""
+"""A server that is stopped leaves nothing in the cluster, whatever fails on the way."""
 
 import asyncio
 import os
@@ -163,7 +163,7 @@ async def test_shutdown_unregisters_and_stops_everything(host):
 
 
 async def test_the_steps_go_by_the_phases_of_every_teardown(host):
-    """Withdrawn before it is stopped, stopped before it is unregistered, unregistered before it is let go."""
+    """Withdrawn before it is stopped, stopped before it is unregistered, unregistered before it is released."""
     steps = []
     await host.start(at=steps.append)
     await host.serving()

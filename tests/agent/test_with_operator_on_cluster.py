@@ -32,9 +32,9 @@ from tests.controllers.operating import GROUP, Place, install
 ADDRESS = "198.18.0.1"
 """kube-apiserver takes no loopback address in an EndpointSlice; servers listen there all the same."""
 SHORT_SECONDS = 2
-"""Of a Lease whose agent is dead: nobody waits for the whole of it here."""
+"""Duration of a Lease whose agent is dead: short, so that no test waits for long."""
 LOST_SECONDS = SHORT_SECONDS + SLACK_SECONDS + 4
-"""From the death of an agent; some of it is for a busy machine."""
+"""Seconds from the death of an agent until it counts as lost; some of it is for a busy machine."""
 SECONDS = 60.0
 
 
@@ -157,16 +157,16 @@ class HostFleet(Place):
             time.sleep(0.1)  # a look at a dozen objects of three kinds, which no single watch shows
 
     def explained(self) -> str:
-        """For a failure: how all is, and what our programs have printed."""
+        """State of everything, and the output of our programs, for the report of a failure."""
         logs = [f"{each.folder.name}:\n{_end(each.folder / 'log')}" for each in (self.operator, *self.agents.values())]
         states = {name: (each["spec"].get("host"), each.get("status")) for name, each in self.processes().items()}
         hosts = {name: (self.host(name) or {}).get("status") for name in self.hosts}
         return "\n".join([json.dumps(self.status("chat"))[:3000], json.dumps(states), json.dumps(hosts), *logs])
 
     def refusals(self, mark: int) -> list[str]:
-        """Requests of our programs that were refused. An agent tries to make the namespace, which is installed.
+        """Requests of our programs that were refused, but for an agent's creation of the namespace, which is installed.
 
-        In namespaces that go away nobody may create anything; those of other tests do.
+        Creations in a Terminating namespace are refused, too: namespaces of other tests are being deleted.
         """
         here = ("", self.namespace, HOST_LEASES)
         return [
@@ -183,7 +183,7 @@ def _end(file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def fleet(cluster: Access, tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[HostFleet]:
-    """With everybody at work: both tests have the same one, and leave nothing in it."""
+    """Operator, agents and gateway at work: both tests share them, and leave nothing in them."""
     if not isinstance(cluster, Cluster):
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
     install(cluster)
@@ -215,7 +215,7 @@ POWERS = (
 
 
 def _clear(fleet: HostFleet) -> None:
-    """Whatever a test that failed has left for others to trip over."""
+    """Remove whatever a failed test has left that would disturb others."""
     left = [("se", name) for name in fleet.endpoints()] + [("hostprocesses", name) for name in fleet.processes()]
     left += [("hosts", name) for name in fleet.hosts if fleet.host(name)]
     for kind, name in left:
@@ -227,7 +227,7 @@ def _clear(fleet: HostFleet) -> None:
 
 
 def conditions(found: dict[str, Any]) -> dict[str, bool]:
-    """Of the one address in a slice."""
+    """Conditions of the one address in a slice."""
     (address,) = found["endpoints"]
     assert address["addresses"] == [ADDRESS]
     said: dict[str, bool] = address["conditions"]

@@ -236,7 +236,7 @@ CHANGES = (
 
 
 async def changes_taken(client: Client, namespace: str) -> list[Json]:
-    """Of the spec of a process, which is what runs on a machine: those that the server lets somebody make."""
+    """Changes to the spec of a process, which is what runs on a machine, that the server accepts."""
     made = await client.create(PROCESSES, process("fixed"), namespace=namespace)
     taken = []
     for change in CHANGES:
@@ -358,7 +358,7 @@ def test_kubectl_explains_every_field_of_a_spec():
 
 
 def unbounded(schema: Json, path: str, *, numbers: bool) -> list[str]:
-    """The texts, lists and maps in a schema that may be as large as anybody likes; numbers, if they are asked for."""
+    """Texts, lists and maps in a schema without an upper bound; numbers, if they are asked for."""
     found = []
     if schema.get("type") == "string" and "enum" not in schema and "maxLength" not in schema:
         found.append(path)

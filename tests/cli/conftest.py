@@ -16,7 +16,7 @@ from tests.support import kinds
 
 @pytest.fixture(autouse=True)
 def discovery_memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands keep what a server serves: not in anybody's home."""
+    """Folder for the discovery cache of commands: not the home of the user."""
     of = DiscoveryMemory.of
     folder = tmp_path_factory.mktemp("discovery")
     monkeypatch.setattr(DiscoveryMemory, "of", lambda config: of(config, {"XDG_CACHE_HOME": str(folder)}))

@@ -30,7 +30,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 
 
 class Ran(NamedTuple):
-    """How a command ended."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -38,7 +38,7 @@ class Ran(NamedTuple):
 
 
 def run(*args: str | Path, kubeconfig: Path | None = None, stdin: str | None = None) -> Ran:
-    """Run a command, with nobody to ask. What it prints is told apart by where it goes."""
+    """Run a command without a terminal. Standard output and standard error are kept apart."""
     words = [str(arg) for arg in args]
     words += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
     result = CliRunner().invoke(pilotage, words, input=stdin)

@@ -35,14 +35,14 @@ class Chat(NamedTuple):
         return ask(self.kubeconfig, what)
 
     def run(self, *args: str | Path, stdin: str | None = None) -> Ran:
-        """A command, here, with nobody to ask."""
+        """Run a command in this process, without a terminal."""
         return run(*args, "-n", self.namespace, kubeconfig=self.kubeconfig, stdin=stdin)
 
     def key(self, name: str) -> ObjectKey:
         return ObjectKey(self.namespace, name)
 
     def make(self, name: str, status: Json | None = None, **more: Any) -> Object:
-        """An endpoint, with a status if one is given. `more` goes into its spec, `metadata` aside."""
+        """Create an endpoint, with a status if one is given. `more` is merged into its spec, except for `metadata`."""
         meta = {"name": name, **more.pop("metadata", {})}
         body = {"metadata": meta, "spec": {"model": {"source": SOURCE}} | more}
         made = self.create(ENDPOINTS, body)
@@ -79,7 +79,7 @@ class Chat(NamedTuple):
 
     @contextlib.contextmanager
     def meanwhile(self, work: Callable[[Client], Awaitable[object]]) -> Iterator[None]:
-        """While the block runs, somebody else works here. What goes wrong there is raised at the end."""
+        """Run another client's work while the block runs. Its errors are raised at the end."""
         problems: list[BaseException] = []
 
         def body() -> None:
@@ -98,7 +98,7 @@ class Chat(NamedTuple):
             raise problems[0]
 
     def answering(self, name: str, *statuses: Json, generation: int = 1) -> contextlib.AbstractContextManager[None]:
-        """While the block runs, an operator answers to an endpoint of this generation."""
+        """Answer as an operator does to an endpoint of this generation, while the block runs."""
 
         async def answer(client: Client) -> None:
             await until(
@@ -114,7 +114,7 @@ class Chat(NamedTuple):
         return self.meanwhile(answer)
 
     def hold_lease(self, *, ago: float = 0.0, namespace: str = "") -> None:
-        """An operator's Lease, renewed so many seconds ago."""
+        """An operator's Lease, renewed this many seconds ago."""
 
         async def hold(client: Client) -> None:
             import datetime as dt
@@ -176,7 +176,7 @@ def with_ctrl_c() -> Iterator[None]:
 
 
 async def press_ctrl_c() -> None:
-    """As soon as the command listens to it: to SIGTERM it does from the same moment on, and nobody else ever does."""
+    """Send SIGINT as soon as the command handles it: it handles SIGTERM from the same moment on."""
     while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # noqa: ASYNC110 - it is no event
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)

@@ -82,11 +82,11 @@ class Place(NamedTuple):
         return found is not None and bool(found.meta.deletion_timestamp)
 
     def delete(self, *args: str | Path) -> Ran:
-        """The command, here, with nobody to ask."""
+        """Run the command in this process, without a terminal."""
         return run("delete", *args, "-n", self.namespace, kubeconfig=self.kubeconfig)
 
     def resume(self, *args: str | Path) -> Ran:
-        """The command, here, with nobody to ask; the receipt knows the namespace."""
+        """Run the command in this process, without a terminal; the receipt knows the namespace."""
         return run("delete", "--resume", *args, kubeconfig=self.kubeconfig)
 
 
@@ -113,7 +113,7 @@ async def _is_served(client: Client, resource: Resource) -> bool:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A receipt that nobody said a place for goes into the working directory: not into that of the tests."""
+    """Working directory of its own: a receipt without a given path is written into it."""
     monkeypatch.chdir(tmp_path_factory.mktemp("here"))
 
 
@@ -129,7 +129,7 @@ def _place(kubeconfig: Path, namespace: str) -> Place:
 
 
 def is_as_it_was(place: Place, made: Object) -> bool:
-    """Whether nobody has even touched an object."""
+    """Whether an object is unchanged."""
     found = place.find(made.meta.name)
     return found is not None and found.meta.resource_version == made.meta.resource_version
 
@@ -279,7 +279,7 @@ def written(path: Path, *bodies: Json) -> Path:
 
 
 def test_manifests_say_what_goes_and_nothing_else_does(place: Place, tmp_path: Path):
-    """From a file with several, and from a folder with folders in it; what a folder has besides is no manifest."""
+    """Manifests from a file with several, and from a folder with folders in it; other files there are ignored."""
     base = {"apiVersion": "v1", "kind": "ConfigMap"}
     named = {name: base | kinds.config_map(name) for name in ("one", "two", "three", "four")}
     for name in named:
@@ -363,7 +363,7 @@ def test_a_receipt_that_cannot_be_written_is_told_before_anything_is_done(place:
 def test_a_namespace_is_emptied_but_for_what_kubernetes_puts_there(
     cluster: Access, namespace_for_pods: str, tmp_path: Path
 ):
-    """On a real cluster, which has pods for the Deployment, and puts two objects of its own into each namespace."""
+    """A real cluster has pods for the Deployment, and puts two objects of its own into each namespace."""
     namespace, receipt = namespace_for_pods, tmp_path / "r.json"
     place = Place(cluster.kubeconfig, namespace)
     web = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}}
@@ -407,7 +407,7 @@ async def _pods_are_there(client: Client, namespace: str) -> bool:
 
 
 class TimedOut(NamedTuple):
-    """A teardown whose time was over: a finalizer that nobody takes off."""
+    """A teardown that timed out: no controller removes a finalizer."""
 
     ran: Ran
     place: Place
@@ -416,7 +416,7 @@ class TimedOut(NamedTuple):
 
 @pytest.fixture(scope="module")
 def timed_out(server: Path, tmp_path_factory: pytest.TempPathFactory) -> TimedOut:
-    """One for all who only look at it."""
+    """One teardown for all tests that only read it."""
     place = _place(server, "timed-out")
     place.make("a", FINALIZER)
     receipt = tmp_path_factory.mktemp("timed-out") / "r.json"
@@ -548,7 +548,7 @@ def test_ctrl_c_stops_and_resuming_goes_on(place: Place, tmp_path: Path):
 
 
 def test_resuming_waits_for_what_was_asked_to_go_before(place: Place, tmp_path: Path):
-    """It goes on from the same uid, and does not give up because there is nothing left to ask for."""
+    """Resuming continues with the same uid, and does not give up because there is nothing left to delete."""
     place.make("a", FINALIZER)
     receipt = tmp_path / "r.json"
     assert place.delete("cm/a", "--yes", "--timeout", "1", "--receipt", receipt).code == 1
@@ -653,7 +653,7 @@ def test_resuming_tells_scripts_what_is_new(cut: Cut):
 
 
 def test_resuming_empties_a_namespace_of_what_came_since(own_cluster: Cluster, tmp_path: Path):
-    """On a real cluster, whose namespace controller has the last word."""
+    """A real cluster, whose namespace controller has the last word."""
     place = _place(own_cluster.kubeconfig, f"resumed-{secrets.token_hex(4)}")
     place.make("a", FINALIZER)
     receipt = tmp_path / "r.json"
@@ -673,7 +673,7 @@ def test_resuming_empties_a_namespace_of_what_came_since(own_cluster: Cluster, t
 
 
 def test_an_impatient_ctrl_c_is_no_accident(place: Place, tmp_path: Path):
-    """Two at once: whatever the second one meets, it ends as the first does."""
+    """Two signals at once: whatever the second one interrupts, it ends as the first does."""
     place.make("a", FINALIZER)
     with deleting(place, tmp_path / "r.json") as process:
         wait_for("ConfigMap that is asked to go", lambda: place.is_asked_to_go("a"), SECONDS_MAX)

@@ -39,7 +39,7 @@ class Scene(NamedTuple):
     folder: Path
 
     def resume(self, told: Json, *args: str) -> Ran:
-        """With a receipt that says this, and has no digest that would tell."""
+        """Resume with a receipt of this content and without a digest that would tell."""
         path = self.folder / "doctored.json"
         path.write_text(json.dumps({name: value for name, value in told.items() if name != "digest"}))
         return run("delete", "--resume", path, *args, kubeconfig=self.kubeconfig)
@@ -111,7 +111,7 @@ def test_a_uid_that_is_there_twice_is_refused(scene: Scene):
 
 
 def test_what_a_receipt_would_delete_is_shown_with_its_server_even_to_who_says_yes(scene: Scene):
-    """An entry that is what it says is what somebody may have wanted: it is shown, and needs a yes."""
+    """An entry that describes its object correctly may have been wanted: it is shown, and needs a yes."""
     told = scene.with_entry() | {"targets": ["configmap/a"]}
     for more in ((), ("--yes",)):
         ran = scene.resume(told, "--dry-run", *more)
@@ -148,7 +148,7 @@ odd: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where something can be changed."""
+    """Paths in the receipt at which something can be changed."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [here, *(path for name, each in inner for path in paths(each, (*here, name)))]
 

@@ -243,7 +243,7 @@ def test_an_owner_in_another_namespace_is_named_as_far_as_one_looked(
 
 
 def test_only_what_both_looks_show_is_a_leak(cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch):
-    """Between them one ends, and another begins."""
+    """Between the two reads one object is cleaned up, and another one leaks."""
     backend = {"service": {"name": "lost", "port": {"number": 80}}}
     path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses"
 

@@ -1,4 +1,4 @@
-"""``pilotage plan``: what would go and what would stand in the way, while nothing changes."""
+"""``pilotage plan``: members and hazards of a teardown, while nothing changes."""
 
 import asyncio
 import json
@@ -125,7 +125,7 @@ def test_a_kind_of_ones_own_is_planned_by_its_short_name(server: Path):
 
 
 def test_what_probably_stands_in_the_way_ends_with_1(server: Path):
-    """A claim goes when the pod that mounts it has gone, and that one was not named."""
+    """A claim is removed when the pod that mounts it is gone, and that one was not named."""
     pod = kinds.pod("user")
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     meta = {"name": "data", "finalizers": ["kubernetes.io/pvc-protection"]}

@@ -62,7 +62,7 @@ def operator(staged: Staged, namespace: str, name: str = OPERATOR) -> Placed:
 
 
 def inference_service(staged: Staged, namespace: str) -> Placed:
-    """A custom resource that its operator has to let go of."""
+    """A custom resource whose operator has to remove its finalizer."""
     install(staged.cluster, theirs("kserve", "inferenceservices.serving.kserve.io"))
     api = "serving.kserve.io/v1beta1"
     body = {
@@ -170,7 +170,7 @@ def test_an_operator_that_no_table_knows_is_found_by_what_it_was_installed_with(
 def test_another_deployment_is_not_taken_for_the_operator_of_others(
     cluster: Access, staged: Staged, namespace: str, edge: str
 ):
-    """One that only looks like it: the right one is in the other namespace, and stays."""
+    """A Deployment that only resembles it: the right one is in the other namespace, and stays."""
     operator(staged, edge)
     inference_service(staged, edge)
     spec = staged.objects[0].body["spec"]

@@ -55,7 +55,7 @@ def decision(phase: Phase, *waits: Wait) -> Decision:
 
 
 class Screen(io.StringIO):
-    """A terminal, as far as the block needs one: what stands on it now."""
+    """A terminal, as far as the block needs one: its current content."""
 
     MOVES = re.compile(r"\x1b\[(\d*)([FKJm])|\n|[^\x1b\n]+")
 

@@ -63,7 +63,7 @@ def test_it_holds_and_a_successor_is_mentioned(cluster: Access, namespace: str, 
 
 
 def test_it_does_not_hold_if_the_object_is_there(cluster: Access, namespace: str, path: Path):
-    """Somebody claims what is not so: the receipt names the uid of an object that lives."""
+    """A false claim: the receipt names the uid of an object that exists."""
     cluster.kubectl("create", "configmap", "a", "-n", namespace)
     alive = cluster.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/a")["metadata"]["uid"]
     told = json.loads(path.read_text())

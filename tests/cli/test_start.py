@@ -1,4 +1,4 @@
-"""How a command starts: what it imports before the cluster is asked, and that garbage is collected once it runs."""
+"""Start of a command: its imports before the first request, and garbage collection once it runs."""
 
 import subprocess
 import sys

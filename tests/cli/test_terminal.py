@@ -19,7 +19,7 @@ ERASE = "\x1b[1A\x1b[2K\r"
 HIDE = "\x1b[8m"
 EVIL = f"x{CLIPBOARD}{ERASE}{HIDE}\x9b1A\x7f\u202egnp\u2028FORGED\nFORGED\x1b[32m"
 OURS = re.compile(r"\x1b\[(0|1|3[1-6])m")
-"""The sequences that commands colour with. The hostile text has one of them, which must not look like one of ours."""
+"""The sequences that commands colour with. The hostile text has one of them, which must not pass for one of ours."""
 
 
 def check(printed: str) -> None:
@@ -37,7 +37,7 @@ def meta(name: str, uid: str, **more: object) -> dict[str, object]:
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """A file of somebody else, in which everything that has a text has that one."""
+    """A file of another user, in which every text is the hostile one."""
     managed = [{"manager": EVIL, "operation": "Update", "apiVersion": "v1", "time": "2026-11-01T11:00:30Z"}]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": EVIL, "uid": "u-none"}
     objects = [
@@ -159,7 +159,7 @@ SHELL = "x'; rm -rf ~ #$(id)`id`|&<>\n\""
 
 
 def test_a_command_that_is_shown_means_to_a_shell_what_it_says(tmp_path: Path):
-    """Whoever copies it runs one command on the object that has that name, whatever the name is."""
+    """A person who copies it runs one command on the object that has that name, whatever the name is."""
     helm = {"meta.helm.sh/release-name": SHELL, "meta.helm.sh/release-namespace": SHELL}
     stuck = meta("stuck", "u1", deletionTimestamp="2026-11-01T11:00:00Z", finalizers=[SHELL]) | {"namespace": SHELL}
     route = meta(SHELL, "u3") | {"namespace": SHELL}

@@ -56,7 +56,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def chat(chat: Chat):
-    """There is one operator in a cluster: its Lease goes with the test."""
+    """There is one operator in a cluster: its Lease is deleted with the test."""
     yield chat
     chat.ask(lambda client: client.delete_collection(LEASES, chat.namespace, propagation=Propagation.BACKGROUND))
 

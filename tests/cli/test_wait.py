@@ -48,7 +48,7 @@ def test_the_time_is_over_and_why_is_told(cluster: Access, namespace: str):
 def test_it_ends_when_they_are_gone_and_says_meanwhile_what_it_waits_for(
     cluster: Access, namespace: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Two of a kind are watched together. They are let go when it has said what it waits for."""
+    """Two of a kind are watched together. They are released when the command has printed what it waits for."""
     paths = [config_map(cluster, namespace, name, FINALIZER) for name in ("a", "b")]
     uids = [cluster.request("GET", path)["metadata"]["uid"] for path in paths]
     for path in paths:

@@ -213,7 +213,7 @@ def delete_in_foreground(cluster: Cluster, maps: str, *, blocks: bool) -> None:
 def test_a_foreground_deletion_that_does_not_go_on_is_driven_on(
     own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, blocks: bool, fix: str, gone: str, left: str
 ):
-    """The garbage collector stands still: of what it would do, the remedy does one thing, and nothing else."""
+    """The garbage collector is stopped: of its work the remedy does one step, and nothing else."""
     monkeypatch.setattr(owners, "COLLECTOR_SECONDS", 0)  # it has had its time
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     with controllers_paused(own_cluster):
@@ -231,7 +231,7 @@ def test_a_foreground_deletion_that_does_not_go_on_is_driven_on(
 def test_a_foreground_deletion_that_lost_its_way_ends_with_delete(
     own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """The garbage collector stands still, so whoever gets it to its end is us."""
+    """The garbage collector is stopped, so that only our command can complete it."""
     monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     with controllers_paused(own_cluster):

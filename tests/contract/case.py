@@ -45,7 +45,7 @@ def registered() -> dict[str, Case]:
 
 
 class Theme:
-    """Where a module's cases are registered."""
+    """Registry of a module's cases."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class Theme:
     def asks(
         self, name: str, method: str, target: str, body: Any = None, *, facts: Sequence[int] = (), **how: Any
     ) -> None:
-        """Register a case of one request; `{ns}` in its target stands for the namespace."""
+        """Register a case of one request; `{ns}` in its target is replaced by the namespace."""
 
         async def run(kit: Kit) -> None:
             await kit.send(method, target.replace("{ns}", kit.ns), body, **how)

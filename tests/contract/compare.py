@@ -1,4 +1,4 @@
-"""Where two transcripts differ, in words short enough to read."""
+"""Differences between two transcripts, in words short enough to read."""
 
 from __future__ import annotations
 

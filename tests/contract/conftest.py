@@ -1,4 +1,4 @@
-"""Each server answers all chosen cases once; the tests then look at what it said."""
+"""Each server answers all chosen cases once; the tests then compare its answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def harbor_place() -> Iterator[Place]:
 
 
 async def _age(place: Place) -> None:
-    """Count versions up to where they are told from the low numbers that cases make up."""
+    """Raise versions until they can be told from the low numbers that cases make up."""
     maps = Resource("", "v1", "configmaps", "ConfigMap")
     async with Client.connect(load_config(kubeconfig=str(place.kubeconfig))) as client:
         made = await client.create(maps, {"metadata": {"name": "age"}}, namespace="default")

@@ -1,6 +1,6 @@
-"""Where harbor answers otherwise than kube-apiserver, and why. Everything else must be the same.
+"""Deviations of harbor from kube-apiserver, with the reason. Everything else must be the same.
 
-A case that is listed here and does not differ is a failure, too: the list stays true.
+A case that is listed here and does not differ is a failure, too, so that the list stays true.
 """
 
 from __future__ import annotations

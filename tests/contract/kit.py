@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def uid(self) -> str:
-        """Of the object."""
+        """Uid of the object."""
         return str(self.body["metadata"]["uid"])
 
     @property
@@ -97,7 +97,7 @@ class Kit:
         return self.with_headers(headers)
 
     def anonymous(self, token: str = "") -> Self:
-        """Without the administrator's proof, but with a token if one is given."""
+        """Client without the administrator's credentials, but with a token if one is given."""
         changed = self._changed(_anonymous=True)
         return changed.with_headers({"Authorization": f"Bearer {token}"}) if token else changed
 
@@ -106,15 +106,15 @@ class Kit:
         return self.with_headers({"Accept": accept})
 
     def with_headers(self, headers: Mapping[str, str]) -> Self:
-        """With more headers. Lines in a value become headers of the same name."""
+        """Client with more headers. Lines in a value become headers of the same name."""
         return self._changed(_headers={**self._headers, **headers})
 
     def picking(self, pick: Pick) -> Self:
-        """Noting only what `pick` makes of the body."""
+        """Client that notes only the part of the body that `pick` returns."""
         return self._changed(_pick=pick)
 
     def in_namespace(self, namespace: str) -> Self:
-        """In another namespace."""
+        """Client in another namespace."""
         return self._changed(ns=namespace)
 
     def _changed(self, **attributes: Any) -> Self:
@@ -237,7 +237,7 @@ class Kit:
             raise TimeoutError(f"after {seconds:.0f} s still not so: {what}") from None
 
     async def until_gone(self, resource: str, name: str, seconds: float = 60) -> None:
-        """Until an object is not there any more."""
+        """Wait until an object no longer exists."""
 
         async def gone() -> bool:
             return (await self.quiet.get(resource, name)).status == 404

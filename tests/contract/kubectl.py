@@ -25,7 +25,7 @@ _LOG = re.compile(r"^[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] .*\n", re.
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How it ended."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -93,6 +93,6 @@ def aligned(text: str) -> str:
 
 
 def without_moment(text: str) -> str:
-    """Without ages, widths of columns and versions of objects."""
+    """Text without ages, widths of columns and versions of objects."""
     text = _VERSION.sub("resourceVersion: RV", _AGE.sub("AGE", text))
     return _TRAILING.sub("", _GAP.sub("  ", text))

@@ -82,7 +82,7 @@ def owner(of: Json, **fields: Any) -> Json:
 
 
 async def with_service_account(kit: Kit) -> None:
-    """Pods need a ServiceAccount; the controller that makes it may not have come to this namespace yet."""
+    """Wait for the ServiceAccount that pods need; its controller may not have reached this namespace yet."""
     await kit.probing.create("serviceaccounts", obj("v1", "ServiceAccount", "default"))
 
 

@@ -16,7 +16,7 @@ from tests.contract.server import PARALLEL, Connected, Place
 CASE_SECONDS_MAX = 300.0
 
 LANES = {"ns": 40, "gc": 40, "kubectl": 5}
-"""How many cases of a theme run at a time. These wait rather than work, or wait for each other, and so begin at once;
+"""Cases of a theme that run at a time. These wait rather than work, or wait for each other, and so begin at once;
 all other themes share one lane."""
 
 

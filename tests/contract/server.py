@@ -39,7 +39,7 @@ CONTROLLERS = (
     "resourcequota-controller",
     "serviceaccount-controller",
 )
-"""Of kube-controller-manager, those whose work is harbor's own; the last because clusters are waited for by it."""
+"""Controllers of kube-controller-manager whose work is harbor's own; the last because clusters are waited for by it."""
 
 START_SECONDS_MAX = 60.0
 PARALLEL = 24
@@ -67,7 +67,7 @@ def kubernetes() -> Iterator[Place]:
 
 @contextlib.contextmanager
 def harbor() -> Iterator[Place]:
-    """`pilotage harbor` as a process of its own, on a folder that goes with it."""
+    """`pilotage harbor` as a process of its own, on a folder that is removed with it."""
     with tempfile.TemporaryDirectory(prefix="contract-") as folder:
         data = Path(folder, "data")
         log = Path(folder, "log")
@@ -120,7 +120,7 @@ class Connected:
         self.config = config
         self.hooks: HookServer
         self.kubectl: Kubectl
-        """Both are set by whoever runs cases."""
+        """Both are set by the runner of the cases."""
         self._session = session
         self._admin = config.tls.ssl_context()
         self._nobody = replace(config.tls, client_cert=None, client_key=None).ssl_context()

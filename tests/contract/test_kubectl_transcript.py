@@ -1,4 +1,4 @@
-"""docs/harbor-kubectl.md is what kubectl prints against harbor. `UPDATE_DOCS=1` writes it anew."""
+"""Output of kubectl against harbor, in docs/harbor-kubectl.md. `UPDATE_DOCS=1` rewrites it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for the routers behind HTTPRoutes and HTTPProxies: it accepts each of them as it stands, and says so."""
+"""A stand-in for the controllers of HTTPRoutes and HTTPProxies: it accepts every route and says so in its status."""
 
 import contextlib
 import threading
@@ -17,7 +17,7 @@ POLL_SECONDS = 0.2
 
 
 def route(kind: str, name: str) -> dict[str, Any]:
-    """As it stands in the spec of an endpoint."""
+    """Route field of the spec of an endpoint."""
     if kind == "None":
         return {"kind": kind}
     gateway = {"gateway": {"name": "somewhere"}} if kind == "HTTPRoute" else {}

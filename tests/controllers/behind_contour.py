@@ -1,4 +1,4 @@
-"""Endpoints whose pods answer, behind a real Contour and Envoy: who plays the kubelet, and what a person sees.
+"""Endpoints whose pods answer, behind a real Contour and Envoy: the stand-in for the kubelet, and the user's view.
 
 kwok's pods have no servers. So these pods are for a node that does not exist; a `Kubelet` of the test starts a server
 for each in the network of the edge, says that the pod runs there, and only then binds it to a node: kwok then finds
@@ -74,7 +74,7 @@ class Kubelet:
 
 
 class ContourCluster:
-    """Endpoints in the namespace that Contour looks at; what is left of them at the end is taken away by force."""
+    """Endpoints in the namespace that Contour watches; leftovers are removed by force at the end."""
 
     def __init__(self, here: Place, client: Client) -> None:
         self.place, self.edge, self.client = here, here.edge, client
@@ -143,7 +143,7 @@ class ContourCluster:
 
 
 class Endpoint:
-    """One of them, as somebody sees it who has a kubectl and asks it for answers."""
+    """One of them, as a user with kubectl and an HTTP client sees it."""
 
     def __init__(self, contour: ContourCluster, kind: str, name: str) -> None:
         self.contour, self.kind, self.name = contour, kind, name

@@ -181,7 +181,7 @@ class Place:
 
 
 def out_of_order(cluster: Cluster, mark: int, namespace: str) -> list[str]:
-    """Where a part was deleted before one that has to go earlier: by revision, and with the route for the last one."""
+    """Parts that were deleted before one that has to go earlier: by revision, and with the route for the last one."""
     deletes = [
         (record.resource, record.name)
         for record in cluster.audit(since=mark, namespace=namespace, verb="delete", user_agent=DELETES)

@@ -62,7 +62,7 @@ class Agent:
         self.stop_seconds = 0.0
         self.clock_error = 0.0
         self.re_registers = True
-        """Whether it makes its Host anew when somebody has deleted it."""
+        """Whether it recreates its Host after another client has deleted it."""
         self.alive = True
         self._registered = False
         self._since: dict[str, float] = {}

@@ -59,7 +59,7 @@ class SimulatedModels:
         await manager.started.wait()
 
     async def stop(self) -> None:
-        """As by SIGTERM."""
+        """Stop the operator, as by SIGTERM."""
         assert self.manager is not None
         self.manager.stop()
         await self.running

@@ -25,7 +25,7 @@ def service(labels: dict[str, str], **metadata: Any) -> dict[str, Any]:
 @virtual
 @pytest.mark.parametrize("whose", ["nobody", "another", "this"])
 async def test_an_object_with_the_name_of_a_part_is_not_touched_whatever_its_labels_say(whose):
-    """Labels are anybody's to write, and they bring an object into the operator's caches."""
+    """Labels can be written by any client, and they bring an object into the operator's caches."""
     async with simulated_cluster(operate=False) as place:
         uid = (await place.deploy())["metadata"]["uid"]
         labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT: "chat", LABEL_ENDPOINT_UID: uid}

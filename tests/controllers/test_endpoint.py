@@ -1,4 +1,4 @@
-"""A ServingEndpoint's life, as somebody with a kubectl sees it, in a simulated cluster."""
+"""The life of a ServingEndpoint, as a user with kubectl sees it, in a simulated cluster."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ REDEPLOYED = {"args": ["--ctx-size", "4096"]}
 
 
 def order(writes: list[str], *wanted: str) -> list[int]:
-    """Where each of the wanted writes stands; fails for one that is not there."""
+    """Position of each of the expected writes; fails for one that is missing."""
     places = []
     for each in wanted:
         assert each in writes, "\n".join(writes)
@@ -131,7 +131,7 @@ async def test_a_redeploy_moves_traffic_and_takes_the_old_revision_down():
 @virtual
 @pytest.mark.parametrize("route", [INGRESS, {"kind": "None"}], ids=["Ingress", "None"])
 async def test_which_revision_serves_is_written_down_before_the_other_one_goes(route):
-    """An operator that is killed in between would else keep up the one that goes, and both would go on for ever."""
+    """An operator that is killed in between would otherwise keep the old one, and both would run for ever."""
     async with simulated_cluster() as place:
         await place.deploy(route=route)
         await place.serving()
@@ -316,7 +316,7 @@ async def test_one_that_goes_does_not_say_that_it_serves():
 @virtual
 @pytest.mark.parametrize("plural", ["pods", "replicasets"])
 async def test_what_a_watch_has_not_told_of_is_waited_for_all_the_same(plural):
-    """Nothing that a pod needs goes before it, though no cache knows of the pod, or of what made it."""
+    """Nothing that a pod needs is deleted before it, though no cache knows of the pod, or of its owner."""
 
     def deaf(call: Call) -> ServerResponse | None:
         blind = call.user.name == "operator" and call.path.endswith(f"/{plural}") and call.flag("watch")
@@ -386,7 +386,7 @@ async def test_a_clock_that_is_set_ends_no_record_and_shortens_no_drain(days):
 
 
 def set_clock(days: float) -> None:
-    """As an administrator would, or a daemon that has found the time."""
+    """Set the clock, as an administrator would, or a daemon that has found the time."""
     loop: Any = asyncio.get_running_loop()
     right = loop.wall_time
     loop.wall_time = lambda: right() + days * 86400

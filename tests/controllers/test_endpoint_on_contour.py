@@ -1,4 +1,4 @@
-"""Endpoints behind a real Contour and a real Envoy, under load: no request fails, whatever becomes of them."""
+"""Endpoints behind a real Contour and a real Envoy, under load: no request fails, whatever is done to them."""
 
 import asyncio
 import sys
@@ -133,7 +133,7 @@ async def check_receipts(contour: ContourCluster, endpoints: list[Endpoint]) -> 
 
 
 def unreachable(report: dict[str, Any]) -> int:
-    """How many requests failed because the server was gone that Envoy sent them to."""
+    """Number of requests that failed because the server was gone that Envoy sent them to."""
     return sum(count for what, count in report["failures"].items() if what.startswith("503 upstream connect error"))
 
 

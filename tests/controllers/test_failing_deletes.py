@@ -25,11 +25,11 @@ THEIRS = (
     (INGRESSES, "team-ingress", {"defaultBackend": BACKEND}),
     (INGRESSES, "other-ingress", {"defaultBackend": {"service": BACKEND["service"] | {"name": "chat"}}}),
 )
-"""Somebody's own, without a label of ours; the last has nothing to do with it."""
+"""Objects of another owner, without a label of ours; the last is unrelated."""
 
 
 async def hold(place: SimulatedCluster, resource, key: ObjectKey) -> None:
-    """Somebody's finalizer."""
+    """Add a finalizer of another owner."""
     patch = json_patch([{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
     await place.user.patch(resource, key, patch)
 

@@ -289,14 +289,14 @@ async def test_a_delete_waits_for_requests_that_are_under_way_and_says_so():
 
 
 def moment(place: SimulatedHosts, who: str, write: str) -> float:
-    """When somebody last did this."""
+    """Time of the last such write."""
     writes = place.world.trace.writes
     return max(each.at for each in writes if each.who == who and f"{each.verb} {each.resource} {each.key}" == write)
 
 
 @virtual
 async def test_a_route_stays_for_a_moment_after_the_gateway_has_let_go_of_it():
-    """A request whose head came just before is counted only when its body goes on."""
+    """A request whose head came just before is counted only when its body continues."""
     async with simulated_hosts() as place:
         await deployed(place, deletion={"drainSeconds": 300})
         await place.delete()

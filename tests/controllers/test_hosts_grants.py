@@ -1,4 +1,4 @@
-"""Which Services the agent of a Host may give addresses to: written down before anything is placed, and taken back."""
+"""Services that the agent of a Host may add addresses to: granted before anything is placed, and revoked afterwards."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Placement KServe beside KServe's real manager, and beside a stand-in for what the real one cannot be made to do."""
+"""Placement KServe beside KServe's real manager, and beside a stand-in for faults that the real one does not have."""
 
 import threading
 import time
@@ -39,7 +39,7 @@ def inference_services(place: Place) -> list[dict[str, Any]]:
 
 
 def everything(place: Place) -> list[str]:
-    """All that is a part of an endpoint, whoever made it."""
+    """All parts of an endpoint, of any owner."""
     return [*(f"inferenceservices/{each['metadata']['name']}" for each in inference_services(place)), *place.parts()]
 
 
@@ -65,7 +65,7 @@ def writes(place: Place, mark: int, endpoint: str = "chat") -> list[str]:
 
 
 def in_order(revision: str, *, scaled: bool = True) -> list[str]:
-    """How an InferenceService goes: marked first, its parts one by one, and then let go."""
+    """Order of the deletion of an InferenceService: held and marked first, its parts one by one, and then released."""
     parts = GOING if scaled else GOING[1:]
     owner = f"inferenceservices/{revision}"
     return [
@@ -91,7 +91,7 @@ ON_DEPLOYMENTS = {"p": "Ingress", "q": "HTTPRoute", "r": "HTTPProxy", "s": "None
 
 
 def test_the_life_of_an_endpoint_of_each_placement_behind_each_kind_of_route(place: Place, kserve: KServe, tmp_path):
-    """Side by side: most of the time, a route that nobody can look into is given its time."""
+    """Side by side: most of the time is the bounded wait for a route that cannot be verified."""
     all_ = ON_KSERVE | ON_DEPLOYMENTS
     mark = place.cluster.audit_mark()
     with accepting_routers(place.cluster, place.namespace), operator(place.cluster, tmp_path) as process:
@@ -144,7 +144,7 @@ def check_serving(place: Place) -> None:
 
 
 def going(name: str, revision: int) -> list[str]:
-    """How a revision of these goes."""
+    """Order of the deletion of a revision of an endpoint."""
     if name in ON_KSERVE:
         return in_order(f"{name}-{revision}", scaled=name == "a")
     return [f"delete {each}/{name}-{revision}" for each in (GOING if name == "p" else GOING[1:])]
@@ -198,7 +198,7 @@ def test_another_placement_takes_the_former_one_down_in_order(place: Place, kser
 
 
 def test_parts_that_come_back_and_a_finalizer_that_stays(place: Place, tmp_path):
-    """A controller that brings back what is deleted, though its owner goes, and keeps its finalizer."""
+    """A controller that recreates its parts although their owner is Terminating, and keeps its finalizer."""
     let_go = threading.Event()
 
     async def may_let_go(client: Client, obj: Object) -> bool:

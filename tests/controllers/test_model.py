@@ -18,7 +18,7 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 
 
 class Script:
-    """A `ModelStore` that does what it is told: each look takes the next step."""
+    """A `ModelStore` that follows a script: each call takes the next step."""
 
     def __init__(self, *steps):
         self.steps = list(steps)
@@ -154,7 +154,7 @@ def test_repeated_looks_stay_on_the_fixed_interval(tmp_path):
 
 
 def test_what_others_do_to_a_failed_model_does_not_hurry_it(tmp_path):
-    """Labels, endpoints that come and go, a restart of the watch: none of them is a reason to look again."""
+    """Labels, endpoints that come and go, a restart of the watch: none of them causes a retry."""
 
     @virtual
     async def play():
@@ -524,7 +524,7 @@ def test_a_model_in_use_stays_and_says_who_uses_it(tmp_path):
 
 
 def test_an_endpoint_that_the_cache_does_not_know_yet_protects_too(tmp_path):
-    """The last look before it goes is a fresh read."""
+    """The last check before the deletion is a fresh read."""
 
     @virtual
     async def play():

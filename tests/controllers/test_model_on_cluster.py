@@ -1,4 +1,4 @@
-"""The controller of Models on a real API server, with looks every few milliseconds in place of every five minutes."""
+"""The controller of Models on a real API server, with rechecks every few milliseconds instead of minutes."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ WEIGHTS = gguf()
 
 @contextlib.asynccontextmanager
 async def operating(cluster, namespace, folder):
-    """A client and a keeper, and a controller for one namespace."""
+    """A client, a model store, and a controller for one namespace."""
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
         await install(client)
         manager = Manager(client, name="models", seed=1)

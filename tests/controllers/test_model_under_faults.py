@@ -31,7 +31,7 @@ class Forgetful(Models):
 
 
 class Hasty(Models):
-    """Does not look who uses it."""
+    """Controller that does not check for users of a Model."""
 
     async def _users(self, _key):
         return []

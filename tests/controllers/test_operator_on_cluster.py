@@ -17,9 +17,9 @@ from tests.controllers.operating import GROUP, Operator, Place, install, operato
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servingendpoints.pilotage.dev"
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
 KILLS = int(os.environ.get("PILOTAGE_KILLS", "8"))
-"""How often the operator is killed. The whole figure is 100; it takes some minutes."""
+"""Number of times that the operator is killed. The whole figure is 100; it takes some minutes."""
 AT_ONCE = int(os.environ.get("PILOTAGE_ENDPOINTS", "40"))
-"""How many endpoints come and go at once. The whole figure is 200."""
+"""Number of endpoints that come and go at once. The whole figure is 200."""
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def live_wildly(place: Place, killer: threading.Thread) -> None:
 
 
 def test_however_it_is_deleted_the_order_is_kept_and_nothing_stays(place, tmp_path):
-    """Also while no operator runs: by name, with its namespace, by who strips its finalizer, with its whole kind."""
+    """Deletion by name, with its namespace, with its finalizer stripped, with its kind; also without an operator."""
     mark = place.cluster.audit_mark()
     with operator(place.cluster, tmp_path) as process, place.cluster.namespace("going") as other:
         elsewhere = Place(place.cluster, other)

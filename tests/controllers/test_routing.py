@@ -62,7 +62,7 @@ OLD_ROUTE = {
         "rules": {"type": "array", "items": {"type": "object", "properties": OLD_RULE}},
     },
 }
-"""Of a version of the Gateway API that has no time-outs."""
+"""Schema of HTTPRoute in a version of the Gateway API that has no time-outs."""
 CRDS = (definition(HTTP_PROXIES, ANYTHING), definition(HTTP_ROUTES, OLD_ROUTE))
 
 
@@ -122,7 +122,7 @@ def weights(place: SimulatedCluster) -> dict[str, int]:
 
 
 async def edit(place: SimulatedCluster, *services: tuple[str, int]) -> None:
-    """Somebody gives an HTTPProxy other services."""
+    """Change the services of an HTTPProxy, as another client."""
     named = [{"name": name, "port": 80, "weight": weight} for name, weight in services]
     rules = [{"conditions": [{"prefix": "/"}], "services": named}]
     await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"spec": {"routes": rules}}))
@@ -209,7 +209,7 @@ def no_time_outs(call: Call) -> ServerResponse | None:
 
 
 def refused(place: SimulatedCluster) -> int:
-    """How often the API server did not take an HTTPRoute."""
+    """Number of HTTPRoutes that the API server refused."""
     return sum(not write.applied and "httproutes" in write.resource for write in place.world.trace.writes)
 
 

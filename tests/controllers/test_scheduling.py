@@ -1,4 +1,4 @@
-"""Where a process goes, decided from Hosts that are made by hand."""
+"""Placement of a process, decided from Hosts that are made by hand."""
 
 from typing import Any
 

@@ -168,7 +168,7 @@ async def test_a_pod_that_appears_meanwhile_is_written_into_the_ledger_before_an
 
 @virtual
 async def test_the_saved_ledger_is_complete_before_the_next_thing_is_done():
-    """Whatever made it shorter than what is being worked on: a proof that found more, or a hand."""
+    """The saved one may be shorter than the one in memory: a proof found more, or a person edited it."""
     async with simulated_cluster() as place:
         await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 60})
         await place.serving()

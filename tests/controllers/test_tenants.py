@@ -1,4 +1,4 @@
-"""Tenants of one cluster: what a namespace editor writes has no effect on what the operator made for somebody else."""
+"""Tenants of one cluster: what a namespace editor writes has no effect on the operator's objects for another tenant."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Large values in endpoints, and in what their status quotes: they are reported, and stop nobody else."""
+"""Large values in endpoints, and in what their status quotes: they are reported, and affect no other endpoint."""
 
 import asyncio
 import copy
@@ -99,7 +99,7 @@ async def test_a_long_chain_of_owners_is_followed_to_its_end():
 
 @virtual
 async def test_thousands_of_owners_of_one_object_are_not_looked_up():
-    """Whoever may create a pod would have the operator read them one after the other, while others' deletions wait."""
+    """A tenant who may create a pod would have the operator read them one by one, while others' deletions wait."""
     async with simulated_cluster() as place:
         uid = (await place.deploy(deletion={"drainSeconds": 0}))["metadata"]["uid"]
         await place.serving()

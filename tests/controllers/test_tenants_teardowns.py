@@ -1,4 +1,4 @@
-"""Teardowns that somebody else has written: what they name, whom they are about, and what their status says."""
+"""Teardowns that another client has written: their targets, their subjects, and their statuses."""
 
 import asyncio
 from typing import Any

@@ -39,7 +39,7 @@ class FakeGo:
 
     @property
     def was_asked(self) -> bool:
-        """Whether anybody wanted to know its version."""
+        """Whether its version was asked for."""
         return (self._state / "asked").exists()
 
     @property

@@ -45,7 +45,7 @@ class FakeGo:
         (self._state / "answer").write_text(json.dumps(fields))
 
     def break_down(self) -> None:
-        """From here on, it ends with an error."""
+        """Make it end with an error from here on."""
         (self._state / "broken").touch()
 
     @property

@@ -12,7 +12,7 @@ from tests.gateway.gateway_host import Server, running_gateway
 
 @dataclass
 class LongStream:
-    """A stream that has begun, and says nothing more until its server is told to."""
+    """A stream that has begun, and sends nothing more until its server is told to."""
 
     began: float
     server: Server

@@ -20,7 +20,7 @@ ACCOUNT = "pilotage-gateway"
 
 
 class Enclave(Edge):
-    """Of `Edge` it has the network, the servers and the clients; ``pilotage gateway`` is in the place of the rest."""
+    """Network, servers and clients of `Edge`; ``pilotage gateway`` takes the place of the rest."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class Enclave(Edge):
         return self
 
     def start_gateway(self, token: str) -> None:
-        """The command, as whoever has the token. It listens where the clients of `load` look for an Envoy."""
+        """Start the command with the token. It listens where the clients of `load` expect an Envoy."""
         config = yaml.safe_load(self._cluster.kubeconfig.read_text())
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._ask(do='relay')['port']}"
         config["users"] = [{"name": ACCOUNT, "user": {"token": token}}]

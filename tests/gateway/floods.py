@@ -53,7 +53,7 @@ class Multiplexed:
         return made
 
     async def fill(self, streams: int) -> None:
-        """Begin so many requests and send as much of each as is taken."""
+        """Begin this many requests and send as much of each as is taken."""
         await asyncio.gather(*(self._request(1 + 2 * number) for number in range(streams)))
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class Multiplexed:
                 return
 
     def _room(self, stream: int) -> int:
-        """How much may be sent; one that was reset has room for ever, so that nobody waits for it."""
+        """Bytes that may be sent; a stream that was reset has room for ever, so that none waits for it."""
         return min(self._windows[0], self._windows[stream]) if stream in self._windows else 1
 
     async def _read(self) -> None:

@@ -144,7 +144,7 @@ class GatewayHost:
         )
 
     async def stop_control(self) -> None:
-        """As abruptly as a process ends."""
+        """Stop the control plane as abruptly as a process ends."""
         assert self._running is not None
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)

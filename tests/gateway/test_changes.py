@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Load:
-    """Clients that never stop. Whoever asks after a change was proven must be answered by who has the share."""
+    """Clients that never stop. A request after a change was proven must be answered by a holder of the share."""
 
     def __init__(self, gateway, path, clients=6):
         self.gateway, self.path = gateway, path
@@ -32,7 +32,7 @@ class Load:
         self.epoch += 1
 
     def change(self):
-        """Until the next `expect`, either may answer."""
+        """Note a change of the route: until the next `expect`, either may answer."""
         self.epoch += 1
         self.expected = None
 
@@ -278,7 +278,7 @@ async def test_all_servers_away_is_said_in_words(gateway, ns):
 
 
 async def test_many_requests_can_be_sent_again_at_a_time(gateway, ns):
-    """Envoy's default is 3: a server that is away would fail all the others that come to it just then."""
+    """Envoy's default is 3: a server that is unavailable would fail all the other requests that reach it then."""
     up = await one_of_two_away(gateway, ns, "enn")
     asked = [asyncio.create_task(gateway.post(f"/endpoints/{ns}/enn/", {"hold": True})) for _ in range(150)]
     await holds(lambda: len(up.requests) == 150 or any(each.done() for each in asked))

@@ -98,7 +98,7 @@ def test_nobody_gets_a_host_below_the_wildcard_of_another_namespace():
 
 
 def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
-    """It would get the requests of that host as soon as its endpoint is deployed anew, and keep the host from it."""
+    """It would get the requests of that host as soon as its endpoint is deployed again, and keep the host from it."""
     exact, wild = route("exact", "b", host="chat.a.example.com"), route("wild", "a", host="*.a.example.com")
     held = decide([exact], {})
     both = decide([exact, wild], held.records)
@@ -124,7 +124,7 @@ def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
 
 
 def test_the_newer_of_two_records_counts():
-    """The old holder let go and came back, and the gateway died before it could write that down."""
+    """The old holder released it and came back, and the gateway died before it could write that down."""
     one, two = route("one", "a", models=("m",)), route("two", "b", models=("m",))
     name = ClaimedName(MODEL, "m")
     records = {one.uid: {name: ClaimRecord(5, held=True)}, two.uid: {name: ClaimRecord(9, held=True)}}

@@ -1,4 +1,4 @@
-"""The parts that only decide: who gets a name, which share goes where, what is sent, counted and said."""
+"""The pure decisions: holders of names, weights, messages, counts and texts."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""How much memory clients can make Envoy take, and what others notice of it."""
+"""Memory that clients can make Envoy take, and the effect on others."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ async def little_room(folder):
 
 
 async def status(gateway):
-    """Of a request of somebody else: served, or refused in words; 0 while the memory fills up."""
+    """Status of a request of another client: served, or refused in words; 0 while the memory fills up."""
     try:
         answer = await gateway.ask("m")
     except aiohttp.ClientError:

@@ -64,7 +64,7 @@ class Upload:
 
 
 async def test_silence_and_slow_bodies_end_in_words(impatient):
-    """Before it is known where a request goes, and after; and what never stops coming ends, too."""
+    """Silence before the route of a request is known, and after; and a body that never ends is ended, too."""
     ns = await impatient.namespace()
     server = await impatient.server(ns, "a-1")
     other = await impatient.server(ns, "a-2")

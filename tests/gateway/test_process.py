@@ -75,7 +75,7 @@ def api(tmp_path_factory):
 
 @pytest.fixture
 def folder():
-    """That others can get into: pytest's are closed."""
+    """Folder that others can enter: pytest's are closed."""
     with tempfile.TemporaryDirectory(prefix="gw-", dir="/tmp") as made:
         Path(made).chmod(0o755)
         yield Path(made)
@@ -122,7 +122,7 @@ async def running(api, folder):
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def attentive(api, folder):
-    """The same command, which looks at its access log all the time: every 10 s would be long for a test."""
+    """The same command with a short interval for its access log: 10 s would be long for a test."""
     program = (
         f"from pilotage.gateway import supervisor; supervisor.CHECK_SECONDS = {LOOK_SECONDS}; import pilotage.__main__"
     )
@@ -359,14 +359,14 @@ async def test_files_rename_are_numbered_and_the_oldest_goes(tmp_path):
 
 
 async def test_a_file_that_envoy_was_not_told_of_is_no_end_of_the_looking(tmp_path, monkeypatch):
-    """It may just be away: then it writes on to the one that was put aside, and is told at the next look."""
+    """Envoy may just be away: then it writes on to the rotated file, and is told at the next check."""
     monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.0)
     log, told = tmp_path / "access.log", asyncio.Event()
     log.touch()
     os.truncate(log, LOG_BYTES_MAX)
 
     class Away:
-        """At first; then it opens the file anew, as it is told."""
+        """Unavailable at first; then it reopens the file as it is told."""
 
         def __init__(self):
             self.asked = []
@@ -438,7 +438,7 @@ async def logged(log, endpoint):
 
 async def test_an_envoy_that_is_slow_to_answer_is_not_taken_for_one_without_requests():
     class Busy:
-        """Of its answers, the first ones do not come in time."""
+        """An Envoy whose first answers do not come in time."""
 
         def __init__(self):
             self.said = [

@@ -1,4 +1,4 @@
-"""Where requests go, and what the gateway says by itself."""
+"""Routing of requests, and the gateway's own answers."""
 
 import asyncio
 import contextlib
@@ -331,7 +331,7 @@ async def _stat(gateway, name, value):
 
 
 async def closes_after_each_answer(reader, writer):
-    """As llama-server does after a stream: without saying so before, and a moment later."""
+    """Close as llama-server does after a stream: without announcing it, and a moment later."""
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)

@@ -1,4 +1,4 @@
-"""Routes that the operator writes, and what it makes of a real Envoy's word on them."""
+"""Routes that the operator writes, and its use of a real Envoy's acknowledgements."""
 
 import asyncio
 import contextlib

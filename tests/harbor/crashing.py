@@ -1,8 +1,8 @@
-"""Kills harbor again and again while it writes, and looks each time whether it has kept what it had acknowledged.
+"""Kills harbor again and again while it writes, and checks each time that it has kept the acknowledged writes.
 
 A program of its own: ``python -m tests.harbor.crashing FOLDER KILLS WRITES SEED``. Each life is a fork that opens the
-journal, checks what is there against what was acknowledged, and writes until SIGKILL comes. What it is about to do and
-what was answered goes through a pipe to the parent, which outlives it. Prints a line of JSON with what was found.
+journal, checks what is there against what was acknowledged, and writes until SIGKILL comes. Its next write and
+the answers go through a pipe to the parent, which outlives it. Prints a line of JSON with the result.
 """
 
 import asyncio

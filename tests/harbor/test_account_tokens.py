@@ -1,4 +1,4 @@
-"""Tokens of ServiceAccounts: whom they stand for, how long, and what ends them."""
+"""Tokens of ServiceAccounts: their user, their lifetime, and their end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_uid_that_is_empty_is_none_and_a_wrong_one_is_refused() -> None:
 
 @virtual
 async def test_it_outlives_the_server_that_issued_it_but_not_its_account(tmp_path: Path) -> None:
-    """As after a crash: nothing but the journal and the key is left."""
+    """As after a crash: only the journal and the key are left."""
     first = SqliteJournal(tmp_path / "harbor.sqlite")
     async with World(journal=first) as world:
         made, key = await account(world), world.core.tokens.key

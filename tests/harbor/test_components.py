@@ -93,7 +93,7 @@ async def test_a_deployment_is_run_scaled_and_deleted_by_real_components():
 
 
 async def bound(client: Client, count: int) -> bool:
-    """Whether so many pods are on the node."""
+    """Whether this many pods are on the node."""
     pods = (await client.list(PODS, "shop")).items
     return len(pods) == count and all(pod.get("spec", "nodeName") == "node-0" for pod in pods)
 

@@ -1,4 +1,4 @@
-"""Whoever asks for much at once: others are answered in between, and the answer is of one moment all the same."""
+"""Large lists: others are answered in between, and the answer is consistent all the same."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 @pytest.fixture
 async def full(harbor):
-    """With many Secrets, every other one with a label."""
+    """Harbor with many Secrets, every other one with a label."""
     kind = harbor.core.registry.storage("secrets")
     for at in range(COUNT):
         meta = {"name": f"s{at:05}", "namespace": "x", "uid": harbor.core.uid(), "creationTimestamp": None}
@@ -127,7 +127,7 @@ async def test_the_mark_at_the_end_of_what_is_there_has_the_version_of_its_begin
 
 
 async def turns_until_gone(harbor, path):
-    """How often others could be served until there is nothing there, each time by asking for it."""
+    """Number of turns that other requests got until the object was gone."""
     turns = 0
     async with asyncio.timeout(60):
         while (await ask(harbor, "GET", path)).status != 404:

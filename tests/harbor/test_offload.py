@@ -22,7 +22,7 @@ LIST = b"spec: {resourceAttributes: {verb: get}}\na: [" + b"x," * LARGE_BYTES + 
 
 @pytest.fixture
 async def threaded(harbor):
-    """With an object that is large, and a thread for such."""
+    """Harbor with a large object, and a thread for such."""
     await ask(harbor, "POST", CONFIG_MAPS, {"metadata": {"name": "large"}, "data": DATA})
     harbor.core.offload = Threads()
     yield harbor

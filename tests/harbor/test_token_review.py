@@ -1,4 +1,4 @@
-"""As kube-apiserver answers a TokenReview; see `reviews.token_review`."""
+"""Answers to a TokenReview, as kube-apiserver gives them (`reviews.token_review`)."""
 
 import pytest
 

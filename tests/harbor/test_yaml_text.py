@@ -1,4 +1,4 @@
-"""YAML is read once, within bounds; repeated keys are told as kube-apiserver does for `fieldValidation=Strict`."""
+"""YAML is read once, within bounds; repeated keys are reported as kube-apiserver does for `fieldValidation=Strict`."""
 
 import itertools
 

@@ -50,7 +50,7 @@ TEXTS = (
 NUMBERS = (-1, 0, 1, 65536, 10**6, 2**31, 2**53, 2**63 - 1)
 MANY = 4000
 SAMPLED = 4
-"""One value in so many is in the sample."""
+"""Ratio of all values to those in the sample."""
 
 Path = tuple[str | int, ...]
 
@@ -75,7 +75,7 @@ def cases() -> list[Case]:
 
 
 def sample() -> list[Case]:
-    """Of each field a part of the values, and everything that has no field of its own."""
+    """A part of the values of each field, and every case that has no field of its own."""
     groups = [[*group] for _, group in itertools.groupby(cases(), key=lambda case: case.what.split(" = ")[0])]
     return [case for number, group in enumerate(groups) for case in group[number % min(SAMPLED, len(group)) :: SAMPLED]]
 

@@ -28,7 +28,7 @@ from tests.hostile.fields import ATTACKER, VICTIM, VICTIM_NAME, Case, cases, sam
 
 BATCH = 100
 STALL_SECONDS_MAX = 1.0
-"""Of CPU, so that the load of the machine does not count."""
+"""Limit in seconds of CPU, so that the load of the machine does not count."""
 OTHERS = (VICTIM, "default", "kube-system", "pilotage-system", "")
 BY_HAND = (ENDPOINTS, TEARDOWNS, PROCESSES, SERVICES, DEPLOYMENTS, CLAIMS)
 ON_HOST = {"placement": {"kind": "Host", "host": "gpu-1"}, "route": {"kind": "PilotageGateway"}}
@@ -41,7 +41,7 @@ OWN_VARIABLES = {"MODEL_PATH", "MODEL_NAME", "HOST", "PORT", "OMP_NUM_THREADS"}
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long each step of the loop takes, in seconds of CPU."""
+    """Duration of each step of the loop, in seconds of CPU."""
     found: list[float] = []
     run = asyncio.Handle._run
 
@@ -104,7 +104,7 @@ async def write(client: Client, case: Case, uids: dict[str, str]) -> bool:
 
 
 async def remove_all(client: Client, place: SimulatedHosts) -> None:
-    """The attacker gives up: all goes, finalizers of the attacker's own included."""
+    """Delete everything of the attacker, with the attacker's own finalizers."""
     for resource in BY_HAND:
         for obj in place.world.objects(resource, ATTACKER):
             key = ObjectKey(ATTACKER, obj["metadata"]["name"])

@@ -86,7 +86,7 @@ async def test_a_mistake_is_told_and_nothing_is_sent(mistake: str) -> None:
 
 
 class Guard:
-    """Writes down what it is told; forbids what it is told to."""
+    """Guard that records its calls and forbids the given ones."""
 
     def __init__(self, forbid: bool = False) -> None:
         self._forbid = forbid

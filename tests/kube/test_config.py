@@ -1,4 +1,4 @@
-"""Kubeconfig files and service account folders as a user may have them, and what a client makes of them."""
+"""Kubeconfig files and service account folders as a user may have them, and the client's reading of them."""
 
 import base64
 import os

@@ -12,7 +12,7 @@ from pilotage_sim.loop import virtual
 
 
 class Rotated:
-    """A token file in the hands of whoever rotates it."""
+    """A token file that is rotated."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "token"

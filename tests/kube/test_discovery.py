@@ -1,4 +1,4 @@
-"""Which resource a name means: from two requests on a new server, from many on an old one, and never by guessing."""
+"""Resource of a name: from two requests on a new server, from many on an old one, and never by guessing."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class BeforeAggregation:
 
 
 def builtin(surface: Surface) -> dict[Resource, ApiResource]:
-    """Without the kinds of other tests, which may be about to go."""
+    """Kinds without those of other tests, which may be about to go."""
     return {each.resource: each for each in surface.resources if not each.resource.group.endswith(".example.com")}
 
 

@@ -46,7 +46,7 @@ def memory(tmp_path: Path) -> DiscoveryMemory:
 
 
 async def learn(memory: DiscoveryMemory, *etags: str) -> Surface:
-    """A first look, which is kept."""
+    """First discovery, which is kept."""
     first = ScriptedTransport(serving(etags[0]), serving(etags[1], "boats"))
     return await Discovery(Client(first), memory).surface()
 

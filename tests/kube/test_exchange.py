@@ -225,7 +225,7 @@ NO_SEATS = {
 
 @asynccontextmanager
 async def one_seat_for(user: str, admin: Client, observed: Observed, client: Client) -> AsyncIterator[None]:
-    """While it lasts, the user may edit, with one request at a time: a level without seats lets one in even so."""
+    """Limit the user to one request at a time: a priority level without seats still lets one in."""
     everything: dict[str, Any] = {
         "subjects": [{"kind": "User", "user": {"name": user}}],
         "resourceRules": [
@@ -257,7 +257,7 @@ async def one_seat_for(user: str, admin: Client, observed: Observed, client: Cli
 
 @asynccontextmanager
 async def seat_taken(config: ClusterConfig, transport: Transport) -> AsyncIterator[None]:
-    """While it lasts, a request is under way whose body does not come: it has the seat, and keeps it."""
+    """Occupy the seat with a request whose body does not come."""
     url = urlsplit(config.server)
 
     async def ask() -> tuple[asyncio.StreamWriter, asyncio.Task[bytes]]:

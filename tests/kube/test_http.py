@@ -367,7 +367,7 @@ async def test_a_read_under_way_ends_when_the_client_is_closed_and_connects_no_m
 
 
 class Hesitant:
-    """A transport whose answers are looked at late: when all of it may have arrived."""
+    """A transport whose answers are read late, when all of it may have arrived."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Patches: what is sent, and what the real server makes of it."""
+"""Patches as they are sent, and their effect on the real server."""
 
 import msgspec
 import pytest

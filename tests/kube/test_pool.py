@@ -12,7 +12,7 @@ from pilotage_sim.loop import virtual
 
 
 class Connection:
-    """As much of one as a pool looks at."""
+    """The parts of a connection that a pool uses."""
 
     def __init__(self) -> None:
         self.usable = True

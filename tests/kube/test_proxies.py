@@ -1,4 +1,4 @@
-"""Which proxy the environment names, by Go's rules."""
+"""Proxy that the environment names, by Go's rules."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def client(ca: Pair) -> Pair:
 
 @pytest.fixture
 def server_context(ca: Pair, tmp_path: Path) -> Iterator[ssl.SSLContext]:
-    """A server called `api.test` that wants to know who its client is, but takes anyone."""
+    """Context of a server called `api.test` that requests a client certificate, but accepts any client."""
     pair = issue("api.test", ca)
     (tmp_path / "server.pem").write_bytes(pair.cert + pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

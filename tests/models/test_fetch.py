@@ -119,7 +119,7 @@ async def test_a_part_of_another_source_is_not_continued(tmp_path):
 
 
 async def test_only_what_is_on_the_disk_for_sure_is_continued(tmp_path):
-    """After a loss of power the rest may be anything."""
+    """After a loss of power the bytes behind that may be anything."""
     async with web(a=CONTENT) as site:
         site.plans = [Cuts(2_500_000)]
         with pytest.raises(TransientError):

@@ -155,7 +155,7 @@ async def test_what_cannot_be_fetched_says_what_to_use(tmp_path, text, words):
     ],
 )
 async def test_what_heals_only_by_hand_is_told_from_what_may_pass(root, monkeypatch, error, lasts):
-    """Whatever it was wrapped in on its way."""
+    """The distinction holds whatever the error was wrapped in."""
 
     def fail(*_):
         raise error

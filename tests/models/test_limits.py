@@ -1,4 +1,4 @@
-"""How long a source may let us wait: by what it delivers, and not by what we do with it."""
+"""Time limits of a source: by what it delivers, and not by what we do with it."""
 
 import asyncio
 

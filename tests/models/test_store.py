@@ -293,7 +293,7 @@ async def test_a_file_that_is_not_the_checked_one_any_more_is_not_confirmed(tmp_
 
 
 async def test_a_namespace_whose_sources_deliver_nothing_does_not_keep_others_from_theirs(tmp_path):
-    """Eight that stall hold all places. Another namespace gets one at once; whoever lost it goes on afterwards."""
+    """Eight stalled fetches hold all slots. Another namespace gets one at once; the one that lost its slot resumes."""
     slow = {f"slow-{number}.gguf": WEIGHTS for number in range(8)}
     async with web(**slow, **{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)

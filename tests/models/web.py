@@ -1,4 +1,4 @@
-"""A small web server on loopback that serves files with ranges and ETags, and goes wrong when told to."""
+"""A small web server on loopback that serves files with ranges and ETags, and fails when told to."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ class Says:
 
 
 class Cuts(NamedTuple):
-    """Break off the next answer after so many bytes of the file."""
+    """Break off the next answer after this many bytes of the file."""
 
     after: int
     reset: bool = False
@@ -45,7 +45,7 @@ class Silent(NamedTuple):
 
 
 class Stalls(NamedTuple):
-    """Send so many bytes of the file, and then nothing more."""
+    """Send this many bytes of the file, and then nothing more."""
 
     after: int
 
@@ -71,14 +71,14 @@ class Web:
 
     @property
     def host(self) -> str:
-        """As a Secret names it."""
+        """Host as a Secret names it."""
         return f"127.0.0.1:{self.port}"
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"{self.scheme}://{host}:{self.port}{path}"
 
     async def until_asked(self, times: int) -> None:
-        """Wait until there were so many requests."""
+        """Wait for this many requests."""
         while len(self.asked) < times:
             self.news.clear()
             await self.news.wait()

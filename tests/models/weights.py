@@ -22,7 +22,7 @@ def gguf(
     tensors: tuple[tuple[str, tuple[int, ...], int], ...] = (("a.weight", (64, 32), 12), ("b.bias", (32,), 0)),
     filler: int = 0,
 ) -> bytes:
-    """A GGUF file: a header with a vocabulary, and so many bytes in place of tensors."""
+    """A GGUF file: a header with a vocabulary, and this many bytes in place of tensors."""
     words = ["<s>", "</s>", "hello"]
     entries = [
         entry("general.architecture", STRING, text(architecture)),

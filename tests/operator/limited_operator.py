@@ -46,7 +46,7 @@ class Power(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """How the API server names it."""
+        """Words of the API server that name it."""
         return f'cannot {self.verb} resource "{self.resource}"'
 
 
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
     unready: list[str]
     logs: list[str]
     messages: list[str]
-    """Of the statuses of our objects."""
+    """Messages in the statuses of our objects."""
     left: list[str]
     """Our objects that are still there."""
 
@@ -181,7 +181,7 @@ async def _operator(
 
 @contextlib.contextmanager
 def _all_logs() -> Iterator[list[structlog.typing.EventDict]]:
-    """Whatever other tests have made of the logs: everything that is said."""
+    """Enable every log message, whatever other tests have configured."""
     before = structlog.get_config()
     structlog.reset_defaults()
     try:
@@ -192,7 +192,7 @@ def _all_logs() -> Iterator[list[structlog.typing.EventDict]]:
 
 
 async def _release_claims(world: SimulatedWorld) -> None:
-    """As a cluster does once no pod uses them."""
+    """Release the claims, as a cluster does once no pod uses them."""
     client = world.client("cluster")
     while True:
         for claim in world.objects(CLAIMS):

@@ -42,7 +42,7 @@ CHANGES: dict[str, Json] = {
     "proxied": {"route": {"path": "/v2"}},
     "kserved": {"replicas": 2},
 }
-"""In place: none of them makes a new revision."""
+"""Changes in place: none of them makes a new revision."""
 
 
 async def life(world: SimulatedWorld, user: Client) -> None:
@@ -65,7 +65,7 @@ async def life(world: SimulatedWorld, user: Client) -> None:
 
 
 async def patiently(world: SimulatedWorld, condition) -> None:
-    """Until something is so, or for a while."""
+    """Wait until a condition holds, or for a while."""
     try:
         await world.until(condition, PATIENCE)
     except NotSettled:

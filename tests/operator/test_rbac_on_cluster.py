@@ -1,4 +1,4 @@
-"""On a real API server, as its own service account: with what is installed for it, the operator is refused nothing."""
+"""The operator on a real API server, as its own service account: with its installed rules, it is refused nothing."""
 
 import asyncio
 

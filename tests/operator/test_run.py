@@ -1,4 +1,4 @@
-"""The operator as a process: it starts, says what it lacks, serves, and stops when it is told to."""
+"""The operator as a process: it starts, reports missing prerequisites, serves, and stops on request."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""On a real API server with real RBAC: two teams with `edit` in a namespace each, and the operator's own account.
+"""Tenants on a real API server with real RBAC: two teams with `edit` in a namespace each, and the operator's account.
 
 What one team writes has no effect on the other, though the operator has the rights for it.
 """

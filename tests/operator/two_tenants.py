@@ -41,7 +41,7 @@ RBAC = "rbac.authorization.k8s.io"
 ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding")
 ROLES = Resource(RBAC, "v1", "roles", "Role")
 OWN, OTHER = "gpu-a", "gpu-b"
-"""The Host whose agent's key somebody has, and another one."""
+"""The Host whose agent's key the attacker has, and another one."""
 
 Accounts = Callable[[str, tuple[str, ...]], Client]
 
@@ -269,4 +269,4 @@ ALLOWED = {
     "both: what runs",
     "none: deleted",
 }
-"""Of `placing`."""
+"""Expected outcomes of `placing`."""

@@ -27,7 +27,7 @@ class Delays:
 
 
 class Spawn:
-    """Starts the script that it is given; raises what it is told to."""
+    """Starts the script that it is given; raises the error that it is given."""
 
     def __init__(self, script):
         self.script, self.errors = script, []

@@ -1,4 +1,4 @@
-"""A process is the same one whatever the clock says."""
+"""The identity of a process does not depend on the wall clock."""
 
 import os
 import time

@@ -99,7 +99,7 @@ async def test_of_a_family_nothing_is_left_wherever_it_has_gone_and_nothing_else
 
 
 async def test_what_is_started_meanwhile_is_found_too(run, mark):
-    """At SIGTERM it starts another process, in another session, and ends."""
+    """The process starts another one at SIGTERM, in another session, and ends."""
     run(
         "import os, signal, time\n"
         "def replace(*_):\n"

@@ -21,7 +21,7 @@ def open_sockets() -> set[str]:
 
 @pytest.fixture
 async def no_leaks(cluster: Access):
-    """After the test, and after the fixtures that ask for this one, no task and no socket of theirs is left."""
+    """Check that no task and no socket is left after the test and after the fixtures that depend on this one."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     yield
     mine = {asyncio.current_task()}

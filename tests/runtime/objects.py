@@ -9,7 +9,7 @@ KEY = ObjectKey("ns", "a")
 
 
 def thing(name: str = "a", *, version: int = 1, uid: str = "u1", namespace: str = "ns", **more: object) -> Object:
-    """A Thing; `more` goes into its metadata."""
+    """A Thing; `more` is merged into its metadata."""
     metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(version), **more}
     return Object.from_dict({"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": metadata})
 

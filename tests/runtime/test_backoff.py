@@ -1,4 +1,4 @@
-"""How long a failed item waits."""
+"""Delays of failed items."""
 
 import random
 

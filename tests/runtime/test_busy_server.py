@@ -20,7 +20,7 @@ MINUTES = 60.0
 
 
 class Refusing:
-    """Refuses all that goes to a resource, as a server does, for as long as `status` is set; counts that."""
+    """Refuses all requests to a resource, as a server does, while `status` is set; counts them."""
 
     def __init__(self, world, plural):
         self.status, self.seconds, self.times = 0, 0, 0
@@ -80,7 +80,7 @@ class Desk:
             await self.recorder.flush()
 
     def counts(self):
-        """Of the Events there are: how often each was noted."""
+        """Counts of the Events that exist."""
         return [event.get("series", {"count": 1})["count"] for event in self._world.objects(EVENTS)]
 
 

@@ -1,4 +1,4 @@
-"""Clocks that nobody can set, beside the one that somebody has set."""
+"""Clocks that cannot be set, beside a wall clock that was set."""
 
 import asyncio
 import datetime as dt

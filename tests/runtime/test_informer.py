@@ -80,7 +80,7 @@ async def proxied(cluster, no_leaks):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """While the API server starts again, an informer's pauses grow to many seconds: not what these tests are about."""
+    """Shorten the pauses of an informer, which grow to many seconds while the API server restarts."""
     monkeypatch.setattr(informer, "RETRY_SECONDS", (0.1, 0.4))
 
 
@@ -183,7 +183,7 @@ async def test_it_lists_again_when_its_version_was_compacted(own_cluster, proxie
 
 
 async def test_who_wrote_before_a_list_looks_again_after_it(own_cluster, proxied, direct, namespace, impatient):
-    """Between the write and the list others may have written, and the events that would tell are gone."""
+    """Other clients may have written between the write and the list, and the events that would tell are gone."""
     proxy, config = proxied
     told = []
     async with informed(config, namespace) as (informer, mirror):

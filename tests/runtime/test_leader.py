@@ -1,4 +1,4 @@
-"""One writer at a time, whatever happens to it: shown by what a real API server was asked, in order."""
+"""One writer at a time, whatever happens to it: shown by the requests that a real API server got, in order."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The form of the logs: for programs, unless a person looks on or has said so."""
+"""The format of the logs: for programs, unless a terminal is attached or a setting says otherwise."""
 
 import io
 import json

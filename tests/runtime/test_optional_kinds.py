@@ -28,7 +28,7 @@ async def serve(client):
 
 
 async def until(condition):
-    """How long it takes until a condition holds, in virtual seconds."""
+    """Virtual seconds until a condition holds."""
     began = asyncio.get_running_loop().time()
     async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 - virtual time: it costs nothing

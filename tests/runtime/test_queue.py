@@ -311,7 +311,7 @@ async def test_a_cancelled_get_loses_nothing() -> None:
 
 @virtual
 async def test_an_item_that_is_moved_again_and_again_takes_no_more_memory() -> None:
-    """Neither raised priorities nor earlier times may leave something behind that only goes when it comes up."""
+    """Neither raised priorities nor earlier times may leave anything behind that is removed only when it is due."""
     queue = Queue[str]()
     queue.add("last", -10)
     for _ in range(1000):
@@ -327,7 +327,7 @@ async def test_an_item_that_is_moved_again_and_again_takes_no_more_memory() -> N
 
 
 class Recorder:
-    """An observer that writes down what it is told."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""The queue against a model of client-go's rules: whatever is done to both, both give the same."""
+"""The queue against a model of client-go's rules: the same calls give the same results on both."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -112,7 +112,7 @@ def test_an_amount_of_another_size_is_put_right():
 
 
 def test_one_more_service_of_a_route_is_a_difference():
-    """Others may add containers to a pod; a route to which somebody has added a backend sends requests there."""
+    """Other controllers may add containers to a pod; a route with a foreign backend sends requests there."""
     proxies = Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy")
     ours = {"name": "assistant-2", "port": 80, "weight": 100}
     body = {"metadata": {"name": "assistant"}, "spec": {"routes": [{"services": [ours]}]}}

@@ -87,7 +87,7 @@ def test_defaults_that_are_written_out_make_none(pods):
 @given(some_of(IN_PODS), some_of(IN_PODS))
 @settings(max_examples=100, deadline=None)
 def test_other_pods_make_one(one, other):
-    """Whatever can be seen in the pods, or in the claim that they share, is in the fingerprint, and nothing else."""
+    """The fingerprint covers everything visible in the pods, or in the claim that they share, and nothing else."""
 
     def seen(given: Json) -> Any:
         parts = {each.resource.kind: each.body for each in desired_objects(subject(given), 1, GGUF, ALL)}

@@ -1,4 +1,4 @@
-"""Controllers with a bug each, to see that the simulator finds it. Most of them work as long as nothing goes wrong."""
+"""Controllers with one bug each, which the simulator has to find. Most of them work as long as there is no fault."""
 
 import asyncio
 import random
@@ -49,7 +49,7 @@ class GivesUp(Copier):
 
 
 class TakesWhatIsThere(Copier):
-    """Goes by the name: deletes whatever is called like its copy."""
+    """Identifies its copy by name: deletes any object of that name."""
 
     def is_mine(self, source: Object, copy: Object) -> bool:
         return True
@@ -88,7 +88,7 @@ class RestlessScenario(ControllerScenario):
 
 
 class OnlyEvents(Informer):
-    """Believes that a list can only bring news, not show what is missing."""
+    """Ignores that a list can show deletions, too."""
 
     def _replace(self, version, seen, fresh):
         super()._replace(version, seen | {key for key, _ in self.store.items()}, fresh)

@@ -43,7 +43,7 @@ def config_map(name="a", **data):
 
 @contextlib.asynccontextmanager
 async def disturbed(plan):
-    """A world with one object, a client that nobody disturbs, and one to whom the plan happens."""
+    """A world with one object, a client without faults, and one with the faults of the plan."""
     async with SimulatedWorld() as world:
         honest = world.client("honest")
         await honest.create(CONFIG_MAPS, config_map(n="1"))

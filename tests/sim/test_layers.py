@@ -1,4 +1,4 @@
-"""The simulator stands above everything: nothing that is installed for users imports it, and it has no cycles."""
+"""The simulator is the top layer: nothing that is installed for users imports it, and it has no cycles."""
 
 import re
 from graphlib import TopologicalSorter

@@ -38,7 +38,7 @@ async def delete_pod(client, pod, grace=None):
 
 
 async def lasts(world):
-    """How long it takes until the pod is gone."""
+    """Seconds until the pod is gone."""
     began = asyncio.get_running_loop().time()
     await world.until(lambda: world.find(PODS, POD) is None)
     return asyncio.get_running_loop().time() - began
@@ -161,7 +161,7 @@ counts = st.integers(0, 6)
     old=st.lists(counts, max_size=3),
 )
 def test_a_rollout_ends_with_the_new_one_alone_and_never_exceeds_its_bounds(wanted, new, old):
-    """All pods become available at once; whatever the state it starts from, it ends."""
+    """All pods become available at once; a rollout ends from any state."""
     most = max(wanted.replicas + wanted.surge, new + sum(old))
     for _ in range(100):
         step = next_step(

@@ -17,7 +17,7 @@ SETTLED_SECONDS_MAX = 40.0
 
 
 async def in_the_simulator(story: Story) -> Json:
-    """How it ends with harbor and the models."""
+    """Final state with harbor and the models."""
     async with SimulatedWorld(1) as world:
         world.live(models.run_all(world.client("models"), seed=1), "models")
         client = world.client("author")
@@ -29,7 +29,7 @@ async def in_the_simulator(story: Story) -> Json:
 
 
 async def on_kubernetes(story: Story, client: Client, namespace: str, expected: Json) -> Json:
-    """How it ends with kube-apiserver and kube-controller-manager, at the latest after a while."""
+    """Final state with kube-apiserver and kube-controller-manager, or the state after a time limit."""
     await story(client, namespace)
     found: Json = {}
     try:

@@ -19,7 +19,7 @@ PAIRS = 40
 
 
 def show(report: Report) -> None:
-    """How many plans were played, for who runs the tests with ``-rP``."""
+    """Print the number of plans that were played, for runs with ``-rP``."""
     sys.stdout.write(f"{report}\n")
 
 
@@ -55,6 +55,6 @@ def test_a_controller_that_would_make_its_parts_again_has_time_to_notice_that_th
 
 @pytest.mark.parametrize("plan", ["crash-after-write:2", "crash-after-write:3", "crash-before-write:3"])
 def test_an_owner_that_was_held_before_a_crash_is_let_go_after_it(plan):
-    """Between the hold and the mark, and between the mark and the first part."""
+    """A crash between the hold and the mark, and one between the mark and the first part."""
     outcome = run_plan(OwnerTeardown, parse_plan(plan), baseline=run_plan(OwnerTeardown))
     assert outcome.problems == []

@@ -46,7 +46,7 @@ def trace_of(seed: int, hash_seed: str) -> str:
 
 
 def test_the_same_seed_gives_the_same_trace_in_every_process():
-    """Also where sets of strings have another order, as they do in every process of Python."""
+    """Sets of strings have another order in every process of Python: the trace does not depend on it."""
     first = trace_of(1, "1")
     assert first.count("models") > 50
     assert first == trace_of(1, "2")

@@ -22,7 +22,7 @@ GATEWAY_KINDS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where tests put their routes: Contour looks at nothing else. They remove them, too."""
+    """Namespace for the routes of tests: Contour watches no other. The tests remove their routes."""
 
     cluster: Cluster
     namespace: str

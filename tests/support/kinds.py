@@ -68,7 +68,7 @@ def widgets(version: str = "v1") -> Resource:
 
 @contextlib.asynccontextmanager
 async def existing(client: Client, resource: Resource, body: Json, namespace: str = "") -> AsyncIterator[Object]:
-    """An object that is there for the time of the block; for kinds without a namespace, which nobody else deletes."""
+    """An object that exists during the block; for kinds without a namespace, which no other cleanup covers."""
     created = await client.create(resource, body, namespace=namespace)
     try:
         yield created

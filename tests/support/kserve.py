@@ -14,13 +14,13 @@ CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 @pytest.fixture
 def kserve_kinds(own_cluster: Cluster) -> None:
-    """Its kinds are served, and nobody does anything about them."""
+    """Kinds of KServe, served without a controller."""
     install(own_cluster, theirs("kserve", *KINDS))
 
 
 @pytest.fixture
 def kserve(own_cluster: Cluster, tools: None, kserve_kinds: None) -> Iterator[KServe]:
-    """The manager, for one test: it looks at all namespaces, also at what other tests put there for a stand-in."""
+    """The manager, for one test: it watches all namespaces, also those that other tests use with a stand-in."""
     if own_cluster.find(f"{CONFIG_MAPS}/inferenceservice-config") is None:  # it stays for the next test
         own_cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         own_cluster.request("POST", CONFIG_MAPS, configuration())

@@ -1,4 +1,4 @@
-"""A server that says exactly the bytes it is told to, over plain HTTP: for answers that no real one would give."""
+"""A server that sends exactly the given bytes over plain HTTP: for answers that no real one would give."""
 
 import asyncio
 import socket

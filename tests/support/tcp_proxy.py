@@ -1,4 +1,4 @@
-"""A TCP proxy between a client and the API server, which holds back or cuts connections when a test says so.
+"""A TCP proxy between a client and the API server, which holds back or cuts connections on request.
 
 It passes bytes on, so TLS goes through it untouched: certificates for 127.0.0.1 hold on its port, too.
 """
@@ -20,7 +20,7 @@ class TcpProxy:
     """``async with TcpProxy(config.server) as proxy: Client.connect(proxy.config(config))``"""
 
     def __init__(self, server: str, tls: ssl.SSLContext | None = None) -> None:
-        """With `tls`, clients shake hands with the proxy first."""
+        """Proxy to a server. With `tls`, clients shake hands with the proxy first."""
         self._tls = tls
         self._target = urlsplit(server)
         self._requests, self._answers, self._something_held = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -29,7 +29,7 @@ class TcpProxy:
         self._refusing = False
         self._answer_bytes_left: int | None = None
         self.connections = 0
-        """How many were made so far."""
+        """Number of connections made so far."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
@@ -48,15 +48,15 @@ class TcpProxy:
         return replace(config, server=f"{self._target.scheme}://127.0.0.1:{self._port}")
 
     def hold_requests(self) -> None:
-        """From here on, what a client sends does not reach the server."""
+        """Hold back what clients send from here on."""
         self._requests.clear()
 
     def hold_answers(self) -> None:
-        """From here on, what the server sends does not reach the client."""
+        """Hold back what the server sends from here on."""
         self._answers.clear()
 
     def hold(self) -> None:
-        """From here on nothing passes, neither way; all connections stay open."""
+        """Hold back everything in both directions from here on; all connections stay open."""
         self.hold_requests()
         self.hold_answers()
 
@@ -77,7 +77,7 @@ class TcpProxy:
         self._writers.clear()
 
     def cut_after(self, answer_bytes: int) -> None:
-        """Break the connection that brings so many more bytes from the server."""
+        """Break the connection that brings this many more bytes from the server."""
         self._answer_bytes_left = answer_bytes
 
     def refuse(self) -> None:

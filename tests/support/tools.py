@@ -15,7 +15,7 @@ from controlplane.background import BackgroundBuild
 from tests.conftest import REMOTE, UNDER_CI
 
 PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm"}
-"""By fixture."""
+"""Tools by fixture."""
 
 
 class Tools:
@@ -23,7 +23,7 @@ class Tools:
 
     build: BackgroundBuild | None = None
     missing: str | None = None
-    """Why one of them cannot be had."""
+    """Reason why one of them is unavailable."""
 
     def prepare(self, names: set[str]) -> None:
         """Those that are not there are missing; under CI their build begins."""
@@ -103,7 +103,7 @@ def needed(item: pytest.Item) -> set[str]:
 
 @pytest.fixture(scope="session")
 def tools(pytestconfig: pytest.Config) -> None:
-    """They are there. Skipped, or failed under CI, where they cannot be had."""
+    """Build the tools. Skipped, or failed under CI, where they are unavailable."""
     if missing := pytestconfig.stash[TOOLS].missing:
         unavailable(missing)
 

@@ -103,7 +103,7 @@ class Observed:
 
 
 def observed(client: Client) -> tuple[Client, Observed]:
-    """A copy of the client, and what goes over its transport."""
+    """A copy of the client, and the traffic of its transport."""
     seen: list[Observed] = []
 
     def wrap(transport: Transport) -> Observed:

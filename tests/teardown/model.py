@@ -1,4 +1,4 @@
-"""A cluster in a few lines: what a delete does, what the collector does, and keepers that let go after a while.
+"""A cluster in a few lines: deletes, the garbage collector, and finalizer owners that release after a while.
 
 It is what `decide` is driven against: one tick is one second, everything is seen at once, unless it is hidden.
 """
@@ -29,7 +29,7 @@ class Thing:
     owners: list[str]
     deletion: str = ""
     ticks: int = 0
-    """How long it has been terminating."""
+    """Duration for which it has been terminating."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Cluster:
     things: dict[str, Thing] = field(default_factory=dict)
     gone_at: dict[str, dt.datetime] = field(default_factory=dict)
     patience: int = 3
-    """How many ticks a keeper takes to let go of its finalizer."""
+    """Ticks that a finalizer owner takes to remove its finalizer."""
     deleted_at: dict[str, dt.datetime] = field(default_factory=dict)
     """First time at which an action deleted each uid."""
 
@@ -158,9 +158,9 @@ def run(
     hidden: Mapping[str, int] | None = None,
     look: Callable[[Decision, Mapping[str, Observation]], None] | None = None,
 ) -> list[Decision]:
-    """Decide and act until it is finished, and let `look` see each decision, with what it was made from.
+    """Decide and act until it is finished, and call `look` with each decision and its inputs.
 
-    `hidden`: what cannot be read for so many ticks.
+    `hidden`: number of ticks for which each of these uids cannot be read.
     """
     decisions: list[Decision] = []
     for tick in range(TICKS_MAX):

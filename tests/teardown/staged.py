@@ -32,7 +32,7 @@ class Placed:
     """One object, as it was when it was made."""
 
     path: str
-    """Of the object itself."""
+    """Path of the object itself."""
     body: Json
 
     @property
@@ -90,7 +90,7 @@ class Staged:
 
     @contextlib.contextmanager
     def or_nothing(self) -> Iterator[Self]:
-        """While it is put together: all of it, or nothing where that fails."""
+        """Remove what was created so far if the block fails: all of it, or nothing."""
         try:
             yield self
         except BaseException:
@@ -105,7 +105,7 @@ class Staged:
         return updated
 
     def wait(self, placed: Placed, ready: Callable[[Json], object]) -> None:
-        """Until what the server says of it is ready."""
+        """Wait until the server's copy is ready."""
         wait_until(lambda: ready(self.cluster.request("GET", placed.path)), f"{placed.path} to be ready")
 
     def left(self) -> list[Placed]:
@@ -113,9 +113,9 @@ class Staged:
         return [each for each in self.objects if (now := self.cluster.find(each.path)) and _uid(now) == each.uid]
 
     def remove(self) -> None:
-        """Take all of it away, finalizers and all, owners first; also what came back under their names.
+        """Remove all of it with its finalizers, owners first; also objects that were recreated under their names.
 
-        Stop the stand-ins first: they would bring back more.
+        Stop the stand-ins first: they would recreate more.
         """
         for placed in self.objects:
             force_away(self.cluster, placed.path)
@@ -130,7 +130,7 @@ class Staged:
 
 
 def force_away(cluster: Access, path: str) -> None:
-    """Delete what is at a path, and take off whatever keeps it. Raises `TimeoutError` where it comes back for ever."""
+    """Delete the object at a path, and remove its finalizers. Raises `TimeoutError` where it is recreated for ever."""
 
     def gone() -> bool:
         body = cluster.find(path)
@@ -177,7 +177,7 @@ def theirs(name: str, *only: str) -> list[Json]:
 
 
 def definition(group: str, kind: str, plural: str, *, namespaced: bool = True) -> Json:
-    """The CustomResourceDefinition of a small kind of our own, which keeps whatever it is given."""
+    """The CustomResourceDefinition of a small kind of our own, which preserves unknown fields."""
     version = {
         "name": "v1",
         "served": True,
@@ -207,7 +207,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = READ
 
 
 def _wait_until_served(cluster: Access, spec: Json, version: str) -> None:
-    """Until it answers a list, and discovery knows it: that is when a kubectl would find it."""
+    """Wait until it answers a list and discovery lists it, so that kubectl finds it."""
     group, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
 
     def served() -> bool:

@@ -115,7 +115,7 @@ def raw_endpoint(cluster: Access, namespace: str, name: str) -> Staged:
 
 
 def kserve_tree(cluster: Access, namespace: str, name: str) -> Staged:
-    """An InferenceService with its finalizer, and what KServe makes of it in RawDeployment mode, each owned by it.
+    """An InferenceService with its finalizer, and the objects of KServe's RawDeployment mode, each owned by it.
 
     Expected phases:
     - detach: Ingress
@@ -376,7 +376,7 @@ def _collections(namespace: str) -> Callable[[str, str], str]:
 
 
 def _node(cluster: Access) -> str:
-    """Where kwok runs pods."""
+    """Node on which kwok runs pods."""
     name: str = cluster.request("GET", "/api/v1/nodes?limit=1")["items"][0]["metadata"]["name"]
     return name
 
@@ -386,7 +386,7 @@ def _container(**more: Any) -> Json:
 
 
 def _pod(pod: Json) -> Json:
-    """With little grace: kwok takes a pod away at once, and nobody should wait for one that is stuck."""
+    """Pod with a short grace period: kwok removes it at once, and no test should wait for one that is stuck."""
     return {"terminationGracePeriodSeconds": 1, **pod}
 
 

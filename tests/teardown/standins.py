@@ -1,4 +1,4 @@
-"""Stand-ins for the controllers of others: they let go of their finalizers, and bring back what they own.
+"""Stand-ins for the controllers of others: they remove their finalizers, and recreate the objects that they own.
 
     with kserve_controller(cluster, namespace):
         …  # an InferenceService can be deleted; its Service cannot, while the InferenceService stays
@@ -67,7 +67,7 @@ MayLetGo = Callable[[Client, Object], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Finalizes:
-    """A finalizer of this controller, and when it lets go of it."""
+    """A finalizer of this controller, and when it is removed."""
 
     finalizer: str
     may_let_go: MayLetGo | None = None
@@ -83,11 +83,11 @@ class _Controller:
     owner: Resource
     recreates: Sequence[Resource]
     encores: dict[Resource, int] = field(default_factory=dict)
-    """How often each of them comes back though its owner is going."""
+    """Number of times each is recreated although its owner is Terminating."""
     dice: random.Random = field(default_factory=lambda: random.Random(0))
 
     async def run(self, started: Callable[[], None]) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             resources = [*self.finalizes, *self.recreates]
             listed = [asyncio.Event() for _ in resources]
@@ -164,7 +164,7 @@ class _Controller:
 
 @contextlib.contextmanager
 def kserve_controller(cluster: Access, namespace: str) -> Iterator[None]:
-    """KServe, as far as RawDeployment goes: 30 ms for its finalizer; all children but the HPA come back."""
+    """KServe in RawDeployment mode: 30 ms for its finalizer; all children but the HPA are recreated."""
     finalizes = {INFERENCE_SERVICES: Finalizes(KSERVE_FINALIZER)}
     children = (DEPLOYMENTS, SERVICES, INGRESSES)
     with _running(cluster, namespace, "kserve", finalizes, INFERENCE_SERVICES, children):
@@ -201,7 +201,7 @@ def crossplane_controllers(cluster: Access, namespace: str) -> Iterator[None]:
 
 
 async def _has_provider_config(client: Client, managed: Object) -> bool:
-    """Without it the provider cannot log in, and the thing outside the cluster stays."""
+    """Without it the provider cannot log in, and the external resource stays."""
     name = managed.to_dict()["spec"]["providerConfigRef"]["name"]
     try:
         await client.get(PROVIDER_CONFIGS, ObjectKey(managed.meta.namespace, name))

@@ -173,7 +173,7 @@ def asked_for(ledger: Ledger, uid: str) -> str:
 
 
 def first_and_then(edge: Edge, phases: Mapping[str, Phase]) -> tuple[str, str]:
-    """Which of the two that a relation is between has to be gone before the other begins to go."""
+    """Order of the two ends of a relation: the one that has to be gone before the other is deleted comes first."""
     assert edge.target is not None
     source, target = edge.source.uid, edge.target.uid
     if edge.source.resource.kind == "PodDisruptionBudget":

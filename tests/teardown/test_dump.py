@@ -1,4 +1,4 @@
-"""A world from files: every shape that kubectl prints is read, and whatever else is given gets a clear sentence."""
+"""A world from files: every shape that kubectl prints is read, and any other input gets a clear message."""
 
 import datetime as dt
 import io

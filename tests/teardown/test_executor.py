@@ -166,7 +166,7 @@ async def test_a_write_without_effect_is_not_repeated_at_once():
 
 @virtual
 async def test_after_an_answer_that_was_lost_the_object_is_read():
-    """The delete was done, and said to have failed: nobody has to wait for a watch to know."""
+    """The delete was done, and reported as failed: the read tells without a watch event."""
     async with SimulatedWorld() as world:
         client, others = world.client("me"), world.client("others")
         mine = await config_map(client)

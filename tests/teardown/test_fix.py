@@ -73,7 +73,7 @@ async def is_gone(stage: Stage, resource: Resource, obj: Object) -> bool:
 
 
 async def test_a_finalizer_that_why_offers_to_remove_is_removed(stage: Stage):
-    """From the question to the end, as the command line does it."""
+    """The whole way from the question to the end, as the command line does it."""
     made = await held(stage)
     world = await gather(stage.client, Discovery(stage.client), namespaces=[stage.namespace])
     item = world.get(made.meta.uid)
@@ -132,7 +132,7 @@ async def test_an_object_that_is_not_being_deleted_keeps_its_finalizers(stage: S
 
 
 async def another_of_its_name(stage: Stage, made: Object, **metadata: Any) -> Object:
-    """The object is let go, and another one takes its name."""
+    """Release the object, and create another one of its name."""
     await stage.client.patch(CONFIG_MAPS, made.key, merge_patch({"metadata": {"finalizers": None}}))
     return await stage.make(CONFIG_MAPS, config_map("held", **metadata))
 
@@ -151,7 +151,7 @@ async def test_another_object_of_the_name_keeps_its_finalizer(stage: Stage):
 
 
 async def test_a_foreground_deletion_is_driven_on(stage: Stage):
-    """Its child never goes; in the background the owner need not wait for it."""
+    """Its child is never removed; in the background the owner need not wait for it."""
     owner = await stage.make(CONFIG_MAPS, config_map("owner"))
     reference = {
         "apiVersion": "v1",

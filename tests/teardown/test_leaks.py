@@ -119,7 +119,7 @@ def test_an_owner_in_another_namespace_counts_as_gone():
     ],
 )
 def test_an_owner_that_was_looked_for_in_one_namespace_may_be_in_another(here: str, code: LeakCode, said: str):
-    """Which counts as gone all the same; but nobody knows that no object has its uid."""
+    """The owner counts as gone all the same; but it is unknown whether another object has its uid."""
     world = seen(here + child(), "apps/v1/Deployment")
     world.namespaces = frozenset({"shop"})
     leak = the(world)

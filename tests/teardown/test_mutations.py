@@ -26,7 +26,7 @@ from tests.teardown.test_decide import CASES
 
 
 class ReplacedTeardown(TeardownScenario):
-    """While the ConfigMap waits for its turn, somebody makes another in its place."""
+    """Another client replaces the ConfigMap while it waits for its turn."""
 
     kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS)
 
@@ -127,6 +127,6 @@ def test_to_skip_the_proof_is_found(monkeypatch):
 
 
 def test_to_forget_the_ledger_is_found(monkeypatch):
-    """Without it, a crash makes the rest of the ledger nobody's."""
+    """Without it, a crash loses the rest of the ledger."""
     monkeypatch.setattr(SmallestTeardown, "saved", lambda _: None)
     assert explore(SmallestTeardown, plans_max=1).failures

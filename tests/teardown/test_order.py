@@ -1,4 +1,4 @@
-"""Which objects have to be gone before which: by relation, through owners, and where it goes round in circles."""
+"""Order of deletion: by relation, through owners, and in cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what was named to a ledger: who is deleted, who is collected, who holds whom, and in which order."""
+"""The way from targets to a ledger: which entries are deleted, collected or held, and in which order."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_owner_of_one_phase_takes_its_parts_along():
 
 
 def test_what_another_is_deleting_is_left_to_its_controller_unless_it_was_us():
-    """A plan that is made anew after a crash finds our hold, and goes on with the parts."""
+    """A plan after a crash finds our hold, and continues with the parts."""
     for finalizers, disposition in (("test.dev/app",), COLLECT), (("test.dev/app", HOLD), Disposition.DELETE):
         app = item("App", finalizers=finalizers, terminating=True)
         parts = (item("Service", owners=(app,)), item("Deployment", owners=(app,)))
@@ -217,7 +217,7 @@ def test_a_namespace_goes_after_all_that_is_in_it():
 
 
 def test_what_owns_something_that_runs_does_not_wait_for_it():
-    """An owner that is nothing to look at: a ConfigMap that a controller hangs its pods on."""
+    """An owner without a workload of its own: a ConfigMap that a controller makes the owner of its pods."""
     anchor = item("ConfigMap", "anchor")
     ledger = made(anchor, item("Pod", owners=(anchor,)), named=(anchor,))
     assert not ledger.by_uid()[anchor.uid].last

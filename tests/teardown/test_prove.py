@@ -115,7 +115,7 @@ async def test_a_kind_whose_definition_went_with_it_has_no_objects():
 
 
 KEDA = Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
-"""A kind that is known to be defined by a CustomResourceDefinition, whatever is in the ledger."""
+"""A kind that is known to be defined by a CustomResourceDefinition, even without an entry in the ledger."""
 
 
 async def scaled_object(client):

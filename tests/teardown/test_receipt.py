@@ -155,7 +155,7 @@ def test_a_ledger_that_is_resumed_loses_nothing_and_takes_in_what_is_new():
 
 
 def test_what_was_to_go_is_not_kept_because_a_later_plan_does_not_take_it():
-    """Once what mounted it is gone, nothing says any more that it goes along."""
+    """Once the object that mounted it is gone, nothing in the cluster shows that it belongs to the teardown."""
     saved = ledger(entry("ConfigMap"))
     assert merge(saved, ledger(entry("ConfigMap", disposition=Disposition.KEEP))) == saved
 
@@ -168,7 +168,7 @@ def test_parts_of_an_owner_that_is_held_by_now_are_deleted_one_by_one():
 
 
 def test_what_appeared_meanwhile_goes_one_by_one_where_its_siblings_do():
-    """To a new plan the owner is one that somebody else is deleting, and its parts are his."""
+    """A new plan finds the owner being deleted by another client, and takes its parts for that one's."""
     saved = ledger(entry("App", hold=True), entry("Service", owner=uid("App")))
     new = entry("Ingress", disposition=Disposition.COLLECT, owner=uid("App"))
     planned = ledger(entry("App"), new)

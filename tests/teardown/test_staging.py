@@ -92,7 +92,7 @@ def came_back(cluster: Access, placed: Placed) -> bool:
 
 
 def stays_away(cluster: Access, placed: Placed) -> bool:
-    """For twice as long as it would take the slowest controller to bring it back."""
+    """Check for twice as long as the slowest controller would take to recreate it."""
     deadline = time.monotonic() + 2 * RECREATE_SECONDS[1]
     while time.monotonic() < deadline:
         if cluster.find(placed.path):

@@ -1,4 +1,4 @@
-"""Whether a receipt still holds, asked of a real API server: by uid, whatever has the name now."""
+"""Verification of a receipt on a real API server: by uid, whatever object has the name now."""
 
 import contextlib
 from collections.abc import AsyncIterator

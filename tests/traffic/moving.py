@@ -26,7 +26,7 @@ SECONDS_MAX = 30.0
 
 
 class ContourRoutes:
-    """One test's part of the place: what it makes here has names of its own, and goes at the end."""
+    """One test's part of the place: its objects have names of its own, and are removed at the end."""
 
     def __init__(self, here: Place, client: Client) -> None:
         self.place, self.client = here, client
@@ -88,7 +88,7 @@ class ContourRoutes:
             pass
 
     def kill(self, name: str) -> None:
-        """The server is no more; whatever is under way to it is cut."""
+        """Kill the server; requests under way are cut off."""
         self._servers.discard(name)
         self.edge.stop_backend(name)
 
@@ -136,7 +136,7 @@ class Moving:
         return await until(lambda: self.seen(wanted), proof)
 
     async def said(self, proof: Programming) -> RouteStatus:
-        """Wait for what the router says about the route as it stands."""
+        """Wait for the router's status of the current route."""
 
         async def look() -> RouteStatus:
             obj = await self.read()
@@ -145,7 +145,7 @@ class Moving:
         return await until(look, proof)
 
     async def move(self, target: Backend, *others: Backend, timeouts: ShiftTimeouts, proven: bool = True) -> Done:
-        """Until everything goes to the target; without `proven`, by what the router says alone."""
+        """Move all traffic to the target; without `proven`, by the router's word alone."""
         loop = asyncio.get_running_loop()
         proven_at: tuple[object, float] = (None, 0.0)
         async with asyncio.timeout(SECONDS_MAX):

@@ -32,7 +32,7 @@ async def serving(contour: ContourRoutes, kind: str, *, streams: int = 3) -> tup
 
 
 async def answered(contour: ContourRoutes, moving: Moving, by: Backend, times: int = 10) -> None:
-    """Wait for so many answers of one of them."""
+    """Wait for this many answers of one of them."""
     first = contour.edge.report(moving.host)["answers"].get(by.service, 0)
 
     async def look() -> RouteStatus:

@@ -1,4 +1,4 @@
-"""Where Envoys are, what all of them prove together, and how often they are asked."""
+"""Addresses of Envoys, their combined proof, and how often they are asked."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""How weight moves: the steps of one shift, word by word, and what holds for any state and any answers."""
+"""Shifts of weight: the steps of one shift, word by word, and the invariants for any state and any answers."""
 
 from dataclasses import dataclass, field
 
@@ -183,7 +183,7 @@ passages = st.builds(RouteStatus, st.sampled_from(Programming), st.none() | st.i
 
 @st.composite
 def stories(draw):
-    """A route as anybody may have left it; then answers, changes of mind and edits of others, in any order."""
+    """A route in any initial state; then answers, changes of the target and edits of others, in any order."""
     target = st.sampled_from(SERVICES).map(lambda service: Backend(service, 8080))
     event = st.one_of(
         st.tuples(st.just("answer"), passages, st.floats(0.0, 60.0)),

@@ -19,7 +19,7 @@ TRANSCRIPT = Path(__file__).parents[2] / "docs" / "demo.md"
 BLOCK = re.compile(r"(?<=<!-- demo -->\n```\n).*?(?=```\n<!-- /demo -->)", re.DOTALL)
 
 PASSING = re.compile(r"^ +(operator|up|route|gone|detach|drain|stop|remove) .*\d s$")
-"""A line about something that goes on: which of them are seen, and how often, is a matter of time."""
+"""A line about progress: which of them are printed, and how often, depends on timing."""
 
 
 def tidy(text):
@@ -37,7 +37,7 @@ def stable(text):
 
 @pytest.fixture
 def folder():
-    """Of a short name: sockets are in it."""
+    """Folder with a short name: it contains sockets."""
     with tempfile.TemporaryDirectory() as made:
         yield Path(made)
 

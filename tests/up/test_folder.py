@@ -1,4 +1,4 @@
-"""The folder of `pilotage up`: its own, and nobody else's."""
+"""The folder of `pilotage up`: private to its owner."""
 
 import asyncio
 import os
@@ -108,7 +108,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, command):
 
 
 async def test_the_api_server_insists_on_its_port(tmp_path):
-    """Its clients look for it there. Whoever has taken the port meanwhile is named to the user."""
+    """Its clients expect it there. The message names the process that has taken the port meanwhile."""
     said = []
     supervisor = Supervisor(components.UpOptions(tmp_path / "data"), said.append)
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -72,7 +72,7 @@ class Machine:
 @virtual
 @pytest.mark.parametrize("days", [2, -2, 0.3, 3650])
 async def test_a_clock_that_is_set_costs_a_second(tmp_path, days):
-    """As does a laptop that was suspended meanwhile: the wall clock goes on then, and no other."""
+    """A laptop that was suspended has the same effect: the wall clock advances then, and no other."""
     async with Machine(tmp_path) as machine:
         old = machine.tokens()
         machine.offset = days * DAY

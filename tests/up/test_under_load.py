@@ -16,7 +16,7 @@ from tests.up.test_up import bring_up, deploy, kill, servers
 REDEPLOYS = int(os.environ.get("PILOTAGE_REDEPLOYS", "2"))
 CLIENTS = int(os.environ.get("PILOTAGE_CLIENTS", "8"))
 PAUSE_SECONDS = 0.05
-"""After each answer: without it, the clients would ask no more often, but take the cores from all that they ask."""
+"""Pause after each answer: without it, the clients would get no more answers, but take the cores from the servers."""
 
 
 async def test_nothing_fails_through_redeploys_scaling_a_delete_and_a_restart_of_the_agent(machine):

@@ -40,7 +40,7 @@ def begin_to_bring_up(machine):
 
 
 def deploy(machine, name="assistant", model="v1", args=()):
-    """With one thread: a model as small as this gets no faster with more, which wait for each other at full speed."""
+    """Deploy with one thread: a model as small as this gets no faster with more, which only wait for each other."""
     words = " ".join(f"--arg {word}" for word in ("--threads", "1", *args))
     model = f"file://{machine.folder}/{model}.gguf"
     machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route PilotageGateway")
@@ -128,7 +128,7 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
 
 
 def may_list_endpoints(machine):
-    """Which of the parts get an answer to that, with the key that each has for itself alone."""
+    """Components that get an answer to that, with their own key."""
     answers = {}
     for part in ("agent", "gateway", "operator"):
         kubeconfig = Layout(machine.data).access(part)

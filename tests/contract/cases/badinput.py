@@ -84,7 +84,7 @@ for _name, _method, _target in (
 
 @theme.case()
 async def nothing_is_stored(kit: Kit) -> None:
-    """After all kinds of bad creates there is nothing."""
+    """No object exists after all kinds of bad creates."""
     for body in (
         b"{",
         b"[]",

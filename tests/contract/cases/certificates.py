@@ -24,7 +24,7 @@ e6AAMAoGCCqGSM49BAMCA0gAMEUCIQDs3+iwK0cpJ32JhikCndranwK64NIP6emO
 yLiox4fKsQIgAUtywV3cfMgMpoC7pms4pD/DYRJEVJIE6/mpnYaZPcg=
 -----END CERTIFICATE REQUEST-----
 """
-"""Of the group system:masters."""
+"""Request of the group system:masters."""
 MALLORY_AND_READERS = b"""\
 -----BEGIN CERTIFICATE REQUEST-----
 MIH4MIGfAgEAMD0xEDAOBgNVBAoMB3JlYWRlcnMxFzAVBgNVBAoMDnN5c3RlbTpt
@@ -35,7 +35,7 @@ iYNOjv++jL9eh6vewWaCbftFLcGGJnMvAiEAvnR9484qxFEUO/n2VSYi1mArSS3l
 52IafkkAJ9ASrJA=
 -----END CERTIFICATE REQUEST-----
 """
-"""Of two groups, one of which is system:masters."""
+"""Request of two groups, one of which is system:masters."""
 ANN = b"""\
 -----BEGIN CERTIFICATE REQUEST-----
 MIHaMIGCAgEAMCAxEDAOBgNVBAoMB3JlYWRlcnMxDDAKBgNVBAMMA2FubjBZMBMG
@@ -45,7 +45,7 @@ PQQDAgNHADBEAiAmU+4JGF7l8Cqg5321jQP6q+iGtojmDmCDPOmzKVlfdwIgeK3k
 JXW+TEjkfHZeWa1ATJCYvK0DJIzS3lIfEmnc3i4=
 -----END CERTIFICATE REQUEST-----
 """
-"""Of the group readers."""
+"""Request of the group readers."""
 
 
 def request(name: str, pem: bytes, signer: str = CLIENT, **spec: Any) -> Any:
@@ -54,7 +54,7 @@ def request(name: str, pem: bytes, signer: str = CLIENT, **spec: Any) -> Any:
 
 
 def without_request(body: Any) -> Any:
-    """The request itself is long, and nobody changes it; `extra` tells which certificate the one who asks has."""
+    """Object without the request itself, which is long and constant; `extra` tells the certificate of the requester."""
     if "spec" not in body:
         return body
     return body | {"spec": {name: value for name, value in body["spec"].items() if name not in ("request", "extra")}}
@@ -91,7 +91,7 @@ async def approving_needs_the_right_for_the_signer(kit: Kit) -> None:
 
 @theme.case()
 async def signing_needs_the_right_for_the_signer(kit: Kit) -> None:
-    """Also for a condition that is neither a decision nor a failure."""
+    """The right is needed also for a condition that is neither a decision nor a failure."""
     kit = kit.picking(without_request)
     await kit.quiet.create(REQUESTS, request("csr-sign", ANN))
     requests = rule("certificates.k8s.io", "certificatesigningrequests/status", "update patch")

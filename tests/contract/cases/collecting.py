@@ -1,4 +1,4 @@
-"""The garbage collector: who is kept, who goes, in which order."""
+"""The garbage collector: which objects are kept, which are deleted, in which order."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ SPECS: dict[str, Any] = {
 
 
 async def table_kind(kit: Kit) -> Kind:
-    """The definition of the table's kind, made by whoever comes first."""
+    """The definition of the table's kind, created by the first case that needs it."""
     shared = kit.in_namespace("cr-table")
     kind = Kind(shared, SCHEMA)
     answer = await kit.probing.create("/apiextensions.k8s.io/v1/customresourcedefinitions", kind.definition)
@@ -294,7 +294,7 @@ RULES = {
 
 
 async def rules_kind(kit: Kit) -> Kind:
-    """The kind with rules, made by whoever comes first."""
+    """The kind with rules, created by the first case that needs it."""
     kind = Kind(kit.in_namespace("cr-rules"), RULES)
     answer = await kit.probing.create("/apiextensions.k8s.io/v1/customresourcedefinitions", kind.definition)
     assert answer.status in (201, 409), answer.body

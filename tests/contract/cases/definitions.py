@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions themselves: what is accepted as one, what it becomes, how it goes."""
+"""CustomResourceDefinitions themselves: validation, defaulting, deletion."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def options(**fields: Any) -> Any:
 
 
 def deletes(name: str, body: Any, *, facts: tuple[int, ...] = (), held: bool = False, **query: Any) -> None:
-    """A case of one delete of a ConfigMap, and a look at what remains."""
+    """A case of one delete of a ConfigMap, and a read of what remains."""
 
     async def run(kit: Kit) -> None:
         await kit.quiet.create(CM, cm("a", finalizers=HOLD) if held else cm("a"))
@@ -155,7 +155,7 @@ async def dry_run_of_the_last_finalizer(kit: Kit) -> None:
 
 @theme.case(facts=(4,))
 async def policy_rewritten_by_a_second_delete(kit: Kit) -> None:
-    """A dependent that does not go keeps the owner in its foreground deletion until somebody asks for another way."""
+    """A dependent that is not removed keeps the owner in foreground deletion until a delete with another policy."""
     made = await kit.quiet.create(CM, cm("owner", finalizers=HOLD))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made.uid, "blockOwnerDeletion": True}
     await kit.quiet.create(CM, cm("child", finalizers=HOLD, ownerReferences=[reference]))
@@ -177,7 +177,7 @@ async def foreground_then_background_unsticks(kit: Kit) -> None:
 
 
 async def grace_of(kit: Kit, name: str, what: str) -> None:
-    """How many seconds lie between now and the pod's deletion time, to the next ten."""
+    """Seconds between now and the pod's deletion time, rounded to ten."""
     found = await kit.quiet.get("pods", name)
     if found.status == 404:
         kit.note(what, "gone")

@@ -32,7 +32,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def resources(*names: str) -> Any:
-    """Of a resource list, those with these names, and their subresources."""
+    """Entries of a resource list with these names, and their subresources."""
 
     def pick(body: Any) -> Any:
         found = [each for each in body["resources"] if each["name"].split("/")[0] in names]

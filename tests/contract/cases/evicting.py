@@ -18,7 +18,7 @@ def eviction(name: str = "p", api: str = "policy/v1", **options: Any) -> Any:
 
 
 async def ready_pod(kit: Kit, name: str = "p") -> str:
-    """A pod that runs, on a node that nobody plays."""
+    """A pod that runs, on a node without a kubelet."""
     made = await with_pod(kit, name, meta={"labels": {"app": "a"}}, nodeName="far")
     await kit.quiet.patch(
         "pods", name, {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}, "status"

@@ -81,7 +81,7 @@ async def bounds_that_nobody_names(kit: Kit) -> None:
 
 @theme.case()
 async def bounds_of_pods(kit: Kit) -> None:
-    """Of init containers the largest counts, with the sidecars before it."""
+    """The largest of the init containers counts, with the sidecars before it."""
     await ranged(kit, {"type": "Container", "max": {"cpu": "8"}}, {"type": "Pod", "max": {"cpu": "3"}})
     one, two = {"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}}
     sidecar = container(name="sidecar", resources=one, restartPolicy="Always")

@@ -30,7 +30,7 @@ def rule(resource: str = "configmaps", *operations: str, group: str = "", versio
 
 
 ON_NOTHING = [rule("nothings", "CREATE")]
-"""For policies that must not be in the way of other cases."""
+"""Rules for policies that must not affect other cases."""
 
 
 def policy(name: str, *expressions: Any, rules: Any = (), constraints: Any = None, **spec: Any) -> Any:

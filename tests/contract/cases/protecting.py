@@ -111,7 +111,7 @@ async def claim_with_another_finalizer(kit: Kit) -> None:
 
 @theme.case()
 async def claim_that_is_marked_and_unprotected(kit: Kit) -> None:
-    """Whoever removes the finalizer by hand is not asked why."""
+    """A finalizer can be removed by hand without further checks."""
     await with_service_account(kit)
     await kit.quiet.create(CLAIMS, claim("data"))
     await kit.quiet.create(PODS, user("a", "data"))

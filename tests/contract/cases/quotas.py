@@ -1,4 +1,4 @@
-"""Quotas: what is counted, what is refused when there is no room, and what comes back when something goes."""
+"""Quotas: what is counted, what is refused when there is no room, and what a deletion gives back."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ async def reinvocation(kit: Kit) -> None:
 
 @theme.case(facts=(13,))
 async def the_collector_is_refused_as_well(kit: Kit) -> None:
-    """The child stays until somebody asks again."""
+    """The child stays until the delete is requested again."""
     refuses = [True]
     hook = await install(
         kit,

@@ -18,7 +18,7 @@ URL = "https://webhook.test/check"
 
 
 class Webhook:
-    """A `Post`: remembers the requests, and answers each with what `answer` makes of it."""
+    """A `Post`: remembers the requests, and answers each with the result of `answer`."""
 
     def __init__(self, answer: Callable[[Json], Json] = lambda _: {"allowed": True}) -> None:
         self.answer = answer

@@ -112,7 +112,7 @@ async def test_a_policy_that_runs_out_of_its_budget_is_ignored_if_its_failures_a
 
 
 async def test_all_parameters_of_a_binding_share_one_budget(harbor, monkeypatch):
-    """Whoever may make parameters cannot make a write take longer with each."""
+    """A user who may create parameters cannot make a write take longer with each."""
     await install(
         harbor,
         "[1].all(each, params.data.size() == 0 || each == 1)",

@@ -140,7 +140,7 @@ class Runner:
         return obj
 
     def _stored(self, obj: Json) -> Json:
-        """As it comes back from storage."""
+        """Object as it comes back from storage."""
         if self.kind.to_storage is None or self.kind.from_storage is None:
             return obj
         return self.kind.from_storage(self.kind.to_storage(obj))

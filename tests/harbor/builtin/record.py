@@ -1,4 +1,4 @@
-"""Asks a real kube-apiserver what it makes of the cases, and writes its answers down.
+"""Asks a real kube-apiserver for its answers to the cases, and records them.
 
     python -m tests.harbor.builtin.record
 

@@ -65,7 +65,7 @@ class World:
         await asyncio.sleep(seconds)
 
     async def ask(self, method: str, path: str, body: Json | None = None, media: str = "application/json") -> Json:
-        """As the user "tester", who may do everything."""
+        """Send a request as the user "tester", who may do everything."""
         return await self._asker.ask(method, path, body, media)
 
     async def create(
@@ -116,7 +116,7 @@ class World:
 
 
 def path(plural: str, namespace: str = "default") -> str:
-    """Where a collection is."""
+    """Path of a collection."""
     api_version, _ = _KINDS[plural]
     root = "/api" if "/" not in api_version else "/apis"
     if plural in ("namespaces", "clusterroles"):

@@ -1,4 +1,4 @@
-"""The garbage collector: what goes, what stays, and in which order."""
+"""The garbage collector: which objects are deleted, which stay, and in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the writing of a CustomResourceDefinition to its end."""
+"""Life of a CustomResourceDefinition, from its creation to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a namespace goes, and what its conditions say meanwhile."""
+"""Deletion of a namespace, and its conditions meanwhile."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ async def test_a_refused_delete_is_in_the_conditions_and_tried_again() -> None:
 @virtual
 @pytest.mark.parametrize(("moment", "deleted"), [("ConfigMap", False), ("ConfigMap", True), ("Namespace", False)])
 async def test_another_of_its_name_is_left_alone(moment: str, deleted: bool) -> None:
-    """It goes by somebody else's hand while its content is deleted, or its conditions are written, and is made anew."""
+    """Another client deletes it while its content is deleted or its conditions are written, and it is created again."""
 
     class Meanwhile:
         done = False

@@ -16,7 +16,7 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 def published(schema, *, v2: bool = False, **more: Any):
-    """The component that is made of a definition with this schema."""
+    """The component for a definition with this schema."""
     world = World()
     world.define(crd(schema, **more))
     if v2:

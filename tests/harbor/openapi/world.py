@@ -56,7 +56,7 @@ def crd(schema: Json | None, version: str = "v1", **more: object) -> Json:
 
 
 class World:
-    """As much of a core as there is to publish."""
+    """The parts of a core that are published."""
 
     def __init__(self) -> None:
         self.registry = Registry(BUILTIN)

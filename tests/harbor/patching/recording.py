@@ -1,7 +1,7 @@
-"""Asks an API server what it makes of a scenario, and checks that our functions make the same of it.
+"""Records an API server's answers to scenarios, and checks that our functions give the same.
 
 `check` needs nothing but the answers, so those of a real kube-apiserver are kept in recorded.json:
-``python -m tests.harbor.patching.recording`` asks one anew and writes it.
+``python -m tests.harbor.patching.recording`` asks one again and writes it.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ _DEFAULTED = ("policies", "replicas", "rollingUpdate", "scaleUp")
 
 
 def _lacks(answer: Any, found: Any, path: str = "") -> list[str]:
-    """Where the server's object is not the one that was found, defaults of new elements aside."""
+    """Path at which the server's object differs from the one found, defaults of new elements aside."""
     if type(answer) is dict and type(found) is dict:
         skipped = ("resourceVersion", "generation", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds")
         problems = []

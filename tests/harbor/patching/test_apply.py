@@ -1,4 +1,4 @@
-"""Server-side apply, for any object: what holds whatever is applied. The exact answers are in the recorded ones."""
+"""Server-side apply of any object: the invariants. The exact answers are in the recorded ones."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_without_force_it_either_changes_nothing_of_others_or_says_what_it_would
 
 
 def cleaned(value: Any) -> Any:
-    """Without ownership, without what is empty or null, and without the order of what has none."""
+    """Object without ownership, empty values, nulls, and without the order of what has none."""
     if isinstance(value, dict):
         members = {name: cleaned(item) for name, item in value.items() if name != "managedFields"}
         return {name: item for name, item in members.items() if item not in (None, {}, [])}

@@ -25,7 +25,7 @@ def model(target: Any, patch: Any) -> Any:
 
 
 def without_nulls_in_lists(value: Any) -> Any:
-    """Where kube-apiserver departs from the RFC: objects in a list that a patch sets lose their nulls, too."""
+    """Deviation of kube-apiserver from the RFC: objects in a list that a patch sets lose their nulls, too."""
     if isinstance(value, dict):
         return {key: without_nulls_in_lists(item) for key, item in value.items()}
     if isinstance(value, list):

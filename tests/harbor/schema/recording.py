@@ -33,7 +33,7 @@ TIMEOUT_SECONDS = 30
 
 @contextmanager
 def sender(kubeconfig: Path) -> Iterator[Send]:
-    """How to ask the server of a kubeconfig, with a client certificate or a token."""
+    """Function that sends requests to the server of a kubeconfig, with a client certificate or a token."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     context = ssl.create_default_context(cadata=_content(cluster, "certificate-authority").decode())
@@ -198,7 +198,7 @@ def _status(code: int, answer: Json) -> Json:
 
 
 def differences(recorded: Json, answers: Json) -> list[str]:
-    """Which questions were answered otherwise. The order of causes and of unknown fields does not count."""
+    """Questions with different answers. The order of causes and of unknown fields does not count."""
     return [
         f"{part}: {name}: {wanted} but {answers[part].get(name)}"
         for part, questions in recorded.items()

@@ -22,7 +22,7 @@ from tests.harbor.schema import cases, recording
 RECORDED = json.loads(recording.RECORDED.read_text())
 SCHEMAS = {name: from_openapi(schema) for name, schema in cases.SCHEMAS.items()}
 PATH = "spec.validation.openAPIV3Schema"
-"""Where the server says that the schema of a definition is when all versions have the same one."""
+"""Path that the server gives for the schema of a definition when all versions have the same one."""
 KINDS = {
     "configmaps": ("", "v1", "ConfigMap"),
     "pods": ("", "v1", "Pod"),

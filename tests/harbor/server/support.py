@@ -15,7 +15,7 @@ ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
 
 
 class Line:
-    """A stream that says what it is told to say."""
+    """A stream that sends the lines that it is given."""
 
     status = 200
     finite = False

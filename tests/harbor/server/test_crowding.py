@@ -1,4 +1,4 @@
-"""Those who send nothing useful, or hold what they do not use, keep nobody else out."""
+"""Clients that send nothing useful, or hold resources that they do not use, keep no others out."""
 
 import json
 import resource

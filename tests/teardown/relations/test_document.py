@@ -1,4 +1,4 @@
-"""docs/relations.md is made from the rows themselves. `UPDATE_DOCS=1` writes it anew."""
+"""Generated document docs/relations.md: equal to the rows. `UPDATE_DOCS=1` rewrites it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kinds can point into another namespace: known before the rows are imported, and the same that the rows say."""
+"""Kinds that can point into another namespace: known before the rows are imported, and equal to what the rows say."""
 
 from pilotage.catalogue.reading import reaching
 from pilotage.kube import ApiResource, GroupKind, Resource

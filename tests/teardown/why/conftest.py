@@ -47,6 +47,6 @@ def widgets(cluster: Access) -> Iterator[Resource]:
 
 @pytest.fixture
 def paused_controllers(own_cluster: Cluster) -> Iterator[None]:
-    """kube-controller-manager stands still for the test: nothing is collected, and conditions stay as they are set."""
+    """kube-controller-manager is stopped for the test: nothing is collected, and conditions stay as they are set."""
     with controllers_paused(own_cluster):
         yield

@@ -45,7 +45,7 @@ EVENTS = Resource("", "v1", "events", "Event")
 
 FINALIZER = "staged.example.com/hold"
 SILENT = {"pilotage.dev/silent-kubelet": "true"}
-"""The annotation of a pod of whose end nobody ever hears: see `controlplane/stages.yaml`."""
+"""The annotation of a pod whose end is never reported (`controlplane/stages.yaml`)."""
 
 
 def unique(prefix: str) -> str:
@@ -94,7 +94,7 @@ def volume(name: str, policy: str = "Retain", **spec: Any) -> Json:
 
 
 async def node(stage: Stage, name: str, ready: str, reason: str = "KubeletReady") -> Object:
-    """A Node that nobody plays: its Lease belongs to another kubelet, so that kwok leaves it alone.
+    """A Node without a kubelet: its Lease belongs to another one, so that kwok leaves it alone.
 
     Until kwok has seen that, it may play its pods, even those that were there before: they have to be `SILENT`.
     """

@@ -29,7 +29,7 @@ from pilotage.teardown.snapshot.world import Item, Name, World
 
 @contextlib.contextmanager
 def controllers_paused(cluster: Cluster) -> Iterator[None]:
-    """kube-controller-manager stands still for the time of the block."""
+    """kube-controller-manager is stopped during the block."""
     cluster._supervisor.signal("kube-controller-manager", signal.SIGSTOP)
     try:
         yield
@@ -53,7 +53,7 @@ class Stage:
         self._made: list[tuple[Resource, Object]] = []
 
     async def make(self, resource: Resource, body: Json, namespace: str | None = None, **metadata: Any) -> Object:
-        """Create an object, in the test's namespace unless another is named; `metadata` goes on top of the body's."""
+        """Create an object, in the test's namespace unless another is named; `metadata` overrides the body's."""
         body = {**body, "metadata": {**body.get("metadata", {}), **metadata}}
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         place = (self.namespace if namespace is None else namespace) if resource.namespaced else ""
@@ -72,7 +72,7 @@ class Stage:
         return await self.client.delete(resource, obj.key, uid=obj.meta.uid, propagation=propagation)
 
     async def world(self, *, seconds_later: float = 0, in_namespace: bool = False) -> World:
-        """All there is, or just the stage's namespace; as if looked at some seconds later than now."""
+        """All objects, or those of the stage's namespace; as if read some seconds later than now."""
         now = utc_now() + dt.timedelta(seconds=seconds_later)
         full = full_kinds() | FOR_FINALIZERS
         namespaces = (self.namespace,) if in_namespace else ()
@@ -87,7 +87,7 @@ class Stage:
         return await until_resolved(self.client, world, lambda known: explain(known, relate(known), item))
 
     async def clear(self) -> None:
-        """Let everything go that a test has made, whatever holds it."""
+        """Remove everything that a test has created, whatever holds it."""
         for resource, obj in reversed(self._made):
             with contextlib.suppress(ApiError):
                 if obj.meta.uid == (current := await self.client.get(resource, obj.key)).meta.uid:

@@ -1,4 +1,4 @@
-"""Whatever the objects that a family looks into hold, and whatever the server answers: an explanation comes of it."""
+"""Arbitrary content of the objects that a family reads, and arbitrary answers: the result is an explanation."""
 
 import re
 from typing import Any

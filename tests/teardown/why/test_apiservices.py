@@ -11,7 +11,7 @@ from tests.teardown.why.staging import Stage, root_codes, the
 
 
 async def dead(stage: Stage, service: str) -> Object:
-    """An APIService in front of a Service behind which nobody answers, as the aggregator has found out."""
+    """An APIService in front of a Service that does not answer, as the aggregator has found out."""
     group = f"{unique('dead')}.example.com"
     spec = {
         "group": group,

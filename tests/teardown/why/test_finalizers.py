@@ -134,7 +134,7 @@ async def replica_sets(stage: Stage, deployment: Object) -> bool:
 
 
 async def pilotage(cluster: Access, *args: str) -> Ran:
-    """The program, as a person runs it, with nobody to ask."""
+    """Run the program, as a person does, without a terminal."""
     program = (sys.executable, "-m", "pilotage", *args, "--kubeconfig", str(cluster.kubeconfig))
     process = await asyncio.create_subprocess_exec(
         *program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

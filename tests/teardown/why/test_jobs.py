@@ -46,7 +46,7 @@ async def test_a_pod_that_outlived_its_job(stage: Stage):
 
 
 async def test_a_pod_that_is_held_by_the_tracking_of_a_job_that_is_gone(stage: Stage):
-    """The Job controller lets go of orphans, but not of a pod that somebody else controls."""
+    """The Job controller releases orphans, but not a pod that another owner controls."""
     owner = await stage.make(CONFIG_MAPS, config_map("owner"))
     reference = {
         "apiVersion": "v1",

@@ -20,7 +20,7 @@ API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIServi
 
 
 def hold() -> str:
-    """A finalizer that nobody removes."""
+    """A finalizer that no controller removes."""
     return f"x{secrets.token_hex(4)}.test/hold"
 
 

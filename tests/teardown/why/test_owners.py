@@ -1,4 +1,4 @@
-"""Ownership that blocks, is lost, goes in circles or points nowhere, staged on the real API server."""
+"""Ownership that blocks, is lost, is cyclic or points nowhere, staged on the real API server."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ MAPS = kinds.CONFIG_MAPS
 
 
 def hold() -> str:
-    """A finalizer that nobody removes."""
+    """A finalizer that no controller removes."""
     return f"x{secrets.token_hex(4)}.test/hold"
 
 
@@ -125,7 +125,7 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
 async def test_what_is_not_collected_yet_is_kept_without_its_wrong_owner(
     stage: Stage, own_cluster: Cluster, wrong: CauseCode
 ) -> None:
-    """The remedy of `why`, done before the garbage collector has seen it: it stays when that looks again."""
+    """The remedy of `why`, applied before the garbage collector has processed it: the object stays afterwards."""
     where = "default" if wrong is CauseCode.OWNER_IN_OTHER_NAMESPACE else stage.namespace
     other = await stage.make(MAPS, kinds.config_map(f"owner-{secrets.token_hex(3)}"), namespace=where)
     reference = owner(MAPS, other) | ({"uid": str(uuid.uuid4())} if wrong is CauseCode.OWNER_WRONG_UID else {})

@@ -26,7 +26,7 @@ def rule(verbs: list[str], *resources: str) -> Json:
 
 @pytest.fixture
 async def reader(stage: Stage, own_cluster: Cluster) -> AsyncIterator[Client]:
-    """Somebody who may read ConfigMaps and Namespaces, and nothing else."""
+    """A user who may read ConfigMaps and Namespaces, and nothing else."""
     name = unique("reader")
     rules = [rule(["get", "list"], "configmaps", "namespaces")]
     await stage.make(ROLES, {"metadata": {"name": name}, "rules": rules})

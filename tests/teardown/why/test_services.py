@@ -1,4 +1,4 @@
-"""Services that wait for a cloud, and EndpointSlices that nobody cleans up."""
+"""Services that wait for a cloud, and EndpointSlices that no controller cleans up."""
 
 from typing import Any
 

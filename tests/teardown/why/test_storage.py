@@ -43,7 +43,7 @@ async def test_a_claim_that_a_running_pod_uses(stage: Stage):
 
 @pytest.mark.usefixtures("namespace_for_pods")
 async def test_a_claim_that_a_pod_uses_which_never_ends(stage: Stage):
-    """The chain goes on: the claim waits for the pod, the pod for its kubelet, and the node is gone."""
+    """The chain continues: the claim waits for the pod, the pod for its kubelet, and the node is gone."""
     held = await stage.make(CLAIMS, claim("data"))
     gone = unique("gone")
     reader = await stage.make(PODS, pod("reader", gone, claim="data", grace=1))
@@ -117,7 +117,7 @@ async def test_a_released_volume_stays_by_intent(stage: Stage):
 
 
 async def test_a_volume_that_is_attached_to_a_lost_node(stage: Stage):
-    """Its storage cannot be deleted before it is detached, and nobody can say that it is."""
+    """Its storage cannot be deleted before it is detached, and no component can confirm that."""
     name, lost = unique("staged"), unique("gone")
     body = volume(name, "Delete", csi={"driver": "csi.example.com", "volumeHandle": name})
     del body["spec"]["hostPath"]

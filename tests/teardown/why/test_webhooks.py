@@ -1,4 +1,4 @@
-"""Admission that stands in the way of a delete, or of a finalizer's removal."""
+"""Admission that blocks a delete, or the removal of a finalizer."""
 
 import contextlib
 import socket

@@ -27,12 +27,12 @@ ALL = (
 
 
 def ago(seconds: float) -> str:
-    """A time of the API, so long before NOW."""
+    """A time of the API, this long before NOW."""
     return (NOW - dt.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def item(resource: Resource, name: str, namespace: str = "shop", *, full: bool = True, **body: object) -> Item:
-    """An object; `metadata` in the body goes on top of name, namespace and a uid."""
+    """An object; `metadata` in the body overrides name, namespace and uid."""
     given = body.pop("metadata", {})
     assert isinstance(given, dict)
     place: Json = {"namespace": namespace} if resource.namespaced else {}
