@@ -9,6 +9,7 @@ from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import DEPLOYMENTS
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.ingress import INGRESSES
+from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import CRDS, KEY, simulated_cluster
 from tests.controllers.test_routing import PROXY, edge, receipt_of_route
@@ -145,6 +146,23 @@ async def test_a_route_that_has_lost_its_label_still_counts():
         await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"finalizers": None}}))
         await place.gone()
         assert (place.parts(), place.world.objects(INGRESSES)) == ([], [])
+
+
+@virtual
+async def test_a_part_that_is_proven_gone_is_no_leftover_for_a_cache_that_lags():
+    def deaf(call: Call) -> ServerResponse | None:
+        blind = call.user.name == "operator" and call.path.endswith("/ingresses") and call.flag("watch")
+        return ServerResponse(503, b"{}") if blind else None
+
+    async with simulated_cluster(operate=False) as place:
+        place.world.intercept(deaf)
+        place.operate()
+        await place.deploy(route={"kind": "Ingress", "host": "chat.example.com"}, deletion={"drainSeconds": 0})
+        await place.serving()
+        await place.delete()
+        await place.gone()
+        await asyncio.sleep(60.0)
+        assert [record["spec"]["reason"] for record in place.records()] == ["Deleted"]
 
 
 @virtual

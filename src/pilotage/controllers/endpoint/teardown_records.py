@@ -142,7 +142,12 @@ class TeardownRecords:
         for uid in sorted({_owner(seen) for seen in self._caches.named_for(key)} - {live, ""}):
             await asyncio.sleep(0)  # somebody may have labelled thousands of objects, each with another uid
             whose = Known(key.namespace, uid)
-            parts = [seen for seen in self._caches.parts_of(whose) if seen.resource not in MADE_FROM_OURS]
+            gone = self.proven_gone(whose)  # a cache may lag behind the receipt
+            parts = [
+                seen
+                for seen in self._caches.parts_of(whose)
+                if seen.resource not in MADE_FROM_OURS and seen.object.meta.uid not in gone
+            ]
             if not parts or any(self.find(whose, reason, unfinished=True) for reason in ("Deleted", "Vanished")):
                 continue
             if await self._exists(uid):
