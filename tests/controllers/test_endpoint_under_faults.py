@@ -4,11 +4,14 @@ import sys
 
 import pytest
 
-from pilotage_sim.explore import explore
+from pilotage_sim.explore import explore, run_plan
+from pilotage_sim.plan import FaultKind, single_faults
 from pilotage_sim.scenarios.endpoint import EndpointLife
 from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
 
 SAMPLE = 15
+LAST_PATCHES = 10
+"""Number of the patches that the operator sends at the end of the story, while the endpoint is deleted."""
 
 
 @pytest.mark.parametrize("scenario", [EndpointLife, EndpointBehindGateway])
@@ -17,3 +20,12 @@ def test_an_endpoint_lives_and_goes_under_single_faults(scenario):
     sys.stdout.write(f"{report}\n")
     assert report.played == SAMPLE < report.possible, str(report)
     assert report.failures == [], str(report)
+
+
+def test_a_route_outlives_its_drain_however_slow_the_patch_is_that_begins_it():
+    baseline = run_plan(EndpointBehindGateway)
+    (counts,) = baseline.counts.values()
+    slow = [each for each in single_faults(baseline.counts, lies=False) if each.kind is FaultKind.SLOW_CALL]
+    patches = [each for each in slow if counts.calls[each.number - 1] == "patch"]
+    for fault in patches[-LAST_PATCHES:]:
+        assert run_plan(EndpointBehindGateway, (fault,), baseline=baseline).problems == [], str(fault)

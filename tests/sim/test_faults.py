@@ -109,6 +109,22 @@ def test_an_uncertain_write_may_have_been_applied(failure):
 
 
 @virtual
+async def test_a_slow_call_takes_as_long_to_arrive_as_its_answer():
+    async with disturbed("slow-call:1:3,slow-call:2:20") as (honest, client, _):
+        loop = asyncio.get_running_loop()
+        began, patch = loop.time(), asyncio.ensure_future(CALLS["patch"](client))
+        await asyncio.sleep(2.9)
+        assert (await honest.get(CONFIG_MAPS, A)).get("data") == {"n": "1"}
+        await asyncio.sleep(0.2)
+        assert (await honest.get(CONFIG_MAPS, A)).get("data") == {"n": "2"}
+        assert (await patch).get("data") == {"n": "2"}
+        assert 6.0 <= loop.time() - began < 6.1
+        with pytest.raises(Uncertain):  # longer than the client waits
+            await CALLS["create"](client)
+        assert len((await honest.list(CONFIG_MAPS, "default")).items) == 2
+
+
+@virtual
 async def test_a_stale_read_is_as_it_was_some_changes_ago():
     async with disturbed("stale-read:1:1,stale-read:2:2,stale-read:3:3,stale-read:4:1") as (honest, client, _):
         for number in "23":

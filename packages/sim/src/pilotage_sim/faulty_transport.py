@@ -71,6 +71,7 @@ class FaultyTransport:
             await self._die()
         crash_after = injection.due(FaultKind.CRASH_AFTER_WRITE, counts.writes) if writing else None
         failure = injection.due(FaultKind.FAIL_CALL, len(counts.calls))
+        slow = injection.due(FaultKind.SLOW_CALL, len(counts.calls))
         stale = injection.due(FaultKind.STALE_READ, counts.reads) if reading else None
         partition = injection.due(FaultKind.PARTITION, len(counts.calls))
         if partition is not None:
@@ -87,7 +88,7 @@ class FaultyTransport:
             return await self._stale(request, wanted, old)
         if watching:
             return await self._watch(request, path)
-        response = await self._inner.send(request)
+        response = await (self._inner.send(request) if slow is None else self._send_slowly(request, int(slow.detail)))
         if crash_after is not None:
             response.close()
             await self._die()
@@ -97,6 +98,19 @@ class FaultyTransport:
         self._injection.crash()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody lives on after a crash")
+
+    async def _send_slowly(self, request: Request, seconds: int) -> Response:
+        """Let each way take so long, within the time-out of the request."""
+        if request.allowed is not None:
+            request.allowed()  # it is asked when the request leaves, not when it arrives
+        try:
+            async with asyncio.timeout(request.timeout):
+                await asyncio.sleep(seconds)
+                response = await self._inner.send(request._replace(allowed=None))
+                await asyncio.sleep(seconds)
+        except TimeoutError:
+            raise TransportError(f"no answer within {request.timeout:g} s", sent=True) from None
+        return response
 
     async def _fail(self, request: Request, wanted: AccessAttributes, failure: Failure) -> Response:
         if failure in _REFUSALS:

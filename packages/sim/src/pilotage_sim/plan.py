@@ -25,6 +25,7 @@ class FaultKind(enum.StrEnum):
     CRASH_BEFORE_WRITE = "crash-before-write"
     CRASH_AFTER_WRITE = "crash-after-write"
     FAIL_CALL = "fail-call"
+    SLOW_CALL = "slow-call"
     STALE_READ = "stale-read"
     DROP_EVENT = "drop-event"
     DELAY_EVENT = "delay-event"
@@ -57,6 +58,8 @@ answer to a read of the most recent version is a lie as well."""
 
 STALE_VERSIONS = (1, 2)
 PARTITION_SECONDS = 10
+SLOW_SECONDS = 3
+"""Duration of each way of a slow call: longer than our controllers believe an answer without asking again."""
 
 _EVERY_CALL = (Failure.FORBIDDEN, Failure.INVALID, Failure.THROTTLED, Failure.UNAVAILABLE, Failure.HANGS)
 _FAILURES: dict[str, tuple[Failure, ...]] = {
@@ -75,7 +78,8 @@ _FAILURES: dict[str, tuple[Failure, ...]] = {
 class Fault(NamedTuple):
     """One thing that goes wrong, once.
 
-    `detail` is how a call fails, by how many versions a read is stale, or for how many seconds nobody is reached.
+    `detail` is how a call fails, how many seconds it takes each way, by how many versions a read is stale, or for how
+    many seconds nobody is reached.
     """
 
     kind: FaultKind
@@ -158,6 +162,8 @@ def single_faults(counts: Mapping[str, CallCounts], *, lies: bool = True) -> Ite
             yield Fault(FaultKind.CRASH_BEFORE_WRITE, number, "", process)
             yield Fault(FaultKind.CRASH_AFTER_WRITE, number, "", process)
         for number, verb in enumerate(count.calls, 1):
+            if verb != "watch":
+                yield Fault(FaultKind.SLOW_CALL, number, str(SLOW_SECONDS), process)
             for failure in _FAILURES[verb]:
                 if lies or failure not in LIES or verb in ("list", "watch"):
                     yield Fault(FaultKind.FAIL_CALL, number, failure.value, process)

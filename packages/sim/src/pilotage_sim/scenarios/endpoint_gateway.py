@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pilotage.kube import Json
     from pilotage_harbor.storage.store import Event
 
-ACKNOWLEDGE_SECONDS = 0.2
-REQUEST_SECONDS = 3.0
-"""Duration of the last request to a Service."""
+ACKNOWLEDGE_SECONDS = 4.0
+REQUEST_SECONDS = 8.0
+"""Duration of the last request to a Service: it is under way when the answer to a slow call comes."""
 
 
 class EndpointBehindGateway(EndpointLife):
