@@ -1,4 +1,4 @@
-"""Teardowns under faults. All stories under a sample of single faults, the smallest under every one, and under pairs.
+"""Teardowns under faults. All stories, through both observers, under a sample of single faults; the smallest under all.
 
 The samples are always the same. ``python -m pilotage_sim explore teardown-owner`` plays every single fault of a story,
 ``python -m pilotage_sim explore teardown --pairs`` every pair on the smallest.
@@ -10,12 +10,13 @@ import pytest
 
 from pilotage_sim.explore import Report, explore, run_plan
 from pilotage_sim.plan import parse_plan
-from pilotage_sim.scenarios import TEARDOWNS
+from pilotage_sim.scenarios import TEARDOWNS, TEARDOWNS_BY_OPERATOR
 from pilotage_sim.scenarios.teardown import SmallestTeardown
 from pilotage_sim.scenarios.teardown_owners import OwnerTeardown
 
 SAMPLE = 25
 PAIRS = 40
+SAMPLE_BY_OPERATOR = 8
 
 
 def show(report: Report) -> None:
@@ -35,6 +36,14 @@ def test_single_faults_are_survived(name):
     report = explore(TEARDOWNS[name], plans_max=SAMPLE)
     show(report)
     assert report.played == SAMPLE < report.possible, str(report)
+    assert report.failures == [], str(report)
+
+
+@pytest.mark.parametrize("name", TEARDOWNS_BY_OPERATOR)
+def test_single_faults_are_survived_by_the_operators_observer(name):
+    report = explore(TEARDOWNS_BY_OPERATOR[name], plans_max=SAMPLE_BY_OPERATOR)
+    show(report)
+    assert report.played == SAMPLE_BY_OPERATOR < report.possible, str(report)
     assert report.failures == [], str(report)
 
 

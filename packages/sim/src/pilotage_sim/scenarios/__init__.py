@@ -8,6 +8,17 @@ from pilotage_sim.scenarios.informer import InformerScenario
 from pilotage_sim.scenarios.leader import LeaderScenario
 from pilotage_sim.scenarios.model import ModelScenario
 from pilotage_sim.scenarios.teardown import SmallestTeardown
+from pilotage_sim.scenarios.teardown_by_operator import (
+    DefinitionByCaches,
+    DeniedByOperator,
+    EndpointByOperator,
+    NamespaceByCaches,
+    OperatorByCaches,
+    OwnerByOperator,
+    RecreatedByOperator,
+    SmallestByOperator,
+    StuckByOperator,
+)
 from pilotage_sim.scenarios.teardown_endpoints import (
     DeniedTeardown,
     DeploymentTeardown,
@@ -28,6 +39,18 @@ TEARDOWNS = {
     "teardown-operator": OperatorLastTeardown,
     "teardown-definition": DefinitionTeardown,
 }
+TEARDOWNS_BY_OPERATOR = {
+    "teardown-by-operator": SmallestByOperator,
+    "teardown-endpoint-by-operator": EndpointByOperator,
+    "teardown-namespace-by-caches": NamespaceByCaches,
+    "teardown-recreated-by-operator": RecreatedByOperator,
+    "teardown-stuck-by-operator": StuckByOperator,
+    "teardown-denied-by-operator": DeniedByOperator,
+    "teardown-owner-by-operator": OwnerByOperator,
+    "teardown-operator-by-caches": OperatorByCaches,
+    "teardown-definition-by-caches": DefinitionByCaches,
+}
+"""The same stories through the operator's observer."""
 SCENARIOS: dict[str, type[Scenario]] = {
     "endpoint": EndpointLife,
     "endpoint-gateway": EndpointBehindGateway,
@@ -36,6 +59,15 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "model": ModelScenario,
     "controller": ControllerScenario,
     **TEARDOWNS,
+    **TEARDOWNS_BY_OPERATOR,
 }
 
-__all__ = ["SCENARIOS", "TEARDOWNS", "ControllerScenario", "InformerScenario", "LeaderScenario", "ModelScenario"]
+__all__ = [
+    "SCENARIOS",
+    "TEARDOWNS",
+    "TEARDOWNS_BY_OPERATOR",
+    "ControllerScenario",
+    "InformerScenario",
+    "LeaderScenario",
+    "ModelScenario",
+]

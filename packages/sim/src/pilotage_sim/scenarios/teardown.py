@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.snapshot.world import Item, World
     from pilotage_sim.process import Main
+    from pilotage_sim.trace import Trace
     from pilotage_sim.world import SimulatedWorld
 
 SUBJECT = "subject"
@@ -95,7 +96,7 @@ class TeardownScenario(Scenario):
     # The program
 
     async def tear_down(self, client: Client) -> None:
-        """Plan or resume, and executor until it is proven; then there is nothing more to do."""
+        """Plan or resume, and execute until it is proven; then there is nothing more to do."""
         while self.receipt is None:
             outcome = await self.attempt(client)
             if outcome is not None and outcome.complete:
@@ -105,7 +106,7 @@ class TeardownScenario(Scenario):
         await asyncio.get_running_loop().create_future()
 
     async def attempt(self, client: Client) -> Outcome | None:
-        """One executor; None if not enough could be read to make a first plan."""
+        """One execution; None if not enough could be read to make a first plan."""
         kinds = frozenset(GroupKind(resource.group, resource.kind) for resource in self.kinds)
         full = full_kinds(self.rows) & kinds
         world = await gather(client, Discovery(client), namespaces=self.namespaces, full=full, kinds=kinds)
@@ -117,6 +118,10 @@ class TeardownScenario(Scenario):
         else:
             ledger = plan_again(saved, world, relate(world, self.rows), owner_of_finalizer=self.owner_of_finalizer)
         self.save(ledger)
+        return await self.execute(client, ledger, world)
+
+    async def execute(self, client: Client, ledger: Ledger, world: World) -> Outcome | None:
+        """Execute a ledger to its end, with watches."""
         executor = watching(
             client,
             ledger,
@@ -210,9 +215,13 @@ class TeardownScenario(Scenario):
     async def disturb(self) -> None:
         """The actions of others meanwhile."""
 
+    def deeds(self) -> Trace:
+        """The writes that the oracles judge."""
+        return self.world.trace
+
     def problems(self) -> list[str]:
         """All oracles."""
-        trace, history = self.world.trace, self.history
+        trace, history = self.deeds(), self.history
         ledger, receipt = self.saved(), self.receipt
         if ledger is None or receipt is None:
             return ["it did not end"]

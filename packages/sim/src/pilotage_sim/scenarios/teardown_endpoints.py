@@ -82,8 +82,12 @@ class RecreatedTeardown(TeardownScenario):
 
     kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS)
 
+    def recreated(self) -> parts.Part:
+        """The object that the program re-creates."""
+        return parts.config_map("web")
+
     async def prepare_story(self) -> None:
-        """Create an endpoint, and the programs that re-create its ConfigMap and its Ingress."""
+        """Create an endpoint, and the programs that re-create parts of it."""
         await self.make_all(
             [
                 parts.config_map("web"),
@@ -92,8 +96,7 @@ class RecreatedTeardown(TeardownScenario):
                 parts.ingress("web"),
             ]
         )
-        resource, body = parts.config_map("web")
-        again = adversaries.recreator(self.world.client("recreator"), resource, body)
+        again = adversaries.recreator(self.world.client("recreator"), *self.recreated())
         applied = adversaries.gitops(self.world.client("gitops"), [parts.ingress("web")], every=1.0)
         self.adversaries += [self.world.live(again, "recreator"), self.world.live(applied, "gitops")]
 
@@ -107,7 +110,7 @@ class RecreatedTeardown(TeardownScenario):
         """Re-created objects are there; if they came before the end, the receipt says so."""
         problems = super().problems()
         notes = self.receipt.notes if self.receipt is not None else ()
-        for resource in (parts.CONFIG_MAPS, parts.INGRESSES):
+        for resource in (self.recreated()[0], parts.INGRESSES):
             found = self.world.find(resource, ObjectKey("default", "web"))
             uid = found["metadata"]["uid"] if found is not None else ""
             if not uid or uid in self.targets:

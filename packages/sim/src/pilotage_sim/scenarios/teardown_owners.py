@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.relation import ByName, Relation, RelationRow, TargetKind
@@ -15,10 +16,10 @@ from pilotage.teardown.relations import BUILT_IN
 from pilotage_sim import models
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import TeardownScenario
-from pilotage_sim.scenarios.teardown_parts import APPS
+from pilotage_sim.scenarios.teardown_parts import APPS, Part
 
 if TYPE_CHECKING:
-    from pilotage.kube import Object
+    from pilotage.kube import Object, Resource
     from pilotage.runtime.controller import Context
     from pilotage.runtime.types import Reconcile
     from pilotage.teardown.snapshot.world import Item, World
@@ -30,15 +31,22 @@ WORK_SECONDS = 2.0
 """Duration of an operator's cleanup, in seconds: longer than its own pods take to terminate."""
 
 
+PartsOf = Callable[["Object"], "list[Part]"]
+"""The parts of an App, as its controller makes them."""
+
+
 class AppController:
     """Makes the parts of an App again when one is missing, until the App is being deleted; then it lets go.
 
     What it acts on is a little old, as with any controller: it may make a part again whose owner is going already.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, resource: Resource, parts_of: PartsOf) -> None:
+        """`resource`: that of the Apps."""
         self.client = context.client
         self.store = context.store
+        self.resource = resource
+        self.parts_of = parts_of
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """Create the missing parts of an App; remove its finalizer while it is being deleted."""
@@ -48,13 +56,7 @@ class AppController:
         if app.meta.terminating:
             return await self.let_go(app)
         await asyncio.sleep(LAG_SECONDS)
-        name, namespace = app.meta.name, app.meta.namespace
-        for resource, body in (
-            parts.config_map(name, namespace, owner=app),
-            parts.deployment(name, namespace, owner=app),
-            parts.service(name, namespace, owner=app),
-            parts.ingress(name, namespace, owner=app),
-        ):
+        for resource, body in self.parts_of(app):
             try:
                 await self.client.create(resource, body)
             except (AlreadyExists, Terminating):
@@ -70,50 +72,62 @@ class AppController:
             await self.client.get(parts.DEPLOYMENTS, app.key)
             return Result(requeue_after=1.0)
         except Absent:
-            await self.client.patch(APPS, app.key, patch)
+            await self.client.patch(self.resource, app.key, patch)
             return None
-
-
-def app_keys(obj: Object) -> list[ObjectKey]:
-    """The mapper from a part to its App."""
-    owner = obj.meta.controller
-    return [ObjectKey(obj.meta.namespace, owner.name)] if owner is not None and owner.kind == "App" else []
 
 
 class OwnerTeardown(TeardownScenario):
     """An App with parts in several phases and a live controller; its ConfigMap stays, as asked."""
 
+    owner: ClassVar[Resource] = APPS
+    """The kind of the App."""
+    stays: ClassVar[Resource] = parts.CONFIG_MAPS
+    """The kind of the part that stays."""
     kinds = (*parts.SERVING[:6], parts.CONFIG_MAPS, APPS)
     policy = Policy(keep=frozenset({Keep.CONFIGS}), detach_seconds=1.0, timeout_seconds=300.0)
     leave_out = frozenset({"endpointslice", "hpa", "job", "namespaces"})
 
     async def prepare_story(self) -> None:
         """Create an App with its definition and its controller."""
-        await self.others.create(*parts.definition())
+        await self.others.create(*parts.definition(self.owner))
         self.world.live(self.control(), "controller")
-        app = await self.make(*parts.app("web", finalizers=(FINALIZER,)))
+        app = await self.make(*parts.app("web", resource=self.owner, finalizers=(FINALIZER,)))
         self.owners.append(app.meta.uid)
         self.bundles.append({app.meta.uid})
+
+    def parts_of(self, app: Object) -> list[Part]:
+        """The parts of an App."""
+        makers = (self.part_that_stays, parts.deployment, parts.service, parts.ingress)
+        return [make(app.meta.name, app.meta.namespace, owner=app) for make in makers]
+
+    def part_that_stays(self, name: str, namespace: str, *, owner: Object) -> Part:
+        """The part that is kept."""
+        return parts.config_map(name, namespace, owner=owner)
 
     async def control(self) -> None:
         """The controller of the Apps."""
         manager = Manager(self.world.client("controller"), name="apps", seed=1)
-        informer = manager.informer(APPS)
-        kinds = (parts.DEPLOYMENTS, parts.SERVICES, parts.INGRESSES, parts.CONFIG_MAPS)
-        watches = [(manager.informer(resource), app_keys) for resource in kinds]
+        informer = manager.informer(self.owner)
+        kinds = (parts.DEPLOYMENTS, parts.SERVICES, parts.INGRESSES, self.stays)
+        watches = [(manager.informer(resource), self.app_keys) for resource in kinds]
         manager.add("apps", informer, self.controller, watches=watches)
         await manager.run()
 
+    def app_keys(self, obj: Object) -> list[ObjectKey]:
+        """The mapper from a part to its App."""
+        owner = obj.meta.controller
+        return [ObjectKey(obj.meta.namespace, owner.name)] if owner and owner.kind == self.owner.kind else []
+
     def controller(self, context: Context) -> Reconcile:
         """One for each manager."""
-        return AppController(context).reconcile
+        return AppController(context, self.owner, self.parts_of).reconcile
 
     def problems(self) -> list[str]:
-        """The ConfigMap is there, and nobody owns it any more."""
-        found = self.world.find(parts.CONFIG_MAPS, ObjectKey("default", "web"))
+        """The part that was to stay is there, and nobody owns it any more."""
+        found = self.world.find(self.stays, ObjectKey("default", "web"))
         problems = super().problems()
         if found is None or found["metadata"].get("ownerReferences"):
-            problems.append("the ConfigMap that was to stay is not there, or still owned")
+            problems.append(f"the {self.stays.kind} that was to stay is not there, or still owned")
         return problems
 
 

@@ -65,10 +65,18 @@ _OF_BOTH = ("replicas", "selector", "template")
 
 
 def metadata(name: str, namespace: str = "default", owner: Object | None = None) -> Json:
-    """Metadata; with an owner of the kind App, if one is given."""
+    """Metadata; with an owner, if one is given, and with its labels: many controllers copy those."""
     found: Json = {"namespace": namespace, "name": name}
     if owner is not None:
-        found["ownerReferences"] = [owner_reference(APPS, owner)]
+        body = owner.to_dict()
+        reference = {
+            "apiVersion": body["apiVersion"],
+            "kind": body["kind"],
+            "name": owner.meta.name,
+            "uid": owner.meta.uid,
+        }
+        found["ownerReferences"] = [{**reference, "controller": True, "blockOwnerDeletion": True}]
+        found["labels"] = {**owner.meta.labels}
     return found
 
 
@@ -92,11 +100,12 @@ def deployment(
         "volumes": volumes,
         "terminationGracePeriodSeconds": 5,
     }
-    labels = {"app": name}
+    meta, selector = metadata(name, namespace, owner), {"app": name}
+    labels = {**meta.get("labels", {}), **selector}
     template = {"metadata": {"labels": labels, "annotations": {EXIT: "1"}}, "spec": spec}
     return DEPLOYMENTS, {
-        "metadata": metadata(name, namespace, owner),
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+        "metadata": meta,
+        "spec": {"replicas": replicas, "selector": {"matchLabels": selector}, "template": template},
     }
 
 
@@ -105,7 +114,7 @@ def replica_set(deployment: Object) -> Part:
     body = deployment.to_dict()
     meta = metadata(f"{deployment.meta.name}-1", deployment.meta.namespace)
     meta["ownerReferences"] = [owner_reference(DEPLOYMENTS, deployment)]
-    meta["labels"] = {"app": deployment.meta.name}
+    meta["labels"] = body["spec"]["template"]["metadata"]["labels"]
     return REPLICA_SETS, {"metadata": meta, "spec": {name: body["spec"][name] for name in _OF_BOTH}}
 
 
@@ -121,7 +130,7 @@ def endpoint_slice(service: Object) -> Part:
     """The same for a Service."""
     meta = metadata(f"{service.meta.name}-1", service.meta.namespace)
     meta["ownerReferences"] = [owner_reference(SERVICES, service)]
-    meta["labels"] = {"kubernetes.io/service-name": service.meta.name}
+    meta["labels"] = {**service.meta.labels, "kubernetes.io/service-name": service.meta.name}
     return SLICES, {"metadata": meta, "addressType": "IPv4", "endpoints": []}
 
 
@@ -151,10 +160,10 @@ def config_map(name: str, namespace: str = "default", *, owner: Object | None = 
     return CONFIG_MAPS, {"metadata": metadata(name, namespace, owner), "data": {"color": "blue"}}
 
 
-def claim(name: str, namespace: str = "default") -> Part:
+def claim(name: str, namespace: str = "default", *, owner: Object | None = None) -> Part:
     """A claim to a volume."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return CLAIMS, {"metadata": metadata(name, namespace), "spec": spec}
+    return CLAIMS, {"metadata": metadata(name, namespace, owner), "spec": spec}
 
 
 def namespace(name: str) -> Part:
@@ -171,9 +180,16 @@ def definition(resource: Resource = APPS) -> Part:
     return DEFINITIONS, {"metadata": {"name": f"{resource.plural}.{resource.group}"}, "spec": spec}
 
 
-def app(name: str, namespace: str = "default", *, finalizers: tuple[str, ...] = (), **spec: object) -> Part:
+def app(
+    name: str,
+    namespace: str = "default",
+    *,
+    resource: Resource = APPS,
+    finalizers: tuple[str, ...] = (),
+    **spec: object,
+) -> Part:
     """A custom resource that owns what makes an endpoint."""
-    return APPS, {"metadata": {**metadata(name, namespace), "finalizers": [*finalizers]}, "spec": spec}
+    return resource, {"metadata": {**metadata(name, namespace), "finalizers": [*finalizers]}, "spec": spec}
 
 
 def is_terminating(body: Json | None) -> bool:
