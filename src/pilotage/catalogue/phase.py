@@ -5,9 +5,8 @@ fight back, then workloads, then what they needed, then owners. Related objects 
 `teardown.planning.order` says what else waits for what.
 """
 
-from __future__ import annotations
-
 import enum
+from typing import Self
 
 
 class Phase(enum.Enum):
@@ -37,16 +36,16 @@ class Phase(enum.Enum):
         self.rank = len(type(self).__members__)
         """Its place in the order."""
 
-    def __lt__(self, other: Phase) -> bool:
+    def __lt__(self, other: Self) -> bool:
         return self.rank < other.rank
 
-    def __le__(self, other: Phase) -> bool:
+    def __le__(self, other: Self) -> bool:
         return self.rank <= other.rank
 
-    def __gt__(self, other: Phase) -> bool:
+    def __gt__(self, other: Self) -> bool:
         return self.rank > other.rank
 
-    def __ge__(self, other: Phase) -> bool:
+    def __ge__(self, other: Self) -> bool:
         return self.rank >= other.rank
 
     def __str__(self) -> str:

@@ -8,20 +8,15 @@ An object is shown once. Where it comes up again it is only named, so circles en
 shown, and the number of the others; a very large tree is cut off in the same way.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple
 
 from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.tree_state import display_state
 from pilotage.teardown.relations import defined_by
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
-
-    from pilotage.teardown.snapshot.graph import Edge, Edges
-    from pilotage.teardown.snapshot.world import Item, Name, State, World
+from pilotage.teardown.snapshot.graph import Edge, Edges
+from pilotage.teardown.snapshot.world import Item, Name, State, World
 
 _DEPTH_MAX = 24
 _REFERRERS_DEPTH_MAX = 4
@@ -59,7 +54,7 @@ class Node(NamedTuple):
     field: str = ""
     again: bool = False
     """It is shown elsewhere in the tree; here it is only named."""
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple["Node", ...] = ()
 
 
 class Tree(NamedTuple):

@@ -8,33 +8,26 @@ All knowledge that matters is in the ledger and in the cluster: a teardown that 
 ledger, and goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from pilotage.kube import ApiError, Client, Conflict, Forbidden
 from pilotage.kube.wire import parse_time
 from pilotage.teardown.engine.actions import ObjectGone, perform, refusal
-from pilotage.teardown.engine.decision import Act
+from pilotage.teardown.engine.decision import Act, Action, Decision
 from pilotage.teardown.engine.newcomers import searched
+from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.observers import POLL_SECONDS, Observer, Reader, WatchObserver
 from pilotage.teardown.engine.progress import DecisionReporter, Outcome, Step
 from pilotage.teardown.engine.prove import ONE_BY_ONE_MAX, Proof, prove
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import HOLD, Entry, Ledger
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Collection
-
-    from pilotage.teardown.engine.decision import Action, Decision
-    from pilotage.teardown.engine.observations import Observations
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.snapshot.world import World
 
 BATCH_SECONDS = 0.02
 """Events are batched for this long, so that a large ledger is decided once per batch and not once per event."""

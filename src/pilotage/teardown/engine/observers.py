@@ -5,26 +5,20 @@ for what is gone. `WatchObserver` has watches of its own, for a program that car
 operator's observer, on caches that all its teardowns share, is in `controllers.teardown`.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Collection
 
 from pilotage.catalogue.phase import Phase
 from pilotage.kube import Absent, ApiError, Client, Discovery, GroupKind, Resource
 from pilotage.teardown.engine.decision import Cause, Decision
 from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
 from pilotage.teardown.engine.prove import definition_gone, read_of
+from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.watches import Watches
 from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.gather import readable
 from pilotage.teardown.snapshot.world import State, World
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Collection
-
-    from pilotage.teardown.engine.run_state import RunState
 
 POD = GroupKind("", "Pod")
 AT_ONCE = 32

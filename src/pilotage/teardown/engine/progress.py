@@ -1,18 +1,13 @@
 """Progress of a teardown: each step as it is made, the decisions in between, and the outcome."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from pilotage.runtime.clock import monotonic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pilotage.teardown.engine.decision import Decision
-    from pilotage.teardown.engine.prove import Proof
-    from pilotage.teardown.planning.ledger import Entry, Ledger
+from pilotage.teardown.engine.decision import Decision
+from pilotage.teardown.engine.prove import Proof
+from pilotage.teardown.planning.ledger import Entry, Ledger
 
 SHOW_EVERY = dt.timedelta(seconds=0.1)
 """Minimum interval between reports of waits."""

@@ -7,26 +7,21 @@ Its digest tells a file that was changed, or cut off, from one that was not. It 
 file on purpose can make a new one.
 """
 
-from __future__ import annotations
-
 import contextlib
+import datetime as dt
 import hashlib
 import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pilotage.kube.wire import format_micro_time
+from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from pathlib import Path
-
-    from pilotage.teardown.engine.progress import Outcome
 
 FORMAT = "pilotage.dev/receipt-v1"
 BYTES_MAX = 64 << 20

@@ -6,27 +6,21 @@ What is remembered only saves requests: a run that begins anew with the same led
 end.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Callable, Iterable
 
+from pilotage.kube import GroupKind, Object, Resource
 from pilotage.runtime.clock import SteadyClock
+from pilotage.runtime.informer import Change
 from pilotage.teardown.engine.decide import is_over
+from pilotage.teardown.engine.decision import Decision, Refusal, Withheld
 from pilotage.teardown.engine.newcomers import owner_of, take_in
 from pilotage.teardown.engine.observations import Observations
 from pilotage.teardown.engine.partitions import Partitions
 from pilotage.teardown.engine.progress import Step
+from pilotage.teardown.engine.prove import Proof, Read
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Iterable
-
-    from pilotage.kube import GroupKind, Object, Resource
-    from pilotage.runtime.informer import Change
-    from pilotage.teardown.engine.decision import Decision, Refusal, Withheld
-    from pilotage.teardown.engine.prove import Proof, Read
 
 
 class RunState:

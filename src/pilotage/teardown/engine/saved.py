@@ -6,21 +6,15 @@ than what is done. So an entry has to be what the server says that its uid is; w
 which path a kind is served) is taken from there.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from pilotage.kube import Resource
 from pilotage.kube.wire import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.kube import Resource
-    from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.planning.ledger import Entry, Ledger
+from pilotage.teardown.snapshot.world import World
 
 SECONDS_MAX = 1e9
 """No pause of a teardown is longer, and none that is longer can be added to a time."""

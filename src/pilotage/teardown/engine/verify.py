@@ -5,17 +5,13 @@ An object of the same name is another object, and is mentioned. What was kept sh
 read proves nothing, either way.
 """
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pilotage.kube import Client, Json
 from pilotage.teardown.engine.prove import prove
-
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Json
-    from pilotage.teardown.engine.receipt import Receipt
-    from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.engine.receipt import Receipt
+from pilotage.teardown.planning.ledger import Entry
 
 COMPLETE = "complete"
 

@@ -4,17 +4,12 @@ A watch tells when to read again; it proves nothing by itself. An error that pas
 such as a permission that is missing, is raised: what cannot be read is never gone.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from pilotage.kube import Absent, ApiError, Client, ErrorClass, Expired, Forbidden, KindNotServed, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 PAUSE_SECONDS = (0.2, 5.0)
 """First and longest pause after a transient error."""

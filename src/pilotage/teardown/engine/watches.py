@@ -4,25 +4,20 @@ Nothing is watched that nobody waits for. A watch goes on from what was gathered
 collection, and so costs no list of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
+import random
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pilotage.kube import Client, GroupKind, Resource
 from pilotage.runtime.informer import Change, Informer
+from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.snapshot.world import World
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable
+Unfinished = Callable[[GroupKind], list[Entry]]
+"""The entries of a kind that are not known to be gone."""
 
-    from pilotage.kube import Client, GroupKind, Resource
-    from pilotage.teardown.planning.ledger import Entry
-    from pilotage.teardown.snapshot.world import World
-
-    Unfinished = Callable[[GroupKind], list[Entry]]
-    """The entries of a kind that are not known to be gone."""
 
 LOOK_SECONDS = 2.0
 """Interval at which an object is read that cannot be watched."""

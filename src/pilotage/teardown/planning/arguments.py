@@ -5,15 +5,11 @@ in any case, with ``.group`` or ``.version.group`` behind it where it must be to
 ``all``. `targets` finds them on a live cluster, `targets_in_dump` in a dump.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pilotage.kube import LabelSelector, Surface
-    from pilotage.teardown.snapshot.world import Item, KindReading, Name
+from pilotage.kube import LabelSelector, Surface
+from pilotage.teardown.snapshot.world import Item, KindReading, Name
 
 NEAR_MAX = 3
 

@@ -1,21 +1,15 @@
 """The closure of a teardown: named objects, what they own and contain, and, with `adopt`, what refers to them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.fields import text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.snapshot.graph import Edge, Edges
-    from pilotage.teardown.snapshot.world import Item, Name, World
+from pilotage.teardown.snapshot.graph import Edge, Edges
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 SERVICE_NAME = "kubernetes.io/service-name"
 _OWNED = "owned by "

@@ -4,18 +4,14 @@ The order comes from the relations, not from a list of kinds: who points at some
 What cannot be ordered, because it waits for itself in a circle, goes together, and the circle is reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pilotage.catalogue.names import SERVICE, SERVICE_ACCOUNT
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
-
-if TYPE_CHECKING:
-    from pilotage.teardown.snapshot.graph import Edge, Graph
+from pilotage.teardown.snapshot.graph import Edge, Graph
 
 _SOURCE_FIRST = frozenset(
     {

@@ -5,37 +5,31 @@ goes along only when asked for (`adopt`), and then only what refers to nothing e
 named stay, and are listed.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from pilotage.catalogue.groups import is_built_in
+from pilotage.catalogue.kind import KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import known, phase_of, workloads
 from pilotage.catalogue.relation import Relation
+from pilotage.kube import Json
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
 from pilotage.teardown.planning.order import break_cycles, needed_by, order
+from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.fields import dig
+from pilotage.teardown.snapshot.graph import Graph
+from pilotage.teardown.snapshot.world import Item, World
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pilotage.catalogue.kind import KnownKind
-    from pilotage.kube import Json
-    from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import Item, World
-
-    OwnerOfFinalizer = Callable[[World, Item, str], Item | None]
-    """The workload that takes a finalizer off an object, if it is known."""
-    WhoKeeps = Callable[[World, Item, str], str]
-    """The name of that controller, for a person."""
-    IsAbandoned = Callable[[World, Item, str], bool]
-    """Whether nobody was seen to run who would take a finalizer off an object."""
+OwnerOfFinalizer = Callable[[World, Item, str], Item | None]
+"""The workload that takes a finalizer off an object, if it is known."""
+WhoKeeps = Callable[[World, Item, str], str]
+"""The name of that controller, for a person."""
+IsAbandoned = Callable[[World, Item, str], bool]
+"""Whether nobody was seen to run who would take a finalizer off an object."""
 
 
 def make_ledger(

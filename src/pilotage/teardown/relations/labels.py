@@ -1,14 +1,10 @@
 """An index of objects by their labels, so that no selector is tried on every object."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import LabelSelector
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.kube import LabelSelector
+from pilotage.teardown.snapshot.world import Item
 
 Labels = dict[str, str]
 

@@ -31,9 +31,8 @@ stand below the field) and ``form`` (``plain``, ``namespace/name``, ``host``, ``
 below the field that is said with the edge. All else is refused, with the file and the field.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pilotage.catalogue.relation import (
     ANY_NAMESPACE,
@@ -47,9 +46,6 @@ from pilotage.catalogue.relation import (
     TargetKind,
 )
 from pilotage.teardown.relations.compiled import steps
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REFUSED = (Relation.OWNS, Relation.DEFINES)
 _FORMS = (NameForm.PLAIN, NameForm.SLASHED, NameForm.HOST, NameForm.VOLUME_URI)
@@ -136,7 +132,7 @@ class _Map:
             raise self.error(name, f"is {value!r}, which is none of: {', '.join(choices)}")
         return value
 
-    def map(self, name: str, fields: set[str]) -> _Map:
+    def map(self, name: str, fields: set[str]) -> "_Map":
         return _Map(self._path, ".".join(filter(None, (self._place, name))), self._value.get(name), fields)
 
 

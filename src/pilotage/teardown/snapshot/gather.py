@@ -8,11 +8,11 @@ Some kinds matter wherever their objects are: they refer to others across namesp
 read `everywhere`, also where the rest is read in a few namespaces.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from collections.abc import AsyncIterator, Collection, Iterable
+from typing import NamedTuple
 
 from pilotage.catalogue.names import NAMESPACE
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, MADE, ONLY_IF_ASKED
@@ -33,10 +33,6 @@ from pilotage.kube import (
 from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.teardown.snapshot.questions import Answer, MayI
 from pilotage.teardown.snapshot.world import KindReading, World
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import AsyncIterator, Collection, Iterable
 
 AT_ONCE = 6
 """Kinds that are read at the same time. More connections cost more than they bring: each is a TLS handshake."""
@@ -133,7 +129,7 @@ def _served(surface: Surface) -> frozenset[GroupKind]:
     return frozenset(each.resource.group_kind for each in surface.resources)
 
 
-async def _paced(slots: asyncio.Semaphore, reader: _Reader, resource: Resource, *, full: bool) -> Listed:
+async def _paced(slots: asyncio.Semaphore, reader: "_Reader", resource: Resource, *, full: bool) -> Listed:
     """Read one kind when it is its turn. The turn ends after a while, the reading goes on."""
     its_turn = True
 

@@ -4,21 +4,15 @@
 file. A hazard that blocks is a reason not to begin (``plan`` ends with exit code 1); the others are worth knowing.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from pilotage.catalogue.reading import FOR_HAZARDS
 from pilotage.teardown.diagnosis.hazards import admission, notes, owners, permissions, protection, references, unseen
 from pilotage.teardown.diagnosis.hazards import finalizers as keepers
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pilotage.teardown.planning.ledger import Ledger
-    from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.snapshot.graph import Graph
+from pilotage.teardown.snapshot.world import World
 
 __all__ = ["FULL", "Hazard", "HazardCode", "predict"]
 

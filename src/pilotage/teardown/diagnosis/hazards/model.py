@@ -1,20 +1,15 @@
 """The hazard, and the outlook that hazards are found in."""
 
-from __future__ import annotations
-
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
+from pilotage.kube import Json
+from pilotage.teardown.planning.ledger import Entry, Ledger
+from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import Item, Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.snapshot.graph import Graph
 
 
 class HazardCode(enum.StrEnum):

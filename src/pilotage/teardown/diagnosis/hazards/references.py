@@ -1,8 +1,6 @@
 """References from what stays to what goes: they dangle afterwards, and some of them break things for others."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.names import VOLUME_CLAIM
 from pilotage.catalogue.reading import reaching
@@ -11,12 +9,8 @@ from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.graph import Edge
-    from pilotage.teardown.snapshot.world import Item, Name
+from pilotage.teardown.snapshot.graph import Edge
+from pilotage.teardown.snapshot.world import Item, Name
 
 _SLICES = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("", "Endpoints")})
 _WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

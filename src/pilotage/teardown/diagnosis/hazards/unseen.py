@@ -1,19 +1,13 @@
 """Kinds that could not be read, and pods on lost nodes: a plan is as complete as its snapshot."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.snapshot.fields import text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 PODS_ASKED_MAX = 500
 """Of more pods than these, the rest is not looked at: a lost node shows with some of them."""

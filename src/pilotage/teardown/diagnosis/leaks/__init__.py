@@ -4,20 +4,14 @@
 is younger than a minute, or being deleted, is in progress; what could not be read is unknown, and unknown is not gone.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
 from pilotage.teardown.diagnosis.leaks.receipts import LeftOver, left_over
 from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.snapshot.graph import Graph
+from pilotage.teardown.snapshot.world import World
 
 __all__ = ["Leak", "LeakCode", "LeftOver", "Severity", "find_leaks", "left_over"]
 

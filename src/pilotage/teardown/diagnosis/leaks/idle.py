@@ -1,23 +1,17 @@
 """Objects whose target does not exist: autoscalers, guards of pods, monitors, webhooks, aggregated APIs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pilotage.catalogue.names import DEFINITION
 from pilotage.catalogue.registry import guards, kinds, known
 from pilotage.catalogue.relation import BySelector, Relation
 from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
+from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
-    from pilotage.teardown.snapshot.graph import Edge
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.graph import Edge
+from pilotage.teardown.snapshot.world import Item
 
 WEBHOOKS = frozenset(
     GroupKind("admissionregistration.k8s.io", kind)

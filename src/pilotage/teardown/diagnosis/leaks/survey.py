@@ -1,18 +1,12 @@
 """Questions that all families of leaks ask first: is it in progress, and is its target certainly gone."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from pilotage.catalogue.relation import Relation
+from pilotage.kube import GroupKind
 from pilotage.teardown.snapshot.fields import seconds_since
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.catalogue.relation import Relation
-    from pilotage.kube import GroupKind
-    from pilotage.teardown.snapshot.graph import Edge, Graph
-    from pilotage.teardown.snapshot.world import Item, Name, World
+from pilotage.teardown.snapshot.graph import Edge, Graph
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 YOUNG_SECONDS = 60
 """Things younger than this are being made: their owners, Services and endpoints may be yet to come."""

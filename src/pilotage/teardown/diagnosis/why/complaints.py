@@ -1,20 +1,15 @@
 """Complaints of controllers about an object: in its conditions, and in Events about it."""
 
-from __future__ import annotations
-
+import datetime as dt
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from pilotage.kube import Json
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.snapshot.fields import entries, moment, text
 from pilotage.teardown.snapshot.questions import EventsAbout
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|could not|unable|denied|forbidden|refused|time[ds]? ?out|deadline|invalid|not allowed"

@@ -4,24 +4,18 @@ One context serves one explanation. It remembers what was already explained, not
 and bounds how deep and how wide a chain gets, so that an explanation ends on any world.
 """
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners
 from pilotage.teardown.diagnosis.remedies import delete_together
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import moment, seconds_since
+from pilotage.teardown.snapshot.graph import Edges
 from pilotage.teardown.snapshot.questions import FullObject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pilotage.kube import Json
-    from pilotage.teardown.snapshot.graph import Edges
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.world import Item, World
 
 PATIENCE_SECONDS = 300
 """Time that a running controller may take before it is called silent."""
@@ -69,7 +63,7 @@ class WhyContext:
     """Context of one explanation."""
 
     def __init__(
-        self, world: World, graph: Edges, families: Iterable[Callable[[WhyContext, Item], Iterator[StuckCause]]]
+        self, world: World, graph: Edges, families: Iterable[Callable[["WhyContext", Item], Iterator[StuckCause]]]
     ) -> None:
         self.world = world
         self.graph = graph

@@ -1,21 +1,15 @@
 """Remedies for a controller that does not remove its finalizer, from the least destructive up."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
 from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, place, strip_finalizer
+from pilotage.teardown.diagnosis.why.complaints import RefusedRequest
+from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.policy import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
-    from pilotage.teardown.diagnosis.why.complaints import RefusedRequest
-    from pilotage.teardown.diagnosis.why.context import WhyContext
-    from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item
 
 
 def bring_back(keeper: FinalizerOwner) -> Iterator[Remedy]:

@@ -4,9 +4,7 @@ It never fails, whatever the world holds, and always ends in a cause, in "not st
 not be read.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
@@ -14,12 +12,8 @@ from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContex
 from pilotage.teardown.diagnosis.why.families import FAMILIES
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
 from pilotage.teardown.snapshot.fields import seconds_since, span
+from pilotage.teardown.snapshot.graph import Edges
 from pilotage.teardown.snapshot.world import Item, State, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pilotage.teardown.snapshot.graph import Edges
 
 SERVING_MAX = 200
 

@@ -1,7 +1,5 @@
 """An explanation: a tree of causes, down to those without a further cause, with evidence and remedies."""
 
-from __future__ import annotations
-
 import enum
 
 import msgspec
@@ -28,7 +26,7 @@ class StuckCause(msgspec.Struct, frozen=True):
     """The line a person reads, without the subject where that was just named."""
     evidence: tuple[str, ...] = ()
     confidence: Confidence = Confidence.HIGH
-    because: tuple[StuckCause, ...] = ()
+    because: tuple["StuckCause", ...] = ()
     remedies: tuple[Remedy, ...] = ()
     since: str = ""
     """RFC 3339: since when it is so, if that is known."""

@@ -1,15 +1,9 @@
 """Small readings that several families share; `teardown.fields` has the rest."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from pilotage.kube import Json
 from pilotage.kube.selectors import LabelSelector, SelectorError
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.snapshot.world import World
 
 
 def labels_at(body: object, *path: str) -> dict[str, str]:
