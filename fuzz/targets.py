@@ -22,8 +22,7 @@ from pilotage.models.gguf import GgufError, read_gguf
 from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.render import render, to_json
 from pilotage.teardown.engine import receipt
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.dump import DumpError, load_dump
 from pilotage_harbor.apimachinery.errors import StatusError

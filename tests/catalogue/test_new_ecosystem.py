@@ -16,9 +16,9 @@ from pilotage.teardown.diagnosis.hazards import predict
 from pilotage.teardown.diagnosis.leaks import find_leaks
 from pilotage.teardown.diagnosis.tree import render, tree
 from pilotage.teardown.diagnosis.why.explain import explain, still_serving
+from pilotage.teardown.planning.ledger import Policy
 from pilotage.teardown.planning.plan import make_ledger
-from pilotage.teardown.planning.policy import Policy
-from pilotage.teardown.planning.targets_in_dump import resolve_in
+from pilotage.teardown.planning.targets import resolve_in
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import Item, World

@@ -11,10 +11,9 @@ from controlplane import Access, Cluster
 from pilotage.catalogue.phase import Phase
 from pilotage.cli.commands import leaks as command
 from pilotage.kube import Client, Resource, load_config
-from pilotage.teardown.diagnosis.leaks import survey as looking
+from pilotage.teardown.diagnosis.leaks import model as looking
 from pilotage.teardown.engine.receipt import Receipt, save
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.snapshot.dump import load_dump
 from pilotage.teardown.snapshot.world import KindReading, World
 from tests.cli.running import run

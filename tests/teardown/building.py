@@ -11,8 +11,7 @@ from pilotage.catalogue.registry import phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Observation
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.snapshot.world import Item, KindReading, State, World
 
 NOW = dt.datetime(2026, 1, 1, 12, 0, tzinfo=dt.UTC)

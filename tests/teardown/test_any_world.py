@@ -15,9 +15,8 @@ from pilotage.catalogue.relation import Relation
 from pilotage.kube import Object
 from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Decision, Observation
-from pilotage.teardown.planning.ledger import Disposition, Ledger
+from pilotage.teardown.planning.ledger import Disposition, Ledger, Policy
 from pilotage.teardown.planning.plan import make_ledger, plan_again
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item, State, World
 from tests.teardown.building import NOW, item, world_of

@@ -9,7 +9,7 @@ import pytest
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.planning.closure import gather_members
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Policy
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.questions import FullObject
 from pilotage.teardown.snapshot.world import Item, KindReading

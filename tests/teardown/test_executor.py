@@ -19,8 +19,7 @@ from pilotage.teardown.engine.observers import Observer, Reader
 from pilotage.teardown.engine.partitions import LARGE
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.run_state import RunState
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, extend
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy, extend
 from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import SimulatedWorld

@@ -216,7 +216,7 @@ async def test_a_deleted_object_that_stays_is_reported_as_it_is(stage: Stage):
 
 
 def forcing(item: Item) -> tuple[World, Explanation]:
-    return offering(item, Remedy("force-delete-pod", "Force it", "", "LEAKS: the process may still run.", 9, item))
+    return offering(item, Remedy("Force it", "", "LEAKS: the process may still run.", 9, item, "force-delete-pod"))
 
 
 @pytest.mark.usefixtures("namespace_for_pods")

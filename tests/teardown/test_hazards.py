@@ -14,9 +14,8 @@ from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards import FULL, Hazard, HazardCode, predict
 from pilotage.teardown.diagnosis.hazards.finalizers import others_matter
 from pilotage.teardown.diagnosis.hazards.permissions import EVERYTHING
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.planning.plan import make_ledger
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, FullObject, MayI

@@ -20,8 +20,7 @@ from pilotage.kube import Client, Discovery, Json, Resource, load_config
 from pilotage.kube.errors import ErrorClass
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.leaks import Leak, LeakCode, Severity, find_leaks, left_over
-from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Policy
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.questions import FullObject

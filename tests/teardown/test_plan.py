@@ -9,9 +9,8 @@ import pytest
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Policy
 from pilotage.teardown.planning.plan import make_ledger, plan_again
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.graph import Edge, Graph
 from pilotage.teardown.snapshot.world import Item

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
+from pilotage.teardown.engine.observers import PrioritySemaphore
 from pilotage_sim.loop import virtual
 
 

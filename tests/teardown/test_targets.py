@@ -15,11 +15,13 @@ from controlplane import Access, Cluster
 from pilotage.cli import options
 from pilotage.cli.connection import ClusterChoice, run_briefly
 from pilotage.cli.errors import plain_errors
-from pilotage.kube import Client, Discovery, ErrorClass, Forbidden, Json, Object, load_config
-from pilotage.teardown.planning.arguments import TargetError, Targets, parse
-from pilotage.teardown.planning.targets import resolve
-from pilotage.teardown.planning.targets_in_dump import resolve_in
-from pilotage.teardown.snapshot.dump import load_dump
+from pilotage.kube import Client, Discovery, Forbidden, Json, Object, load_config
+from pilotage.teardown.planning.arguments import TargetError, parse, parse_selector
+from pilotage.teardown.planning.targets import Targets, resolve, resolve_in
+from pilotage.teardown.session import Session
+from pilotage.teardown.session.request import TeardownRequest
+from pilotage.teardown.session.targets import names_in
+from pilotage.teardown.snapshot.dump import load_dump, manifests
 from pilotage.teardown.snapshot.world import Name, World
 from tests.support.kinds import CONFIG_MAPS, DEPLOYMENTS, SERVICES, config_map, definition, deployment, widgets
 
@@ -129,9 +131,9 @@ async def test_the_namespace_is_the_one_of_the_context_unless_given(client: Clie
 
 @pytest.mark.usefixtures("web")
 async def test_what_is_wrong_is_said_with_what_would_be_right(client: Client, namespace: str) -> None:
-    async def refusal(*words: str, selector: str = "") -> str:
+    async def refusal(*words: str) -> str:
         with pytest.raises(TargetError) as raised:
-            await resolve(client, Discovery(client), words, namespace=namespace, selector=selector)
+            await resolve(client, Discovery(client), words, namespace=namespace)
         return str(raised.value)
 
     assert (await refusal("deploymnt/web")).startswith("The server has no kind 'deploymnt'. Did you mean deployment")
@@ -145,10 +147,11 @@ async def test_what_is_wrong_is_said_with_what_would_be_right(client: Client, na
     )
     assert await refusal("deploy,svc") == "Which deploy, svc? Add a name (deploy/NAME), or a selector (-l)."
     assert (await refusal("cm/..")).startswith("configmap/..: '..' cannot be the name")
-    assert await refusal("cm/web", selector="a=b") == (
-        "Names and a selector exclude each other: leave out -l, or the names and files."
-    )
-    assert (await refusal(selector="a=b=c")).startswith("-l a=b=c: ")
+
+
+def test_a_selector_that_is_none_is_refused() -> None:
+    with pytest.raises(TargetError, match=r"^-l a=b=c: "):
+        parse_selector("a=b=c")
 
 
 async def test_what_is_gone_can_be_fine(client: Client, namespace: str) -> None:
@@ -157,50 +160,32 @@ async def test_what_is_gone_can_be_fine(client: Client, namespace: str) -> None:
     assert targets.found == []
 
 
-@pytest.mark.usefixtures("web")
-async def test_a_selector_finds_all_kinds_or_those_that_are_named(client: Client, namespace: str) -> None:
-    discovery = Discovery(client)
-    targets = await resolve(client, discovery, namespace=namespace, selector="app=web")
-    assert {f"{namespace}:Deployment/web", f"{namespace}:Service/web"} <= set(shown(targets))
-    assert not [line for line in shown(targets) if "ConfigMap" in line]
-    assert targets.unread == ()
-    assert all(item.full for item in targets.found)
-    only = await resolve(client, discovery, ["svc,cm"], namespace=namespace, selector="app in (web)")
-    assert shown(only) == [f"{namespace}:Service/web"]
-    category = await resolve(client, discovery, ["all"], namespace=namespace, selector="app=web")
-    assert {"Deployment", "Service"} <= {item.resource.kind for item in category.found}
-    everywhere = await resolve(client, discovery, ["svc"], all_namespaces=True, selector="app=web")
-    assert f"{namespace}:Service/web" in shown(everywhere)
-
-
-async def test_what_a_selector_could_not_search_is_said(own_cluster: Cluster, namespace: str) -> None:
+async def test_what_may_not_be_read_is_no_answer(own_cluster: Cluster, namespace: str) -> None:
     user = f"nobody-{secrets.token_hex(4)}"
     async with Client.connect(load_config(kubeconfig=str(own_cluster.user(user)))) as nobody:
-        targets = await resolve(nobody, Discovery(nobody), ["cm,svc"], namespace=namespace, selector="app=web")
-        assert [reading.error_class for reading in targets.unread] == [ErrorClass.FORBIDDEN] * 2
         with pytest.raises(Forbidden):
             await resolve(nobody, Discovery(nobody), ["cm/a"], namespace=namespace)
 
 
-async def test_manifests_name_what_is_there_and_what_is_not(
-    client: Client, namespace: str, web: tuple[Object, Object, Object], tmp_path: Path
+async def test_manifests_name_what_may_be_there_and_what_cannot_be(
+    client: Client, namespace: str, tmp_path: Path
 ) -> None:
     kind = widgets()
     documents: list[Json] = [
         {"apiVersion": "apps/v1beta9", "kind": "Deployment", "metadata": {"name": "web"}},  # another version: the same
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": namespace}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone", "namespace": namespace}},
         {"apiVersion": f"{kind.group}/v1", "kind": "Widget", "metadata": {"name": "w"}},
     ]
     file = tmp_path / "bundle.yaml"
     file.write_text(yaml.safe_dump_all(documents))
-    targets = await resolve(client, Discovery(client), ["cm/web"], namespace=namespace, files=[file])
-    assert {item.uid for item in targets.found} == {web[0].meta.uid, web[1].meta.uid}
-    assert len(targets.found) == 2
-    assert {str(name) for name in targets.absent} == {f"configmap/gone -n {namespace}", "widget/w"}
+    session = Session(client, Discovery(client), "")
+    request = TeardownRequest(words=("cm/web",), namespace=namespace, files=(file,))
+    names, absent = await names_in(session, request)
+    assert names == [Name("", "ConfigMap", namespace, "web"), Name("apps", "Deployment", namespace, "web")]
+    assert [str(name) for name in absent] == ["widget/w"]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}}))
     with pytest.raises(TargetError, match="generateName"):
-        await resolve(client, Discovery(client), namespace=namespace, files=[file])
+        await names_in(session, request)
 
 
 # In a dump
@@ -215,7 +200,6 @@ def obj(api_version: str, kind: str, name: str, namespace: str = "", **labels: s
 def dump(tmp_path: Path) -> World:
     kind = msgspec.structs.replace(widgets(), group="example.com", plural="widgetry")
     crd = definition(kind, "wd")
-    crd["spec"]["names"]["categories"] = ["all", "toys"]
     file = tmp_path / "dump.yaml"
     file.write_text(
         yaml.safe_dump_all(
@@ -257,15 +241,8 @@ def test_kinds_of_kubernetes_itself_come_first(dump: World) -> None:
     assert [item.resource.group for item in resolve_in(dump, ["service/web"]).found] == [""]
 
 
-def test_selectors_and_namespaces_in_a_dump(dump: World) -> None:
+def test_a_namespace_tells_two_objects_of_a_dump_apart(dump: World) -> None:
     assert shown(resolve_in(dump, ["pod/a"], namespace="bank")) == ["bank:Pod/a"]
-    selected = ["shop:Pod/a", "shop:Service/web", "shop:Widget/w"]
-    assert shown(resolve_in(dump, [], selector="app=web")) == selected
-    assert shown(resolve_in(dump, ["all"], selector="app=web")) == selected
-    assert shown(resolve_in(dump, ["po,svc"], selector="app=web")) == selected[:2]
-    assert shown(resolve_in(dump, ["toys"], selector="app=web")) == selected[2:]
-    assert shown(resolve_in(dump, [], selector="app=web", namespace="bank")) == []
-    assert shown(resolve_in(dump, [], selector="app=web", namespace="bank", all_namespaces=True)) == selected
 
 
 @pytest.mark.parametrize(
@@ -306,7 +283,8 @@ def show(
 
     async def ask() -> list[str]:
         async with cluster.session() as (client, discovery, _):
-            return shown(await resolve(client, discovery, words, namespace=namespace, files=files))
+            manifests(files)
+            return shown(await resolve(client, discovery, words, namespace=namespace))
 
     click.echo(f"{run_briefly(ask())} {output} {all_namespaces}")
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pilotage.catalogue.relation import Relation
 from pilotage.kube import Json, Object, Resource
 from pilotage.kube.errors import ErrorClass
-from pilotage.teardown.diagnosis.tree import Node, Tree, render, to_json, tree
-from pilotage.teardown.diagnosis.tree_state import ready
+from pilotage.teardown.diagnosis.tree import Node, Tree, ready, render, to_json, tree
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.graph import Edge, Graph

@@ -10,8 +10,7 @@ from pilotage.catalogue.phase import Phase
 from pilotage.kube import Client, Object, Resource, load_config
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
 from pilotage.teardown.engine.verify import ReceiptVerdict, verify
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from tests.support.kinds import CONFIG_MAPS, config_map, delete
 
 SERVER = "https://here:6443"

@@ -54,8 +54,6 @@ class KnownKind(msgspec.Struct, frozen=True):
     kind: str
     short_names: tuple[str, ...] = ()
     """As kubectl knows them: a dump does not say them."""
-    in_all: bool = False
-    """Whether ``all`` includes it, as in ``kubectl get all``."""
     category: str = ""
     """Of a row for many kinds: the discovery category of those that are read in full for its relations."""
 

@@ -141,8 +141,8 @@ def test_an_explanation_is_as_sure_as_its_least_sure_step() -> None:
 
 
 def test_remedies_are_ordered_by_harm_and_given_once() -> None:
-    strip = Remedy("strip-finalizer", "Remove the finalizer", "strip", "LEAKS: all.", 10)
-    look = Remedy("", "Look", "look", "Nothing changes.", 0)
+    strip = Remedy("Remove the finalizer", "strip", "LEAKS: all.", 10, code="strip-finalizer")
+    look = Remedy("Look", "look", "Nothing changes.", 0)
     found = remedies_of(explanation(cause("a", "one", cause("b", "two", remedies=(strip, look)), remedies=(strip,))))
     assert found == [look, strip]
 

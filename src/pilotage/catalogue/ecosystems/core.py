@@ -46,7 +46,6 @@ ECOSYSTEM = Ecosystem(
             "",
             "Pod",
             short_names=("po",),
-            in_all=True,
             relations=(
                 *workload_fields("spec"),
                 *container_fields("spec.ephemeralContainers[]"),
@@ -61,7 +60,6 @@ ECOSYSTEM = Ecosystem(
             "",
             "ReplicationController",
             short_names=("rc",),
-            in_all=True,
             relations=workload_fields("spec.template.spec"),
             phase=Phase.STOP,
             workload=True,
@@ -73,7 +71,6 @@ ECOSYSTEM = Ecosystem(
             "",
             "Service",
             short_names=("svc",),
-            in_all=True,
             relations=(selects("spec.selector", BySelector((POD,), plain=True)),),
             makes=(GroupKind("discovery.k8s.io", "EndpointSlice"),),
             serves=True,

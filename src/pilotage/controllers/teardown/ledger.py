@@ -20,9 +20,8 @@ from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown.foreign_references import PossibleReferrers
 from pilotage.kube import Absent, Client, KindNotServed, ObjectKey
 from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
-from pilotage.teardown.planning.ledger import Ledger, merge
+from pilotage.teardown.planning.ledger import Ledger, Policy, merge
 from pilotage.teardown.planning.plan import make_ledger
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.world import Item, KindReading, World
 

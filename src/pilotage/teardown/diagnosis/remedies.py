@@ -37,8 +37,6 @@ REPLAY_DELETE = "replay-delete"
 class Remedy(msgspec.Struct, frozen=True):
     """One thing to do. Remedies are listed from the least destructive up (`harm`, 0: nothing is lost)."""
 
-    code: str
-    """Its name for ``--fix=CODE``; empty where only a person can do it."""
     title: str
     """An imperative sentence."""
     command: str
@@ -47,6 +45,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """Effect, and what may leak. ``Nothing leaks.`` where nothing does."""
     harm: int
     subject: Item | Name | None = None
+    code: str = ""
+    """Its name for ``--fix=CODE``; empty where only a person can do it."""
     detail: str = ""
     """Argument for `fix` besides the subject: the finalizer, for example."""
 
@@ -74,30 +74,35 @@ def strip_command(where: str, finalizer: str) -> str:
 
 def look_at(item: Item, title: str, effect: str) -> Remedy:
     """Let a person look, who then knows what to mend."""
-    return Remedy("", title, f"kubectl describe {place(item)}", effect, LOOK, item)
+    return Remedy(title, f"kubectl describe {place(item)}", effect, LOOK, item)
+
+
+def delete_by_hand(item: Item, title: str, effect: str, harm: int = DELETE) -> Remedy:
+    """Let a person delete an object."""
+    return Remedy(title, f"kubectl delete {place(item)}", effect, harm, item)
 
 
 def redrive_foreground(item: Item) -> Remedy:
     """Send the delete again, in the background: the API drops the finalizer of the foreground deletion by itself."""
     return Remedy(
-        REDRIVE_FOREGROUND,
         "Send the delete again, in the background",
         f"pilotage why {place(item)} --fix={REDRIVE_FOREGROUND}",
         "The server drops foregroundDeletion by itself; what it owns is collected afterwards. Nothing leaks.",
         REDRIVE,
         item,
+        code=REDRIVE_FOREGROUND,
     )
 
 
 def replay_delete(item: Item) -> Remedy:
     """Send the delete of a dependent again, which the garbage collector gave up on for the time being."""
     return Remedy(
-        REPLAY_DELETE,
         f"Send the delete of {item} again",
         f"pilotage why {place(item)} --fix={REPLAY_DELETE}",
         "The garbage collector waits up to 17 minutes before it tries again. Nothing leaks.",
         REDRIVE,
         item,
+        code=REPLAY_DELETE,
     )
 
 
@@ -109,7 +114,6 @@ def delete_together(items: Sequence[Item]) -> Remedy:
     words = [spelled(item.resource, item.name._replace(namespace="")) for item in items]
     words += (f"-n {quote(namespace)}" for namespace in namespaces)
     return Remedy(
-        "",
         "Delete them together",
         f"pilotage delete {' '.join(words)}",
         "Each is deleted in the background, with what it owns, so that none waits for another. Nothing leaks.",
@@ -118,14 +122,7 @@ def delete_together(items: Sequence[Item]) -> Remedy:
     )
 
 
-def strip_finalizer(item: Item, finalizer: str, leaks: str) -> Remedy:
+def strip_finalizer(item: Item, finalizer: str, effect: str, title: str = "Remove the finalizer") -> Remedy:
     """Remove a finalizer of somebody else: the last resort."""
-    return Remedy(
-        STRIP_FINALIZER,
-        "Remove the finalizer",
-        strip_command(place(item), finalizer),
-        f"LEAKS: {leaks}",
-        STRIP,
-        item,
-        finalizer,
-    )
+    command = strip_command(place(item), finalizer)
+    return Remedy(title, command, effect, STRIP, item, STRIP_FINALIZER, finalizer)

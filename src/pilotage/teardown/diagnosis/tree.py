@@ -8,13 +8,15 @@ An object is shown once. Where it comes up again it is only named, so circles en
 shown, and the number of the others; a very large tree is cut off in the same way.
 """
 
+import datetime as dt
 from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 from pilotage.catalogue.relation import Relation
-from pilotage.kube import GroupKind
-from pilotage.teardown.diagnosis.tree_state import display_state
+from pilotage.kube import GroupKind, Json
+from pilotage.kube.wire import parse_time
 from pilotage.teardown.relations import defined_by
+from pilotage.teardown.snapshot.fields import entries, mapping, span, text
 from pilotage.teardown.snapshot.graph import Edge, Edges
 from pilotage.teardown.snapshot.world import Item, Name, State, World
 
@@ -25,6 +27,7 @@ _EVENTS = frozenset([GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")
 _DEFINING = frozenset([GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")])
 _FOLLOWED = frozenset([Relation.ROUTES_TO, Relation.SELECTS, Relation.SCALES, Relation.PROTECTS, Relation.TARGETS])
 """Relations through which a referrer of a referrer counts as well: an Ingress, through the Service."""
+_CONDITIONS = ("Ready", "Available", "Programmed", "Accepted", "Valid", "Complete", "Healthy", "Established")
 _PASSIVE = {
     Relation.OWNS: "owned by",
     Relation.SELECTS: "selected by",
@@ -297,3 +300,78 @@ def _json(node: Node) -> dict[str, Any]:
     told |= {"again": node.again, "nodes": [_json(inner) for inner in node.nodes]}
     required = ("group", "namespace", "uid")
     return {key: value for key, value in told.items() if value or key in required}
+
+
+# The state of an object, in a few words: no more than what was read of it shows
+
+
+def display_state(world: World, name: Name, item: Item | None) -> tuple[State, str]:
+    """State of an object, in words; of one that was not seen, whether it is not there or could not be read."""
+    if item is None:
+        problem = world.problem(name.group, name.kind, name.namespace)
+        return (State.UNKNOWN, f"unknown: {problem}") if problem else (State.GONE, "not there")
+    words = ready(item)
+    if not item.terminating:
+        return State.PRESENT, words
+    kept = f"finalizers: {', '.join(item.meta.finalizers)}" if item.meta.finalizers else ""
+    return State.TERMINATING, "; ".join(filter(None, (_terminating(world.now, item), kept, words)))
+
+
+def _terminating(now: dt.datetime, item: Item) -> str:
+    try:
+        until = (parse_time(item.meta.deletion_timestamp) - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return "terminating"
+    # The timestamp of a pod is the end of its grace period, that of all else the moment of the delete.
+    since = item.meta.deletion_grace_period_seconds - until
+    words = f"terminating for {span(since)}" if since >= 0 else "terminating"
+    return f"{words}, {span(until)} of grace left" if until > 0 else words
+
+
+def ready(item: Item) -> str:
+    """Whether it does its work, where its status says so; empty where that was not read, or is not said."""
+    if not item.full:
+        return ""
+    body = item.read()
+    spec, status = mapping(body, "spec"), mapping(body, "status")
+    if not status:
+        return ""
+    match item.group_kind:
+        case ("", "Pod"):
+            return _pod(status)
+        case ("apps", "DaemonSet"):
+            return _of(status.get("numberReady"), status.get("desiredNumberScheduled"))
+        case _:
+            if "replicas" in status and ("replicas" in spec or "readyReplicas" in status):
+                return _of(status.get("readyReplicas", 0), spec.get("replicas", 1))
+            phase = status.get("phase")
+            return phase if isinstance(phase, str) else _condition(status)
+
+
+def _pod(status: Json) -> str:
+    phase = status.get("phase")
+    containers = entries(status, "containerStatuses")
+    up = sum(each.get("ready") is True for each in containers)
+    words = [phase] if isinstance(phase, str) else []
+    if phase == "Running":
+        words.append(_of(up, len(containers)))
+    for each in containers:
+        reason = text(each, "state", "waiting", "reason")
+        if reason and reason not in words:
+            words.append(reason)
+    return ", ".join(filter(None, words))
+
+
+def _condition(status: Json) -> str:
+    conditions = entries(status, "conditions")
+    for name in _CONDITIONS:
+        for condition in conditions:
+            if condition.get("type") == name:
+                reason = text(condition, "reason")
+                why = f": {reason}" if reason else ""
+                return name.lower() if condition.get("status") == "True" else f"not {name.lower()}{why}"
+    return ""
+
+
+def _of(part: object, whole: object) -> str:
+    return f"{part} of {whole} ready" if isinstance(part, int) and isinstance(whole, int) else ""

@@ -6,16 +6,18 @@ operator's observer, on caches that all its teardowns share, is in `controllers.
 """
 
 import asyncio
+import contextlib
+import heapq
 import random
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from functools import partial
 
 from pilotage.catalogue.phase import Phase
 from pilotage.kube import Absent, ApiError, Client, Discovery, GroupKind, Resource
+from pilotage.runtime.informer import Informer
 from pilotage.teardown.engine.decision import Cause, Decision
-from pilotage.teardown.engine.priority_semaphore import PrioritySemaphore
 from pilotage.teardown.engine.prove import definition_gone, read_of
 from pilotage.teardown.engine.run_state import RunState
-from pilotage.teardown.engine.watches import Watches
 from pilotage.teardown.planning.ledger import Disposition, Entry
 from pilotage.teardown.snapshot.gather import readable
 from pilotage.teardown.snapshot.world import State, World
@@ -25,6 +27,45 @@ AT_ONCE = 32
 """Maximum number of concurrent requests."""
 POLL_SECONDS = 2.0
 """Interval at which an object is read that cannot be watched."""
+NAMESPACES_ONE_BY_ONE_MAX = 3
+"""A kind in more namespaces than this is watched in all of them at once."""
+
+
+class PrioritySemaphore:
+    """A semaphore with `width` places, whose waiters are served by rank, the highest first."""
+
+    def __init__(self, width: int) -> None:
+        self._free = width
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._number = 0
+
+    @contextlib.asynccontextmanager
+    async def passing(self, rank: int) -> AsyncIterator[None]:
+        """Wait for a place, and hold it; a higher rank gets one earlier."""
+        if self._free and not self._waiting:
+            self._free -= 1
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._number += 1
+            heapq.heappush(self._waiting, (-rank, self._number, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._leave()  # it was given a place in the same moment
+                raise
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = heapq.heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 class Reader:
@@ -103,9 +144,7 @@ class WatchObserver(Observer):
         self._world = world
         self._reads: dict[str, asyncio.Task[None]] = {}
         """By uid: those that are read again in a while."""
-        self._watches = Watches(
-            reader.client, rng, world, unfinished=self.state.unfinished, take=self.state.take, read=reader.read
-        )
+        self._watches = Watches(reader, rng, world)
 
     @property
     def problem(self) -> str:
@@ -175,3 +214,87 @@ class WatchObserver(Observer):
         for task in reads:
             task.cancel()
         await asyncio.gather(*reads, self._watches.close(), return_exceptions=True)
+
+
+class Watches:
+    """Watches of the kinds that a teardown waits for, each begun when it is needed, and single reads beside them.
+
+    Nothing is watched that nobody waits for. A watch goes on from what was gathered for the plan, where that is the
+    same collection, and so costs no list of its own.
+    """
+
+    def __init__(self, reader: Reader, rng: random.Random, world: World | None) -> None:
+        self._reader = reader
+        self._state = reader.state
+        self._rng = rng
+        self._world = world
+        self._watched: dict[tuple[GroupKind, str], Informer] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def problem(self) -> str:
+        """Why the API server tells nothing at the moment; empty if it does."""
+        problems = (informer.problem for informer in self._watched.values())
+        return next((problem.message for problem in problems if problem is not None), "")
+
+    def has(self, entry: Entry) -> bool:
+        """Whether its kind is watched where it is."""
+        kind = entry.group_kind
+        return (kind, entry.namespace) in self._watched or (kind, "") in self._watched
+
+    def begin(self, entry: Entry) -> None:
+        """Watch the kind of an entry from now on."""
+        if self.has(entry):
+            return
+        kind = entry.group_kind
+        namespaces = {each.namespace for each in self._state.unfinished(kind)}
+        place = entry.namespace if len(namespaces) <= NAMESPACES_ONE_BY_ONE_MAX else ""
+        informer = Informer(self._reader.client, entry.resource, rng=self._rng, namespace=place, metadata_only=True)
+        self._seed(informer, entry.resource, place)
+        informer.add_handler(partial(self._state.take, entry.resource))
+        self._watched[kind, place] = informer
+        self._tasks.append(asyncio.create_task(self._keep(informer, kind, place), name=f"watch {kind} {place}"))
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _seed(self, informer: Informer, resource: Resource, place: str) -> None:
+        world = self._world
+        reading = world.kinds.get(resource.group_kind) if world is not None else None
+        if world is None or reading is None or reading.problem or not reading.resource_version:
+            return
+        if world.namespaces == ({place} if place else frozenset()):
+            items = world.of(resource.group, resource.kind, place or None)
+            informer.seed([item.object for item in items], reading.resource_version)
+
+    async def _keep(self, informer: Informer, kind: GroupKind, place: str) -> None:
+        """The informer, and single reads where it tells nothing.
+
+        Of what the first list lacks no event will come. And who may not list may still be allowed to look.
+        """
+        running = asyncio.create_task(informer.run())
+        compared = False
+        try:
+            while not running.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await informer.synced.wait()
+                if informer.problem is not None or (informer.synced.is_set() and not compared):
+                    compared = informer.synced.is_set()
+                    await asyncio.gather(*map(self._reader.read, self._not_shown(informer, kind, place)))
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    def _not_shown(self, informer: Informer, kind: GroupKind, place: str) -> list[Entry]:
+        """The unfinished entries that the cache of their kind does not have, or may have wrong."""
+        shown = set() if informer.problem is not None else {obj.meta.uid for obj in informer.store.list()}
+        return [
+            entry
+            for entry in self._state.unfinished(kind)
+            if entry.uid not in shown and (not place or entry.namespace == place)
+        ]

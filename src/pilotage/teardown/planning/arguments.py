@@ -2,29 +2,23 @@
 
 Words are ``KIND/NAME`` (any number of them) or ``KIND[,KIND…] [NAME…]``. A kind is a plural, a singular, a short name,
 in any case, with ``.group`` or ``.version.group`` behind it where it must be told from another, or a category such as
-``all``. `targets` finds them on a live cluster, `targets_in_dump` in a dump.
+``all``. `targets` finds them, on a live cluster or in a dump.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from __future__ import annotations
 
-from pilotage.kube import LabelSelector, Surface
-from pilotage.teardown.snapshot.world import Item, KindReading, Name
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pilotage.kube import Discovery, LabelSelector, Resource, Surface
+    from pilotage.teardown.snapshot.world import Name
 
 NEAR_MAX = 3
 
 
 class TargetError(ValueError):
     """Arguments that name nothing. The message says what was wrong, and what would be right."""
-
-
-class Targets(NamedTuple):
-    """The objects that are meant, each once and whole, and the names under which there was nothing."""
-
-    found: list[Item]
-    absent: list[Name]
-    unread: tuple[KindReading, ...] = ()
-    """Kinds that a selector was to search, and that could not be read: they may hold more."""
 
 
 class Words(NamedTuple):
@@ -56,9 +50,6 @@ def _pair(word: str, words: Sequence[str]) -> tuple[str, str]:
     return kind, name
 
 
-NAME_AND_SELECTOR = "Names and a selector exclude each other: leave out -l, or the names and files."
-
-
 def no_names(kinds: list[str]) -> str:
     """Message for a kind without a name."""
     return f"Which {', '.join(kinds)}? Add a name ({kinds[0]}/NAME), or a selector (-l)."
@@ -75,8 +66,17 @@ def missing_name(name: Name, names: Iterable[str]) -> str:
     return f"{text} Look in another namespace with -n." if name.namespace else text
 
 
-def unknown_kind(word: str, surface: Surface) -> str:
-    """Message for an unknown kind, with similar ones."""
+async def find_kind(discovery: Discovery, word: str) -> Resource:
+    """The kind that a word means. TargetError where it means none, with similar ones."""
+    from pilotage.kube import UnknownKind
+
+    try:
+        return (await discovery.find(word)).resource
+    except UnknownKind:
+        raise TargetError(_unknown_kind(word, await discovery.surface())) from None
+
+
+def _unknown_kind(word: str, surface: Surface) -> str:
     text = f"The server has no kind {word!r}."
     near = near_kinds(word, ([each.resource.plural, each.singular, *each.short_names] for each in surface.resources))
     if near:

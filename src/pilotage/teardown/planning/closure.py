@@ -6,7 +6,7 @@ from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Policy
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.graph import Edge, Edges
 from pilotage.teardown.snapshot.world import Item, Name, World

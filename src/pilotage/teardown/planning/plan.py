@@ -17,9 +17,8 @@ from pilotage.catalogue.relation import Relation
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time
 from pilotage.teardown.planning.closure import Members, gather_members
-from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, merge
+from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, Pointer, Policy, merge
 from pilotage.teardown.planning.order import break_cycles, needed_by, order
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.snapshot.fields import dig
 from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import Item, World

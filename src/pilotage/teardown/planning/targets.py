@@ -1,71 +1,65 @@
-"""The objects of a live cluster that a person means: by words, manifests or a selector, as kubectl would find them."""
+"""The objects that a person means by words: on a live cluster, as kubectl would find them, or in a dump."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from pilotage.catalogue.registry import known
 from pilotage.kube import (
     Absent,
     ApiError,
-    ApiResource,
     Client,
     Discovery,
-    Json,
+    GroupKind,
     ObjectKey,
     Resource,
     Surface,
-    UnknownKind,
 )
 from pilotage.teardown.planning.arguments import (
-    NAME_AND_SELECTOR,
     TargetError,
-    Targets,
+    find_kind,
+    listed,
     missing_name,
+    near_kinds,
     no_names,
     parse,
-    parse_selector,
-    unknown_kind,
 )
-from pilotage.teardown.snapshot.dump import Source, manifests
-from pilotage.teardown.snapshot.gather import gather, readable
-from pilotage.teardown.snapshot.world import Item, Name
+from pilotage.teardown.snapshot.dump import definitions
+from pilotage.teardown.snapshot.world import Item, Name, World
 
 AT_ONCE = 8
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
+class Targets(NamedTuple):
+    """The objects that are meant, each once and whole, and the names under which there was nothing."""
+
+    found: list[Item]
+    absent: list[Name]
+
+
 async def resolve(
-    client: Client,
-    discovery: Discovery,
-    words: Sequence[str] = (),
-    *,
-    namespace: str = "",
-    all_namespaces: bool = False,
-    files: Iterable[Source] = (),
-    selector: str = "",
-    absent_ok: bool = False,
+    client: Client, discovery: Discovery, words: Sequence[str], *, namespace: str = "", absent_ok: bool = False
 ) -> Targets:
     """The objects of a live cluster that are meant, read whole.
 
-    Without a namespace, that of the kubeconfig's context. Manifests name objects that may be gone; words must name
-    objects that are there, unless `absent_ok`. A selector searches the kinds that the words name, else all of them.
-    Raises TargetError, DumpError for manifests that cannot be read, and ApiError where the server refuses.
+    Without a namespace, that of the kubeconfig's context. Words must name objects that are there, unless `absent_ok`.
+    Raises TargetError, and ApiError where the server refuses.
     """
-    parsed = parse(words)
     search = _Live(client, discovery, namespace or client.namespace)
-    files = tuple(files)
-    if selector:
-        if parsed.named or files:
-            raise TargetError(NAME_AND_SELECTOR)
-        return await search.selected(parsed.kinds, selector, all_namespaces=all_namespaces)
+    wanted = [(await find_kind(discovery, kind), name) for kind, name in _named(words)]
+    targets = await search.get([(resource, search.key(resource, name)) for resource, name in wanted])
+    if targets.absent and not absent_ok:
+        raise TargetError(" ".join([await search.missing(name) for name in targets.absent]))
+    return targets
+
+
+def _named(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Kinds and names. TargetError for kinds alone."""
+    parsed = parse(words)
     if parsed.kinds:
         raise TargetError(no_names(parsed.kinds))
-    wanted = [(await search.kind(kind), name) for kind, name in parsed.named]
-    by_word = await search.get([(each.resource, search.key(each.resource, name)) for each, name in wanted])
-    by_file = await search.documents(manifests(files))
-    if by_word.absent and not absent_ok:
-        raise TargetError(" ".join([await search.missing(name) for name in by_word.absent]))
-    found = {item.uid: item for item in (*by_word.found, *by_file.found)}
-    return Targets([*found.values()], by_word.absent + by_file.absent)
+    return parsed.named
 
 
 class _Live:
@@ -74,26 +68,9 @@ class _Live:
         self._discovery = discovery
         self._namespace = namespace
 
-    def key(self, resource: Resource, name: str, namespace: str = "") -> ObjectKey:
+    def key(self, resource: Resource, name: str) -> ObjectKey:
         """Name of the object; a cluster-scoped one has no namespace, whatever was given."""
-        return ObjectKey((namespace or self._namespace) if resource.namespaced else "", name)
-
-    async def kind(self, word: str) -> ApiResource:
-        """The kind a word means."""
-        try:
-            return await self._discovery.find(word)
-        except UnknownKind:
-            raise TargetError(unknown_kind(word, await self._discovery.surface())) from None
-
-    async def kinds(self, word: str) -> list[Resource]:
-        """The kinds a word means: all of a category, if it is one."""
-        surface = await self._discovery.surface()
-        members = {
-            each.resource.group_kind: each.resource
-            for each in reversed(surface.resources)
-            if word.lower() in each.categories
-        }
-        return [*reversed(members.values())] or [(await self.kind(word)).resource]
+        return ObjectKey(self._namespace if resource.namespaced else "", name)
 
     async def get(self, wanted: Iterable[tuple[Resource, ObjectKey]]) -> Targets:
         """All of these objects, side by side."""
@@ -113,52 +90,11 @@ class _Live:
             [each for each in results if isinstance(each, Item)], [each for each in results if isinstance(each, Name)]
         )
 
-    async def documents(self, documents: list[Json]) -> Targets:
-        """The live objects that manifests name. What is of a kind that is not served any more is not there."""
-        wanted: list[tuple[Resource, ObjectKey]] = []
-        absent: list[Name] = []
-        for document in documents:
-            meta = document["metadata"]
-            group = document["apiVersion"].rpartition("/")[0]
-            kind, name = document["kind"], meta.get("name")
-            if not name:
-                raise TargetError(
-                    f"A {kind} in a manifest has generateName and no name, so the object that it created is not known. "
-                    "Use its name, or a selector (-l)."
-                )
-            resource = await self._served(group, kind)
-            if resource is None:
-                absent.append(Name(group, kind, meta.get("namespace", ""), name))
-            else:
-                wanted.append((resource, self.key(resource, name, meta.get("namespace", ""))))
-        got = await self.get(wanted)
-        return Targets(got.found, absent + got.absent)
-
-    async def _served(self, group: str, kind: str) -> Resource | None:
-        return await served_kind(self._discovery, group, kind)
-
-    async def selected(self, words: list[str], selector: str, *, all_namespaces: bool) -> Targets:
-        """Objects that a selector matches, of these kinds or of all namespaced ones."""
-        parse_selector(selector)
-        surface = await self._discovery.surface()
-        named = [resource for word in words for resource in await self.kinds(word)]
-        resources = named or [each for each in readable(surface, None, frozenset()) if each.namespaced]
-        kinds = frozenset(each.group_kind for each in resources)
-        world = await gather(
-            self._client,
-            self._discovery,
-            namespaces=() if all_namespaces else (self._namespace,),
-            full=kinds,
-            kinds=kinds,
-            labels=selector,
-        )
-        return Targets([*world], [], tuple(reading for reading in world.kinds.values() if reading.problem))
-
     async def missing(self, name: Name) -> str:
         """Message for an object that does not exist, with similar names."""
         if name.namespace and await self._is_absent(ObjectKey("", name.namespace)):
             return f"There is no {name}: there is no namespace {name.namespace}. Look in another one with -n."
-        resource = await self._served(name.group, name.kind)
+        resource = await served_kind(self._discovery, name.group, name.kind)
         names: list[str] = []
         if resource is not None:
             try:
@@ -193,3 +129,66 @@ def _kind_of(surface: Surface, group: str, kind: str) -> Resource | None:
         if version.rpartition("/")[0] == group:
             raise TargetError(f"{kind}.{group} cannot be read ({version}: {why}). Repair that APIService first.")
     return None
+
+
+KINDS_NAMED_MAX = 12
+
+
+def resolve_in(world: World, words: Sequence[str], *, namespace: str = "") -> Targets:
+    """The objects of a dump that are meant, through the kinds that are in it.
+
+    A name without a namespace is looked for in all of them, and must be in one only. Raises TargetError.
+    """
+    dump = _Dump(world)
+    found = [dump.named(kind, name, namespace) for kind, name in _named(words)]
+    return Targets([*dict.fromkeys(found)], [])
+
+
+class _Dump:
+    """The kinds of a dump, which has no discovery: they are known by what is in it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._names: dict[GroupKind, set[str]] = {}
+        defined = definitions(world)
+        for kind, reading in world.kinds.items():
+            names = {reading.resource.plural, kind.kind.lower(), *known(kind).short_names}
+            if kind in defined:
+                names |= {defined[kind].singular, *defined[kind].short_names}
+            self._names[kind] = names
+
+    def named(self, word: str, name: str, namespace: str) -> Item:
+        """The one object of this kind and name."""
+        kind = self._kind(word)
+        there = self._world.of(*kind)
+        found = [
+            item
+            for item in there
+            if item.meta.name == name and (not namespace or item.meta.namespace in ("", namespace))
+        ]
+        if not found:
+            nearby = {item.meta.name for item in there if not namespace or item.meta.namespace in ("", namespace)}
+            raise TargetError(missing_name(Name(*kind, namespace, name), sorted(nearby)))
+        if len(found) > 1:
+            raise TargetError(f"There are several: {listed([str(item) for item in found])}. Say which with -n.")
+        return found[0]
+
+    def _kind(self, word: str) -> GroupKind:
+        plain, _, rest = word.partition(".")
+        for kind in sorted(self._names, key=_foreignness):
+            resource = self._world.kinds[kind].resource
+            narrowed = rest.lower() in ("", kind.group, f"{resource.version}.{kind.group}")
+            if plain.lower() in self._names[kind] and narrowed:
+                return kind
+        near = near_kinds(word, map(sorted, self._names.values()))
+        there = sorted({kind.kind.lower() for kind in self._names})
+        hint = f"Did you mean {listed(near)}?" if near else f"It has {', '.join(there[:KINDS_NAMED_MAX])}"
+        hint += "" if near else ", ..." if len(there) > KINDS_NAMED_MAX else "."
+        raise TargetError(f"The dump has no kind {word!r}. {hint}")
+
+
+def _foreignness(kind: GroupKind) -> int:
+    """The kinds of Kubernetes itself come first, as in its own order."""
+    if "." not in kind.group:
+        return 1 if kind.group else 0
+    return 2 if kind.group.endswith(".k8s.io") else 3

@@ -1,10 +1,9 @@
 """A prepared teardown, executed by this process: a receipt before the first act, progress, a receipt at the end."""
 
-from __future__ import annotations
-
+import datetime as dt
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -13,17 +12,13 @@ from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.remedies import spelled, strip_command
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.executor import watching
+from pilotage.teardown.engine.progress import Outcome, Step
 from pilotage.teardown.engine.receipt import Receipt, ReceiptError, begin, conclude, save
 from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.planning.ledger import Entry, Ledger
+from pilotage.teardown.session import Session
+from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pilotage.teardown.engine.progress import Outcome, Step
-    from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.session.preparation import Prepared
 
 ADVICE_MAX = 20
 

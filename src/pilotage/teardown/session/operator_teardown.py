@@ -1,11 +1,11 @@
 """Endpoints that their operator takes down: asked for here, followed by the record that the operator keeps."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,23 +16,17 @@ from pilotage.kube import Absent, ApiError, Foreign, Object, Propagation
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import SteadyClock, utc_now
 from pilotage.runtime.live_objects import LiveObjects
+from pilotage.teardown.engine.decision import Decision, Wait
 from pilotage.teardown.engine.receipt import Receipt, ReceiptError, save
 from pilotage.teardown.planning.arguments import TargetError
-from pilotage.teardown.planning.ledger import Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Ledger, Policy
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.execution import TeardownObserver, default_receipt
+from pilotage.teardown.session.operator_lease import OperatorPresence
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
 from pilotage.teardown.session.teardown_record import RecordedTeardown, is_of_deletion, planned, receipt_of
 from pilotage.teardown.snapshot.world import Name, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pilotage.teardown.engine.decision import Decision, Wait
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.session.operator_lease import OperatorPresence
 
 TICK_SECONDS = 0.5
 NO_RECORD_SECONDS = 10.0

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
+from pilotage.catalogue.groups import is_built_in
+from pilotage.kube.discovery import as_served
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.reading import add_finalizer_owners, check_namespace, read_for_teardown
 from pilotage.teardown.session.relation_files import related_graph
+from pilotage.teardown.session.request import TeardownRequest
 from pilotage.teardown.session.targets import find, names_in, policy_of, selects_cluster_scoped
+from pilotage.teardown.snapshot.world import Name, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from pilotage.teardown.diagnosis.hazards import Hazard
     from pilotage.teardown.planning.ledger import Ledger
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.session.request import TeardownRequest
     from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import Name, World
 
 _NAMESPACE = ("", "Namespace")
 _RUN_CONTROLLERS = frozenset({_NAMESPACE, ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "StatefulSet")})
@@ -36,8 +39,6 @@ class Prepared(NamedTuple):
 
 async def plan(session: Session, request: TeardownRequest) -> Prepared:
     """Read the cluster, find what is meant, and make the ledger. Changes nothing. Raises TargetError, ApiError."""
-    from pilotage.kube.discovery import as_served
-
     request.check()
     return await as_served(session.discovery, lambda: _plan(session, request))
 
@@ -73,7 +74,6 @@ async def foresee(
     absent: list[Name],
 ) -> Prepared:
     """The ledger that `make` makes of a world, with all the answers it asks for, and the predicted hazards."""
-    import msgspec
 
     from pilotage.teardown.diagnosis.hazards import predict
     from pilotage.teardown.snapshot.resolve import until_resolved
@@ -111,8 +111,6 @@ def unread_kinds(world: World) -> tuple[str, ...]:
 
 def _may_run_controllers(request: TeardownRequest, names: Iterable[Name]) -> bool:
     """Whether the controller of something may be among what goes: in it, or owned by it."""
-    from pilotage.catalogue.groups import is_built_in
-
     return (
         request.everything
         or bool(request.selector)

@@ -58,7 +58,7 @@ async def _read_named(
 
 def read_named_in_dump(files: Iterable[Source], words: Sequence[str], namespace: str) -> NamedObjects:
     """The same from a dump. Raises DumpError, TargetError."""
-    from pilotage.teardown.planning.targets_in_dump import resolve_in
+    from pilotage.teardown.planning.targets import resolve_in
     from pilotage.teardown.snapshot.dump import load_dump
 
     world = load_dump(files)

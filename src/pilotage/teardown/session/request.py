@@ -1,13 +1,9 @@
 """A request to take objects down, in the words of a person. Light: importing it loads nothing else."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from pilotage.teardown.planning.arguments import TargetError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ENDPOINT_WORDS = ("se", "servingendpoint", "servingendpoints")
 

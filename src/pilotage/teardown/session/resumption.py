@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.preparation import Prepared, finalizer_questions, foresee, namespaces_of, unread_kinds
 from pilotage.teardown.session.reading import add_finalizer_owners, cluster_uid, read_for_teardown
+from pilotage.teardown.snapshot.world import State, World
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pilotage.teardown.engine.receipt import Receipt
     from pilotage.teardown.planning.ledger import Entry, Ledger
-    from pilotage.teardown.session import Session
     from pilotage.teardown.snapshot.graph import Graph
-    from pilotage.teardown.snapshot.world import World
 
 
 class Resumed(NamedTuple):
@@ -96,8 +95,6 @@ def _is_of(receipt: Receipt, cluster: str, server: str) -> bool:
 
 
 def _compared(origin: str, prepared: Prepared, saved: Ledger) -> Resumed:
-    from pilotage.teardown.snapshot.world import State
-
     known = saved.by_uid()
     states = {entry: prepared.world.state(entry.full_name, entry.uid) for entry in saved.going}
     return Resumed(

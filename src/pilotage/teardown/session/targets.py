@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from pilotage.catalogue.kind import Keep
+from pilotage.kube import GroupKind
+from pilotage.teardown.planning.arguments import TargetError, find_kind, parse, parse_selector
+from pilotage.teardown.session import Session
+from pilotage.teardown.session.request import RequestError, TeardownRequest
+from pilotage.teardown.snapshot.world import Item, Name, World
 
-    from pilotage.kube import GroupKind, Resource
-    from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.session.request import TeardownRequest
-    from pilotage.teardown.snapshot.world import Item, Name, World
+if TYPE_CHECKING:
+    from pilotage.teardown.planning.ledger import Policy
 
 
 async def names_in(session: Session, request: TeardownRequest) -> tuple[list[Name], list[Name]]:
     """The names in a request; and those of manifests that cannot be there, because their kind is not served."""
-    from pilotage.teardown.planning.arguments import TargetError, parse
-    from pilotage.teardown.snapshot.world import Name
-
     here = request.namespace or session.client.namespace
     names: list[Name] = []
     absent: list[Name] = []
@@ -26,7 +26,7 @@ async def names_in(session: Session, request: TeardownRequest) -> tuple[list[Nam
     if parsed.kinds and not request.selector:
         raise TargetError(f"Which {parsed.kinds[0]}? Write KIND/NAME, or choose with -l SELECTOR.")
     for word, name in parsed.named:
-        resource = await _resource(session, word)
+        resource = await find_kind(session.discovery, word)
         names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
     if request.files:
         written, absent = await _written(session, request, here)
@@ -36,12 +36,9 @@ async def names_in(session: Session, request: TeardownRequest) -> tuple[list[Nam
 
 async def _written(session: Session, request: TeardownRequest, here: str) -> tuple[list[Name], list[Name]]:
     """The names in manifests: those that may be there, and those whose kind is not served."""
-    import asyncio
 
-    from pilotage.teardown.planning.arguments import TargetError
     from pilotage.teardown.planning.targets import served_kind
     from pilotage.teardown.snapshot.dump import manifests
-    from pilotage.teardown.snapshot.world import Name
 
     names: list[Name] = []
     absent: list[Name] = []
@@ -69,8 +66,6 @@ async def find(
     session: Session, world: World, request: TeardownRequest, names: Iterable[Name]
 ) -> tuple[list[Item], list[Name]]:
     """The objects that are meant and the names that are absent, by a world; what it could not show is read by name."""
-    from pilotage.teardown.planning.arguments import parse_selector
-
     client, discovery = session.client, session.discovery
     here = request.namespace or client.namespace
     if request.selector:
@@ -108,8 +103,6 @@ async def find(
 
 async def selects_cluster_scoped(session: Session, request: TeardownRequest) -> bool:
     """Whether a selector names cluster-scoped kinds as well: their parts may be in any namespace."""
-    from pilotage.kube import GroupKind
-
     if not request.selector:
         return False
     kinds = await _kinds_named(session, request.words)
@@ -119,8 +112,6 @@ async def selects_cluster_scoped(session: Session, request: TeardownRequest) -> 
 
 async def _kinds_named(session: Session, words: Iterable[str]) -> set[GroupKind]:
     """The kinds that words mean: ``deploy,svc``, ``all``."""
-    from pilotage.kube import GroupKind
-
     surface = await session.discovery.surface()
     kinds: set[GroupKind] = set()
     for word in (each for joined in words for each in joined.split(",") if each):
@@ -129,17 +120,14 @@ async def _kinds_named(session: Session, words: Iterable[str]) -> set[GroupKind]
             for each in surface.resources
             if word.lower() in each.categories
         }
-        resource = None if members else await _resource(session, word)
+        resource = None if members else await find_kind(session.discovery, word)
         kinds |= members or ({GroupKind(resource.group, resource.kind)} if resource else set())
     return kinds
 
 
 async def policy_of(session: Session, world: World, request: TeardownRequest) -> Policy:
     """The policy of a request: what is kept, and how long is waited."""
-    from pilotage.catalogue.kind import Keep
-    from pilotage.teardown.planning.arguments import TargetError
-    from pilotage.teardown.planning.policy import Policy
-    from pilotage.teardown.session.request import RequestError
+    from pilotage.teardown.planning.ledger import Policy
 
     families = {keep.value: keep for keep in Keep}
     keep, uids = set(), set()
@@ -149,7 +137,7 @@ async def policy_of(session: Session, world: World, request: TeardownRequest) ->
             keep.add(families[word])
         elif "/" in word:
             kind, name = word.split("/", 1)
-            resource = await _resource(session, kind)
+            resource = await find_kind(session.discovery, kind)
             item = world.find(resource.group, resource.kind, here if resource.namespaced else "", name)
             if item is None:
                 raise TargetError(f"--keep {word}: there is no such object. Nothing was done.")
@@ -162,14 +150,3 @@ async def policy_of(session: Session, world: World, request: TeardownRequest) ->
         timeout_seconds=request.timeout,
         drain_seconds=request.drain,
     )
-
-
-async def _resource(session: Session, word: str) -> Resource:
-    """The kind a word means."""
-    from pilotage.kube import UnknownKind
-    from pilotage.teardown.planning.arguments import TargetError, unknown_kind
-
-    try:
-        return (await session.discovery.find(word)).resource
-    except UnknownKind:
-        raise TargetError(unknown_kind(word, await session.discovery.surface())) from None

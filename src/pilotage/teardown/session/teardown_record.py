@@ -1,29 +1,22 @@
 """A teardown that the operator executes, as its record tells it: shown like one that is executed here. Pure."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from typing import Any
 
 import msgspec
 
+from pilotage.api.endpoint_status import LedgerEntry, StoredEndpoint, Waiting
 from pilotage.api.names import CACHE_SUFFIX, ENDPOINTS, TEARDOWN_DONE
+from pilotage.api.teardown import StoredTeardown
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import phase_of
 from pilotage.kube import GroupKind, Object, Resource
 from pilotage.kube.wire import format_time
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.receipt import Receipt
-from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.snapshot.fields import dig, moment, text, texts
 from pilotage.teardown.snapshot.world import State
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import LedgerEntry, StoredEndpoint, Waiting
-    from pilotage.api.teardown import StoredTeardown
-
 
 _CLAIM = "PersistentVolumeClaim"
 _UNDER_WAY = ("Deleted", "Vanished")

@@ -82,7 +82,6 @@ class DumpedDefinition(NamedTuple):
     plural: str
     singular: str
     short_names: tuple[str, ...]
-    categories: tuple[str, ...]
     namespaced: bool
 
 
@@ -135,7 +134,6 @@ def definitions(world: World) -> dict[GroupKind, DumpedDefinition]:
                 plural,
                 str(names.get("singular") or kind.lower()),
                 _texts(names.get("shortNames")),
-                _texts(names.get("categories")),
                 spec.get("scope") == "Namespaced",
             )
     return defined

@@ -18,9 +18,8 @@ from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.receipt import conclude
-from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.planning.ledger import Ledger, Policy
 from pilotage.teardown.planning.plan import make_ledger, plan_again
-from pilotage.teardown.planning.policy import Policy
 from pilotage.teardown.relations import BUILT_IN, full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage_sim import models

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue.kind import Keep
 from pilotage.kube import ObjectKey, without_finalizer
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Policy
 from pilotage_sim import adversaries
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import TeardownScenario

@@ -11,7 +11,7 @@ from pilotage.catalogue.relation import ByName, Relation, RelationRow, TargetKin
 from pilotage.kube import Absent, AlreadyExists, Conflict, ObjectKey, Terminating, without_finalizer
 from pilotage.runtime.manager import Manager
 from pilotage.runtime.types import Result
-from pilotage.teardown.planning.policy import Policy
+from pilotage.teardown.planning.ledger import Policy
 from pilotage.teardown.relations import BUILT_IN
 from pilotage_sim import models
 from pilotage_sim.scenarios import teardown_parts as parts

@@ -11,9 +11,8 @@ from shlex import quote
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, HazardGroup, Outlook
 from pilotage.teardown.diagnosis.why.admission import GROUP, WEBHOOK_KINDS, Hook, hooks
-from pilotage.teardown.diagnosis.why.reading import condition
 from pilotage.teardown.planning.ledger import HOLD
-from pilotage.teardown.snapshot.fields import mapping, text
+from pilotage.teardown.snapshot.fields import condition, mapping, text
 from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpdate
 from pilotage.teardown.snapshot.world import Item
 

@@ -6,17 +6,16 @@ is younger than a minute, or being deleted, is in progress; what could not be re
 
 from collections.abc import Callable, Iterator
 
-from pilotage.teardown.diagnosis.leaks import holds, idle, orphans, owners, storage, traffic
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
-from pilotage.teardown.diagnosis.leaks.receipts import LeftOver, left_over
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks import idle, orphans, owners, storage, teardowns, traffic
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity
+from pilotage.teardown.diagnosis.leaks.teardowns import LeftOver, left_over
 from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import World
 
 __all__ = ["Leak", "LeakCode", "LeftOver", "Severity", "find_leaks", "left_over"]
 
 _FAMILIES: tuple[Callable[[LeakSurvey], Iterator[Leak]], ...] = (
-    holds.leaks,
+    teardowns.leaks,
     owners.leaks,
     traffic.leaks,
     orphans.leaks,

@@ -6,8 +6,7 @@ from pilotage.catalogue.names import DEFINITION
 from pilotage.catalogue.registry import guards, kinds, known
 from pilotage.catalogue.relation import BySelector, Relation
 from pilotage.kube import GroupKind, Json
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.graph import Edge

@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterator
 
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
-from pilotage.teardown.diagnosis.why.reading import selects
-from pilotage.teardown.snapshot.fields import dig, entries, mapping, text
+from pilotage.teardown.snapshot.fields import dig, entries, mapping, selects, text
 from pilotage.teardown.snapshot.world import Item
 
 TEMPLATE_HASH = "pod-template-hash"

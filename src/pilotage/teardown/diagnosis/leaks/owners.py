@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from pilotage.catalogue.reading import COMPUTED, COMPUTED_GROUPS, ONLY_IF_ASKED
 from pilotage.kube import GroupKind, OwnerReference
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.snapshot.world import Item, World
 
 

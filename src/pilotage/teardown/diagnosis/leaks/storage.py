@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, Name

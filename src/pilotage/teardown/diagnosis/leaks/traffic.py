@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from pilotage.catalogue.names import SLICE
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, Severity, delete
-from pilotage.teardown.diagnosis.leaks.survey import LeakSurvey
+from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.world import Item, Name

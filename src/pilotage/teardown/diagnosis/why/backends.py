@@ -9,8 +9,7 @@ from shlex import quote
 from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.reading import condition, counted, labels_at, selects_plainly
-from pilotage.teardown.snapshot.fields import entries, number, text
+from pilotage.teardown.snapshot.fields import condition, counted, entries, labels_at, number, selects_plainly, text
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 _WORKLOADS = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"))
@@ -81,7 +80,7 @@ def not_running(world: World, workload: Item) -> StuckCause | None:
     if wanted == 0:
         said = "is scaled to 0: nothing of it runs"
         command = f"kubectl scale {place(workload)} --replicas=1"
-        remedy = Remedy("", "Scale it up again", command, mends, REPAIR, workload)
+        remedy = Remedy("Scale it up again", command, mends, REPAIR, workload)
     else:
         said = f"is NOT RUNNING: 0 of {counted(wanted, 'replica')} available"
         remedy = look_at(workload, f"Bring {workload} back", mends)
@@ -109,7 +108,6 @@ def _service_missing(world: World, service: Name) -> StuckCause:
 
 def _look(service: Name, title: str) -> Remedy:
     return Remedy(
-        "",
         title,
         f"kubectl -n {quote(service.namespace)} get service,endpointslices,deployments,pods",
         "Once it answers, what waits goes on by itself. Nothing leaks.",

@@ -7,8 +7,7 @@ from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import look_at
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.reading import condition, since
-from pilotage.teardown.snapshot.fields import text
+from pilotage.teardown.snapshot.fields import condition, since, text
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 

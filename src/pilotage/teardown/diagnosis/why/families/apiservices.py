@@ -8,8 +8,7 @@ from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.reading import condition, since
-from pilotage.teardown.snapshot.fields import mapping, text
+from pilotage.teardown.snapshot.fields import condition, mapping, since, text
 from pilotage.teardown.snapshot.world import Item, Name
 
 GROUP = "apiregistration.k8s.io"
@@ -41,7 +40,6 @@ def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
                 "The API answers again, and namespace deletions continue by themselves. Nothing leaks.",
             ),
             Remedy(
-                "",
                 "Delete the APIService, if its API is no longer needed",
                 f"kubectl delete apiservice {quote(item.meta.name)}",
                 f"Discovery works again. The objects of {version} cannot be reached until it is installed again.",

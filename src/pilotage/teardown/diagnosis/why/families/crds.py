@@ -70,7 +70,6 @@ def _definition(context: WhyContext, crd: Item) -> Iterator[StuckCause]:
             Confidence.MEDIUM,
             remedies=(
                 Remedy(
-                    "",
                     "Delete them first",
                     f"kubectl delete {quote(crd.meta.name)} --all -A",
                     "Their DELETE webhooks are asked then, which the API server does not do here.",

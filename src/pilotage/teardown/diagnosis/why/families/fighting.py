@@ -9,7 +9,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from pilotage.catalogue.registry import known
-from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, Remedy, place
+from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, Remedy, delete_by_hand
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
@@ -71,13 +71,10 @@ def _owner(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         f"recreates {item} when it is deleted{line}",
         (f"{owner} is its controller by ownerReferences, and exists",),
         remedies=(
-            Remedy(
-                "",
-                f"Delete {top} instead, if all of it should go",
-                f"kubectl delete {place(top)}",
-                "What it owns goes with it, and does not come back. Nothing leaks.",
-                DELETE,
+            delete_by_hand(
                 top,
+                f"Delete {top} instead, if all of it should go",
+                "What it owns goes with it, and does not come back. Nothing leaks.",
             ),
         ),
     )
@@ -130,13 +127,10 @@ def _scaler(item: Item, scaler: Item, code: CauseCode, said: str, evidence: tupl
         said,
         evidence,
         remedies=(
-            Remedy(
-                "",
-                "Delete the autoscaler first, then scale down or delete",
-                f"kubectl delete {place(scaler)}",
-                f"Nothing scales {item.meta.name} any more, up or down. Nothing leaks.",
-                DELETE,
+            delete_by_hand(
                 scaler,
+                "Delete the autoscaler first, then scale down or delete",
+                f"Nothing scales {item.meta.name} any more, up or down. Nothing leaks.",
             ),
         ),
     )
@@ -240,7 +234,6 @@ def _gitops_remedies(applier: Applier, item: Item) -> tuple[Remedy, ...]:
     helm = applier.tool == "Helm"
     return (
         Remedy(
-            "",
             f"Take {item} out of its source, and let {applier.tool} delete it",
             "git rm …",
             "It goes and is not recreated. Nothing leaks.",
@@ -248,7 +241,6 @@ def _gitops_remedies(applier: Applier, item: Item) -> tuple[Remedy, ...]:
             item,
         ),
         Remedy(
-            "",
             "Uninstall the whole release" if helm else f"Stop {applier.tool} from applying it, then delete it",
             stop,
             "All that the release made goes." if helm else "Nothing of it is applied until it is resumed.",

@@ -5,9 +5,19 @@ from collections.abc import Iterator
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import LOOK, REDRIVE, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
-from pilotage.teardown.diagnosis.why.complaints import Complaint, RefusedRequest, complaints, refusal_in
 from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS, WhyContext
-from pilotage.teardown.diagnosis.why.controllers import bring_back, do_its_work, grant, last_resort, read_log, restart
+from pilotage.teardown.diagnosis.why.controllers import (
+    Complaint,
+    RefusedRequest,
+    bring_back,
+    complaints,
+    do_its_work,
+    grant,
+    last_resort,
+    read_log,
+    refusal_in,
+    restart,
+)
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import span
@@ -100,7 +110,6 @@ def _dead(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause
 def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> StuckCause:
     """Nothing new is created in a namespace that is being deleted: a controller in there cannot be brought back."""
     elsewhere = Remedy(
-        "",
         f"Run {keeper.who} from another namespace until its objects are gone",
         f"kubectl get {place(workload)} -o yaml",
         "It finishes the deletions by itself, and the namespace goes. Nothing leaks.",
@@ -128,7 +137,6 @@ def _forbidden(
         confidence = Confidence.MEDIUM if answer.allowed else Confidence.HIGH
         now = "It may by now: the controller tries again." if answer.allowed else "The server confirms that it may not."
     permit = Remedy(
-        "",
         f"Give {refusal.user} the permission",
         grant(refusal),
         "Its controller tries again and finishes the deletion by itself. Nothing leaks.",
@@ -149,13 +157,10 @@ def _forbidden(
 def _erroring(item: Item, keeper: FinalizerOwner, said: list[Complaint]) -> StuckCause:
     first = said[0]
     remedies = [
-        Remedy(
-            "",
-            "Fix what the controller reports",
-            f"kubectl describe {place(item)}",
-            "It tries again by itself and finishes the deletion. Nothing leaks.",
-            LOOK,
+        look_at(
             item,
+            "Fix what the controller reports",
+            "It tries again by itself and finishes the deletion. Nothing leaks.",
         )
     ]
     if keeper.workload:
@@ -178,7 +183,7 @@ def _working(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
         f"has been at work for {span(age)}" if keeper.alive is Liveness.ALIVE else f"has had {span(age)} so far",
         keeper.evidence,
         Confidence.HIGH if keeper.alive is Liveness.ALIVE else Confidence.MEDIUM,
-        remedies=(Remedy("", "Wait", f"pilotage wait {place(item)}", "Nothing leaks.", LOOK, item),),
+        remedies=(Remedy("Wait", f"pilotage wait {place(item)}", "Nothing leaks.", LOOK, item),),
     )
 
 
@@ -213,7 +218,6 @@ def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
 
 def _missing(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     install = Remedy(
-        "",
         f"Install {keeper.who} again, or start it where it runs",
         "kubectl get deployments,statefulsets,leases -A",
         "It finishes the deletion by itself. Nothing leaks.",
@@ -233,7 +237,6 @@ def _unfinished(context: WhyContext, item: Item, keeper: FinalizerOwner) -> Stuc
     """Our own: no controller comes back to it, but the same command, given again, goes on where it was cut off."""
     young = item.terminating and context.deleted_seconds_ago(item) < UNDER_WAY_SECONDS
     finish = Remedy(
-        "",
         "Finish the teardown",
         f"pilotage delete {place(item)}",
         "Takes down what is left of its parts, in order, and releases it. Nothing leaks. Give --resume RECEIPT instead "

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pilotage.catalogue.kind import Guard
 from pilotage.catalogue.registry import guards
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.diagnosis.remedies import LOOK, Remedy, place
+from pilotage.teardown.diagnosis.remedies import LOOK, delete_by_hand
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
@@ -35,13 +35,11 @@ def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
             f"blocks eviction of {item} (429). A DELETE is unaffected.",
             tuple(_evidence(guard, body)),
             remedies=(
-                Remedy(
-                    "",
+                delete_by_hand(
+                    item,
                     "Delete the pod, or better its workload, instead of evicting it",
-                    f"kubectl delete {place(item)}",
                     "It goes at once, whatever the budget says. Fewer pods than it asks for may then run.",
                     LOOK,
-                    item,
                 ),
             ),
         )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from pilotage.teardown.diagnosis.remedies import DELETE, STRIP, STRIP_FINALIZER, Remedy, place
+from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, delete_by_hand, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.reading import few
+from pilotage.teardown.snapshot.fields import few
 from pilotage.teardown.snapshot.world import Item
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -48,14 +48,11 @@ def _pod(context: WhyContext, pod: Item) -> Iterator[StuckCause]:
             f"has the finalizer {TRACKING}, and {gone}: no controller counts it any more",
             tuple(evidence),
             remedies=(
-                Remedy(
-                    STRIP_FINALIZER,
-                    "Remove the finalizer: it only keeps the pod until its Job has counted it",
-                    f"pilotage why {place(pod)} --fix={STRIP_FINALIZER} --finalizer {TRACKING}",
-                    "Nothing leaks: there is no Job left that could count it.",
-                    STRIP,
+                strip_finalizer(
                     pod,
                     TRACKING,
+                    "Nothing leaks: there is no Job left that could count it.",
+                    "Remove the finalizer: it only keeps the pod until its Job has counted it",
                 ),
             ),
         )
@@ -67,16 +64,7 @@ def _pod(context: WhyContext, pod: Item) -> Iterator[StuckCause]:
             f"is left over: {gone}, and nothing deletes its pods"
             + (" but the garbage collector, which has not come by yet" if dangling else ""),
             ("a delete of a Job without a propagation policy orphans its pods",),
-            remedies=(
-                Remedy(
-                    "",
-                    "Delete the pod",
-                    f"kubectl delete {place(pod)}",
-                    "It ends, if it still runs. Nothing leaks.",
-                    DELETE,
-                    pod,
-                ),
-            ),
+            remedies=(delete_by_hand(pod, "Delete the pod", "It ends, if it still runs. Nothing leaks."),),
         )
 
 
@@ -100,7 +88,6 @@ def _job(context: WhyContext, job: Item) -> Iterator[StuckCause]:
             f"creates another Job like {job} at its next scheduled time, whether this one is deleted or not",
             remedies=(
                 Remedy(
-                    "",
                     "Suspend the CronJob, or delete it with its Jobs",
                     f'kubectl patch {place(cron)} -p \'{{"spec":{{"suspend":true}}}}\'',
                     "No new Job is made. Nothing leaks.",

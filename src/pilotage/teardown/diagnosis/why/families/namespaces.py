@@ -88,7 +88,6 @@ def _discovery(context: WhyContext, namespace: Item, conditions: dict[str, str])
         because=tuple(behind),
         remedies=(
             Remedy(
-                "",
                 "See which API it is, and bring it back or delete its APIService",
                 "kubectl get apiservices",
                 "Every terminating namespace then continues by itself.",
@@ -109,7 +108,6 @@ def _parsing(namespace: Item, conditions: dict[str, str]) -> Iterator[StuckCause
             (f"Condition NamespaceDeletionGroupVersionParsingFailure: {message}",),
             remedies=(
                 Remedy(
-                    "",
                     "See which API has a version that is not one, and repair or remove its APIService",
                     "kubectl get apiservices",
                     "Every terminating namespace then continues by itself.",
@@ -188,7 +186,6 @@ def _not_deleted(context: WhyContext, namespace: Item, staying: list[Item], fail
             confidence=Confidence.MEDIUM,
             remedies=(
                 Remedy(
-                    "",
                     "See whether kube-controller-manager runs",
                     "kubectl get lease kube-controller-manager -n kube-system -o yaml",
                     "Its namespace controller does the deleting. Nothing changes.",
@@ -196,7 +193,6 @@ def _not_deleted(context: WhyContext, namespace: Item, staying: list[Item], fail
                     namespace,
                 ),
                 Remedy(
-                    "",
                     "Delete what is in it, in order",
                     f"pilotage delete -n {quote(namespace.meta.name)} --all",
                     f"Would delete {len(staying)} objects, which are to go anyway. Nothing leaks.",

@@ -120,9 +120,8 @@ def _orphaning(context: WhyContext, item: Item) -> StuckCause:
         tuple(f"{child} still names it as an owner." for child in children[:5]),
         Confidence.HIGH if children else Confidence.MEDIUM,
         remedies=(
-            Remedy("", "Check whether the garbage collector runs", _MANAGER, "Nothing changes.", LOOK, item),
+            Remedy("Check whether the garbage collector runs", _MANAGER, "Nothing changes.", LOOK, item),
             Remedy(
-                "",
                 "Send the delete again, in the background",
                 f"kubectl delete {place(item)} --cascade=background --wait=false",
                 "LEAKS nothing, but what it owns is then deleted, although it was to stay."
@@ -202,9 +201,7 @@ def _misplaced(item: Item, owner: Item) -> StuckCause | None:
             item,
             f"has no namespace, but its owner {owner} has: the garbage collector never collects it",
             (f"The owner reference names uid {owner.uid}, which is in namespace {owner.meta.namespace}.",),
-            remedies=(
-                Remedy("", "Delete it by itself", f"pilotage delete {place(item)}", "Nothing leaks.", DELETE, item),
-            ),
+            remedies=(Remedy("Delete it by itself", f"pilotage delete {place(item)}", "Nothing leaks.", DELETE, item),),
         )
     return StuckCause(
         CauseCode.OWNER_IN_OTHER_NAMESPACE,
@@ -230,7 +227,7 @@ def _unreadable_owner(
         (f"{owner.api_version} {owner.kind}: {problem}",),
         Confidence.MEDIUM,
         remedies=(
-            Remedy("", "Check whether the kind is served", "kubectl api-resources", "Nothing changes.", LOOK, name),
+            Remedy("Check whether the kind is served", "kubectl api-resources", "Nothing changes.", LOOK, name),
             *_drop_reference(item, "It stays, without an owner; delete it by itself."),
         ),
     )
@@ -240,7 +237,7 @@ def _drop_reference(item: Item, effect: str) -> tuple[Remedy, ...]:
     if item.terminating:
         return ()
     command = f'kubectl patch {place(item)} --type=json -p \'[{{"op":"remove","path":"/metadata/ownerReferences"}}]\''
-    return (Remedy("", "Remove the owner reference", command, effect, EDIT, item),)
+    return (Remedy("Remove the owner reference", command, effect, EDIT, item),)
 
 
 # Helpers

@@ -12,7 +12,7 @@ from pilotage.teardown.diagnosis.remedies import REPAIR, Remedy
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.reading import counted, few
+from pilotage.teardown.snapshot.fields import counted, few
 from pilotage.teardown.snapshot.questions import MayI
 from pilotage.teardown.snapshot.world import Item
 
@@ -68,7 +68,6 @@ def _ask_for(resources: list[Resource], namespace: str, verbs: str, item: Item) 
     names = ",".join(str(each) for each in resources)
     what = "Role in that namespace" if namespace else "ClusterRole (it has no namespace)"
     return Remedy(
-        "",
         f"Ask an administrator for a {what} with {verbs.replace(',', ', ')}, and its binding to you",
         f"kubectl create {kind} --verb={verbs} {quote(f'--resource={names}')}",
         "Nothing leaks.",

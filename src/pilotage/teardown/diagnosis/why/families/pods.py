@@ -52,7 +52,6 @@ def _mirror(item: Item, body: Json | None) -> StuckCause:
         (f"it has the annotation {MIRROR}",),
         remedies=(
             Remedy(
-                "",
                 f"Take its manifest out of the kubelet's folder on {node}",
                 f"ssh {node} ls /etc/kubernetes/manifests",
                 "The kubelet stops the pod and removes its mirror. Nothing leaks.",
@@ -93,7 +92,6 @@ def _on_lost_node(world: World, item: Item, body: Json, lost: StuckCause) -> Stu
         remedies.insert(
             0,
             Remedy(
-                "",
                 "If the machine is certainly off, declare it out of service: pods and volumes are released together",
                 f"kubectl taint nodes {quote(name)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "All its pods are removed and their volumes detached. If the machine still runs, data may be damaged.",
@@ -159,7 +157,6 @@ def _overdue(context: WhyContext, item: Item, body: Json, over: float) -> Iterat
         because=(unready,) if unready else (),
         remedies=(
             Remedy(
-                "",
                 f"Look at the kubelet and the container runtime of {node}",
                 f"kubectl describe {quote(f'node/{node}')}",
                 "The kubelet ends the pod by itself once it can. Nothing leaks.",
@@ -182,7 +179,6 @@ def _running(body: Json) -> tuple[str, ...]:
 def _force(item: Item, body: Json) -> Remedy:
     held = _devices(body)
     return Remedy(
-        FORCE_DELETE_POD,
         "Force the delete, once you know that its processes have ended",
         f"pilotage why {place(item)} --fix={FORCE_DELETE_POD}",
         "LEAKS: it removes the record, not the process, which may still run on the node"
@@ -190,6 +186,7 @@ def _force(item: Item, body: Json) -> Remedy:
         + ".",
         FORCE,
         item,
+        code=FORCE_DELETE_POD,
     )
 
 

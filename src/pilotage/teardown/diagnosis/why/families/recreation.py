@@ -32,7 +32,6 @@ def _recreated(context: WhyContext, item: Item, now_there: Item) -> StuckCause:
         (f"The one that was meant had uid {item.uid}; the one that is there has uid {now_there.uid}.",),
         remedies=(
             Remedy(
-                "",
                 "Find out who makes it again, before it is deleted again",
                 f"kubectl get {place(now_there)} -o yaml --show-managed-fields",
                 "Nothing changes.",
@@ -63,7 +62,6 @@ def _changed(context: WhyContext, item: Item) -> Iterator[StuckCause]:
             (f"managedFields: {text(entry, 'operation')} by {text(entry, 'manager')} at {text(entry, 'time')}.",),
             remedies=(
                 Remedy(
-                    "",
                     "Wait until it is gone, then apply it again",
                     f"pilotage wait {place(item)}",
                     "What is being deleted cannot be brought back; the new one gets a uid of its own. Nothing leaks.",

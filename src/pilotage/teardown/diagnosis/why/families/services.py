@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
-from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, look_at, place, strip_finalizer
+from pilotage.teardown.diagnosis.remedies import Remedy, delete_by_hand, look_at, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
-from pilotage.teardown.diagnosis.why.reading import counted
-from pilotage.teardown.snapshot.fields import entries, text
+from pilotage.teardown.snapshot.fields import counted, entries, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 from pilotage.teardown.snapshot.world import Item
 
@@ -41,7 +40,7 @@ def _load_balancer(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     evidence = [f"its load balancer has the address {', '.join(addresses)}"] if addresses else []
     evidence += keeper.evidence
     where = f" at {', '.join(addresses)}" if addresses else ""
-    leaks = f"the load balancer{where} in the cloud, with its address and cost."
+    leaks = f"LEAKS: the load balancer{where} in the cloud, with its address and cost."
     if said:
         code, words = (
             CauseCode.LOAD_BALANCER_FAILS,
@@ -151,11 +150,4 @@ def _others(left: list[Item]) -> str:
 
 
 def _delete(item: Item) -> Remedy:
-    return Remedy(
-        "",
-        "Delete it: a proxy may still send traffic to its addresses",
-        f"kubectl delete {place(item)}",
-        "Nothing leaks.",
-        DELETE,
-        item,
-    )
+    return delete_by_hand(item, "Delete it: a proxy may still send traffic to its addresses", "Nothing leaks.")

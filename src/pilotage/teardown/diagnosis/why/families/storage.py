@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from shlex import quote
 
-from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, Remedy, look_at, place
+from pilotage.teardown.diagnosis.remedies import FORCE, Remedy, delete_by_hand, look_at
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node
-from pilotage.teardown.diagnosis.why.reading import counted, few
-from pilotage.teardown.snapshot.fields import dig, entries, text
+from pilotage.teardown.snapshot.fields import counted, dig, entries, few, text
 from pilotage.teardown.snapshot.world import Item, World
 
 PVC_PROTECTION = "kubernetes.io/pvc-protection"
@@ -97,13 +96,10 @@ def _pod_stays(context: WhyContext, pod: Item) -> StuckCause:
         pod,
         f"uses the claim and is not being deleted ({phase}){made}",
         remedies=(
-            Remedy(
-                "",
-                f"Delete {target}, if it is to go as well",
-                f"kubectl delete {place(target)}",
-                "Its pods end, and the claim goes by itself then. Nothing leaks.",
-                DELETE,
+            delete_by_hand(
                 target,
+                f"Delete {target}, if it is to go as well",
+                "Its pods end, and the claim goes by itself then. Nothing leaks.",
             ),
         ),
     )
@@ -162,13 +158,11 @@ def _volume(context: WhyContext, item: Item) -> Iterator[StuckCause]:
             "is kept on purpose: its claim is gone, and its reclaim policy is Retain",
             (f"its claim was {_claim_name(body)}",),
             remedies=(
-                Remedy(
-                    "",
+                delete_by_hand(
+                    item,
                     "Delete the volume once its data is saved or not needed",
-                    f"kubectl delete {place(item)}",
                     "LEAKS: the record goes; the storage behind it stays, and may cost money, until it is deleted too.",
                     FORCE,
-                    item,
                 ),
             ),
         )
@@ -187,13 +181,10 @@ def _bound(context: WhyContext, item: Item, body: object) -> StuckCause:
         because = context.causes_of(claim)
     elif claim:
         remedies = (
-            Remedy(
-                "",
-                "Delete the claim, if its data may go",
-                f"kubectl delete {place(claim)}",
-                "The volume goes with it, and its storage by its reclaim policy.",
-                DELETE,
+            delete_by_hand(
                 claim,
+                "Delete the claim, if its data may go",
+                "The volume goes with it, and its storage by its reclaim policy.",
             ),
         )
     going = " (which is being deleted)" if claim and claim.terminating else ""
@@ -235,7 +226,6 @@ def _attachment(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         because=(lost,),
         remedies=(
             Remedy(
-                "",
                 "If the machine is certainly off, declare it out of service: its volumes are detached by force",
                 f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                 "The volumes can be used elsewhere. If the machine still runs and writes, data may be damaged.",

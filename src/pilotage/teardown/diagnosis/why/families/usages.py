@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotage.api.names import GROUP
 from pilotage.kube import GroupKind, Json
-from pilotage.teardown.diagnosis.remedies import DELETE, REPAIR, STRIP, STRIP_FINALIZER, UNGUARD, Remedy, place
+from pilotage.teardown.diagnosis.remedies import REPAIR, UNGUARD, Remedy, delete_by_hand, strip_finalizer
 from pilotage.teardown.diagnosis.why import admission
 from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
@@ -110,23 +110,18 @@ def _protected(context: WhyContext, item: Item, usage: Item) -> StuckCause:
     remedies = []
     if user:
         remedies.append(
-            Remedy(
-                "",
-                f"Delete {user}, which uses it, if that is to go as well",
-                f"kubectl delete {place(user)}",
-                "The usage goes with it, and the delete passes then. Nothing leaks.",
-                DELETE,
+            delete_by_hand(
                 user,
+                f"Delete {user}, which uses it, if that is to go as well",
+                "The usage goes with it, and the delete passes then. Nothing leaks.",
             )
         )
     remedies.append(
-        Remedy(
-            "",
+        delete_by_hand(
+            usage,
             "Delete the usage, if it is not in use any more",
-            f"kubectl delete {place(usage)}",
             "Nothing protects the object any more. What still uses it may break.",
             UNGUARD,
-            usage,
         )
     )
     return StuckCause(
@@ -151,7 +146,6 @@ def _webhook_dead(context: WhyContext, item: Item) -> Iterator[StuckCause]:
                 because=(root,),
                 remedies=(
                     Remedy(
-                        "",
                         "Bring Crossplane back",
                         f"kubectl -n {quote(hook.service.namespace if hook.service else '')} get deployments,pods",
                         "Deletes are checked again. Nothing leaks.",
@@ -189,14 +183,11 @@ def _usage(context: WhyContext, usage: Item) -> Iterator[StuckCause]:
             usage,
             f"is about {used}, which is in a namespace: a ClusterUsage cannot find it, and sticks on its finalizer",
             remedies=(
-                Remedy(
-                    STRIP_FINALIZER,
-                    "Remove the finalizer, and use a Usage in that namespace instead",
-                    f"pilotage why {place(usage)} --fix={STRIP_FINALIZER} --finalizer {FINALIZER}",
-                    "Nothing leaks: it never protected anything.",
-                    STRIP,
+                strip_finalizer(
                     usage,
                     FINALIZER,
+                    "Nothing leaks: it never protected anything.",
+                    "Remove the finalizer, and use a Usage in that namespace instead",
                 ),
             ),
         )
@@ -213,13 +204,10 @@ def _usage(context: WhyContext, usage: Item) -> Iterator[StuckCause]:
             remedies=()
             if because
             else (
-                Remedy(
-                    "",
-                    f"Delete {user}, if it is to go as well",
-                    f"kubectl delete {place(user)}",
-                    "The usage goes within 30 s after it. Nothing leaks.",
-                    DELETE,
+                delete_by_hand(
                     user,
+                    f"Delete {user}, if it is to go as well",
+                    "The usage goes within 30 s after it. Nothing leaks.",
                 ),
             ),
         )

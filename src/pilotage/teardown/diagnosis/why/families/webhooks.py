@@ -150,7 +150,6 @@ def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: st
             _comply(item, verb, message),
             *_again(item, verb),
             Remedy(
-                "",
                 "Take its binding away",
                 f"kubectl delete validatingadmissionpolicybinding {quote(binding)}",
                 "Nothing is checked by this policy any more, here and wherever else it was bound by it.",
@@ -166,7 +165,6 @@ def _is_invalid(world: World, item: Item, message: str) -> StuckCause:
     crd = world.find("apiextensions.k8s.io", "CustomResourceDefinition", "", name)
     remedies = [
         Remedy(
-            "",
             "Change the object so that it is valid again",
             f"kubectl edit {place(item)}",
             "Its controller can let go of it then, and it goes. Nothing leaks.",
@@ -177,7 +175,6 @@ def _is_invalid(world: World, item: Item, message: str) -> StuckCause:
     if crd:
         remedies.append(
             Remedy(
-                "",
                 "Loosen the rule in its CustomResourceDefinition",
                 f"kubectl edit customresourcedefinition {quote(name)}",
                 "The object can be changed again, and so can every other one of its kind that breaks the rule.",
@@ -229,7 +226,6 @@ def _bring_back(hook: Hook | None, name: str) -> tuple[Remedy, ...]:
     command = f"kubectl get {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)} -o yaml" if hook else ""
     return (
         Remedy(
-            "",
             f"Bring the webhook {name} back",
             command,
             f"{where}What was refused passes then. Nothing leaks.",
@@ -255,7 +251,6 @@ def _switch_off(hook: Hook | None) -> tuple[Remedy, ...]:
     patch = f'[{{"op":"replace","path":"/webhooks/{hook.position}/failurePolicy","value":"Ignore"}}]'
     return (
         Remedy(
-            "",
             "Let requests pass while the webhook is down",
             f"kubectl patch {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)} --type=json -p '{patch}'",
             "Until it is back, nothing is checked by it. Set failurePolicy back to Fail afterwards.",
@@ -271,7 +266,6 @@ def _remove(hook: Hook | None) -> tuple[Remedy, ...]:
         return ()
     return (
         Remedy(
-            "",
             "Delete the webhook configuration",
             f"kubectl delete {quote(hook.kind.lower())} {quote(hook.configuration.meta.name)}",
             "Nothing is checked by any of its webhooks any more, until its operator makes it again.",
