@@ -11,17 +11,23 @@ import pytest
 from pilotage.catalogue import ecosystems as package
 from pilotage.catalogue import generate, registry
 from pilotage.catalogue.registry import find_finalizer
-from pilotage.kube import GroupKind
+from pilotage.kube import GroupKind, Resource
 from pilotage.teardown.diagnosis.hazards import predict
 from pilotage.teardown.diagnosis.leaks import find_leaks
 from pilotage.teardown.diagnosis.tree import render, tree
 from pilotage.teardown.diagnosis.why.explain import explain, still_serving
+from pilotage.teardown.engine.prove import prove
 from pilotage.teardown.planning.ledger import Policy
 from pilotage.teardown.planning.plan import make_ledger
 from pilotage.teardown.planning.targets import resolve_in
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.graph import Graph
 from pilotage.teardown.snapshot.world import Item, World
+from pilotage_sim.loop import virtual
+from pilotage_sim.scenarios import teardown_parts as parts
+from pilotage_sim.world import SimulatedWorld
+from tests.teardown.building import ledger
+from tests.teardown.onharbor import entry_of, unmake
 from tests.teardown.relations.worlds import world_of
 
 FLEET = """
@@ -84,8 +90,8 @@ def the(world: World, uid: str) -> Item:
 
 def test_plan_takes_the_guard_and_the_route_along_and_orders_them() -> None:
     world = world_of(FLEET)
-    ledger = make_ledger(world, related(world), [the(world, "flotilla/web")], Policy(drain_seconds=1), adopt=True)
-    entries = {entry.name: entry for entry in ledger.going}
+    planned = make_ledger(world, related(world), [the(world, "flotilla/web")], Policy(drain_seconds=1), adopt=True)
+    entries = {entry.name: entry for entry in planned.going}
     assert {name: str(entry.phase) for name, entry in entries.items()} == {
         "web": "stop",
         "web-1": "stop",
@@ -101,9 +107,9 @@ def test_plan_takes_the_guard_and_the_route_along_and_orders_them() -> None:
 def test_a_hazard_says_that_the_guard_forbids_no_delete() -> None:
     world = world_of(FLEET)
     graph = related(world)
-    ledger = make_ledger(world, graph, [the(world, "flotilla/web")], Policy())
+    planned = make_ledger(world, graph, [the(world, "flotilla/web")], Policy())
     assert ("budget-ignored", "podgroup/convoy -n shop") in {
-        (hazard.code, str(hazard.subject)) for hazard in predict(world, graph, ledger)
+        (hazard.code, str(hazard.subject)) for hazard in predict(world, graph, planned)
     }
 
 
@@ -146,3 +152,16 @@ def test_it_is_read_in_full_found_by_its_short_name_and_its_finalizer_is_known()
     finalizer = find_finalizer("fleet.example.com/moored")
     assert finalizer is not None
     assert finalizer.who == "Fleet operator"
+
+
+@virtual
+async def test_its_objects_are_proven_gone_once_their_definition_is() -> None:
+    flotillas = Resource("fleet.example.com", "v1", "flotillas", "Flotilla")
+    async with SimulatedWorld() as simulated:
+        client = simulated.client("me")
+        definition = await client.create(*parts.definition(flotillas))
+        web = await client.create(flotillas, {"metadata": {"namespace": "default", "name": "web"}, "spec": {}})
+        await unmake(client, definition, parts.DEFINITIONS)
+        await simulated.until(lambda: simulated.find(parts.DEFINITIONS, definition.key) is None)
+        proof = await prove(client, ledger(entry_of(web, flotillas)))
+        assert (proof.holds, list(proof.gone)) == (True, [web.meta.uid])

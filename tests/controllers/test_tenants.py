@@ -12,8 +12,8 @@ from pilotage.api.names import (
     LABEL_MANAGED_BY,
     LABEL_REVISION,
 )
-from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, SECRETS, KeyUnusable, Seals
-from pilotage.kube import Json, ObjectKey, merge_patch
+from pilotage.controllers.seals import KEY_BYTES, SECRET_NAME, KeyUnusable, Seals
+from pilotage.kube import SECRETS, Json, ObjectKey, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, SERVICES
 from pilotage_sim.loop import virtual
 from pilotage_sim.world import SimulatedWorld

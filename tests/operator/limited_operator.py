@@ -12,8 +12,7 @@ import structlog
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.caches import MADE_BY_US_WHERE_SERVED
-from pilotage.controllers.seals import SECRETS
-from pilotage.kube import Client, Json, ObjectKey, Propagation, Resource, merge_patch
+from pilotage.kube import SECRETS, Client, Json, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.models.blocking import inline
 from pilotage.operator import rbac
 from pilotage.operator.install import NAME, Values, manifests

@@ -14,10 +14,10 @@ import pytest
 import structlog
 
 from pilotage.api.names import ENDPOINTS
-from pilotage.kube import LEASES, Client, ObjectKey, load_config
+from pilotage.kube import LEASES, NAMESPACES, Client, ObjectKey, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.models.blocking import inline
-from pilotage.operator.run import LEASE, NAMESPACES, operating, prepare
+from pilotage.operator.run import LEASE, operating, prepare
 from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.session.operator_lease import find_operator

@@ -22,6 +22,7 @@ from pilotage.agent.settings import AgentSettings
 from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.kube import (
     LEASES,
+    NAMESPACES,
     Absent,
     AlreadyExists,
     ApiError,
@@ -29,7 +30,6 @@ from pilotage.kube import (
     Json,
     Object,
     ObjectKey,
-    Resource,
     merge_patch,
 )
 from pilotage.runtime.clock import utc_now
@@ -42,7 +42,6 @@ from pilotage.runtime.types import Reconcile, Result
 
 _log = structlog.get_logger(__name__)
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 4.0
 FREE_STEP = 64 << 20
 """Free memory is reported in steps, and again only when it has changed by more than two of them."""

@@ -135,3 +135,5 @@ class Ecosystem(msgspec.Struct, frozen=True):
     title: str
     kinds: tuple[KnownKind, ...] = ()
     finalizers: tuple[KnownFinalizer, ...] = ()
+    defined: bool = False
+    """Whether a CustomResourceDefinition defines each of its kinds: once that is gone, no object of it is left."""

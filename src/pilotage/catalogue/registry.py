@@ -57,6 +57,12 @@ def pod_labels() -> dict[GroupKind, str]:
     return {kind: row.pod_labels for kind, row in kinds().items() if row.pod_labels}
 
 
+@functools.cache
+def defined_groups() -> frozenset[str]:
+    """The groups whose kinds are known to be defined by CustomResourceDefinitions."""
+    return frozenset(row.group for known in ecosystems() if known.defined for row in known.kinds)
+
+
 def relation_rows(ecosystem: Ecosystem) -> tuple[RelationRow, ...]:
     """The relations of an ecosystem's kinds, with their kinds."""
     return tuple(

@@ -19,12 +19,11 @@ from typing import Protocol
 import structlog
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT_UID
-from pilotage.kube import Absent, AlreadyExists, Client, Json, Object, ObjectKey, Resource
+from pilotage.kube import SECRETS, Absent, AlreadyExists, Client, Json, Object, ObjectKey, Resource
 from pilotage.serving.parts import DesiredObject
 
 _log = structlog.get_logger(__name__)
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
 SECRET_NAME = "pilotage-seal"  # noqa: S105 - the name of a Secret
 KEY_BYTES = 32
 KEPT = "kept/"

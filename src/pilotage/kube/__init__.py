@@ -27,7 +27,18 @@ from pilotage.kube.errors import (
     Unavailable,
     Uncertain,
 )
-from pilotage.kube.names import EVENTS, LEASES, PODS, GroupKind, ObjectKey, ObjectRef, Resource
+from pilotage.kube.names import (
+    DEFINITIONS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    GroupKind,
+    ObjectKey,
+    ObjectRef,
+    Resource,
+)
 from pilotage.kube.options import ANY, Propagation, exactly, not_older_than
 from pilotage.kube.patches import Patch, apply_patch, json_patch, merge_patch, without_finalizer
 from pilotage.kube.watch import Watch, WatchEvent
@@ -58,9 +69,12 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "ANY",
+    "DEFINITIONS",
     "EVENTS",
     "LEASES",
+    "NAMESPACES",
     "PODS",
+    "SECRETS",
     "Absent",
     "AlreadyExists",
     "ApiError",

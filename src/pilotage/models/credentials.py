@@ -8,10 +8,9 @@ sent is decided by the kind of source.
 import base64
 import binascii
 
-from pilotage.kube import Absent, ApiError, Client, Forbidden, ObjectKey, Resource
+from pilotage.kube import SECRETS, Absent, ApiError, Client, Forbidden, ObjectKey
 from pilotage.models import PermanentError, Reason, SourceCredentials, TransientError
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
 TYPES = ("Opaque", "kubernetes.io/basic-auth")
 """The types of Secrets that hold credentials of a source."""
 

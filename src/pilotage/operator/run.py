@@ -12,7 +12,7 @@ import structlog
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
-from pilotage.kube import Absent, AlreadyExists, Client, Forbidden, KindNotServed, ObjectKey, Resource
+from pilotage.kube import NAMESPACES, Absent, AlreadyExists, Client, Forbidden, KindNotServed, ObjectKey
 from pilotage.models import Access, FileModelStore, ModelCache
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.limits import BYTES_MAX, Limits
@@ -27,7 +27,6 @@ from pilotage.traffic.proxies import Proxies, envoy_source, observe
 _log = structlog.get_logger(__name__)
 
 LEASE = "pilotage-operator"
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 class Envoys:

@@ -8,22 +8,21 @@ import asyncio
 import yaml
 
 from pilotage.api.names import HOST_LEASES
-from pilotage.kube import Client, Json, KindNotServed, ObjectKey, Resource
+from pilotage.kube import DEFINITIONS, NAMESPACES, Client, Json, KindNotServed, ObjectKey, Resource
+from pilotage.kube.names import ACCOUNTS
 from pilotage.operator.install import Values, manifests
 from pilotage.private_files import write_private
 from pilotage.up.components import AGENT
 from pilotage.up.layout import Layout
 
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
-_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 _INSTALLED = {
     each.kind: each
     for each in (
-        Resource("", "v1", "namespaces", "Namespace", False),
-        _CRDS,
-        _ACCOUNTS,
+        NAMESPACES,
+        DEFINITIONS,
+        ACCOUNTS,
         Resource(_RBAC, "v1", "clusterroles", "ClusterRole", False),
         Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False),
         Resource(_RBAC, "v1", "roles", "Role"),
@@ -46,9 +45,9 @@ async def install(client: Client, host: str) -> None:
         resource = _INSTALLED.get(body["kind"])
         if resource is not None:
             await client.apply(resource, body, force=True)
-    await client.apply(_ACCOUNTS, {"metadata": {"namespace": HOST_LEASES, "name": host}}, force=True)
+    await client.apply(ACCOUNTS, {"metadata": {"namespace": HOST_LEASES, "name": host}}, force=True)
     for body in manifests(Values()):
-        if body["kind"] == _CRDS.kind:
+        if body["kind"] == DEFINITIONS.kind:
             await _served(client, body["spec"])
 
 
@@ -83,7 +82,7 @@ def _account(component: str, host: str) -> ObjectKey:
     """The service account of a component: an agent's has the name of its Host, the others are in the manifests."""
     if component == AGENT:
         return ObjectKey(HOST_LEASES, host)
-    metadata = (each["metadata"] for each in manifests(Values()) if each["kind"] == _ACCOUNTS.kind)
+    metadata = (each["metadata"] for each in manifests(Values()) if each["kind"] == ACCOUNTS.kind)
     return next(
         ObjectKey(each["namespace"], each["name"]) for each in metadata if each["name"] == f"pilotage-{component}"
     )

@@ -35,4 +35,5 @@ ECOSYSTEM = Ecosystem(
         ),
     ),
     (KnownFinalizer(("fleet.example.com/moored",), "Fleet operator", "weighs anchor", "an anchor."),),
+    defined=True,
 )

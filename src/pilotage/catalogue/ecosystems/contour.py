@@ -43,4 +43,5 @@ ECOSYSTEM = Ecosystem(
         ),
         KnownKind(_GROUP, "TLSCertificateDelegation", relations=(targets("spec.delegations[].secretName", A_SECRET),)),
     ),
+    defined=True,
 )

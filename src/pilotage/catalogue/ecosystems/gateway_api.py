@@ -87,4 +87,5 @@ ECOSYSTEM = Ecosystem(
             ("envoy-gateway", "contour", "*-gateway-controller"),
         ),
     ),
+    defined=True,
 )

@@ -58,4 +58,5 @@ ECOSYSTEM = Ecosystem(
             ("operator.keda.sh",),
         ),
     ),
+    defined=True,
 )

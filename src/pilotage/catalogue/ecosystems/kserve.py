@@ -85,4 +85,5 @@ ECOSYSTEM = Ecosystem(
             leases=("kserve-local-model-manager-leader-lock",),
         ),
     ),
+    defined=True,
 )

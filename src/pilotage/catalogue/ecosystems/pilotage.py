@@ -75,4 +75,5 @@ ECOSYSTEM = Ecosystem(
             ("pilotage-operator",),
         ),
     ),
+    defined=True,
 )

@@ -5,7 +5,7 @@ about is unread, and the proof does not hold.
 
 A kind that is not served proves nothing either: its API server may be away, and its objects with it. There is one
 exception, a kind that is known to be defined by a CustomResourceDefinition, because the definition is in the ledger or
-because of its group, and of which a fresh read shows that the definition is gone. A definition outlives the objects of
+the catalogue says so, and of which a fresh read shows that the definition is gone. A definition outlives the objects of
 its kind: so there are none. Kinds of an aggregated API server have no definition, and so the lack of one says nothing
 about a kind of which nothing is known.
 
@@ -19,7 +19,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from pilotage.kube import Absent, ApiError, Client, KindNotServed, Object, ObjectKey, Resource
+from pilotage.catalogue.registry import defined_groups
+from pilotage.kube import DEFINITIONS, Absent, ApiError, Client, KindNotServed, Object, ObjectKey, Resource
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.engine.newcomers import owner_of
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Pointer
@@ -29,14 +30,6 @@ ONE_BY_ONE_MAX = 2
 AT_ONCE = 8
 """More connections than there are already cost more than they bring."""
 POINTERS_MAX = 200
-DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
-
-DEFINED_GROUPS = frozenset(
-    {"gateway.networking.k8s.io", "keda.sh", "pilotage.dev", "projectcontour.io", "serving.kserve.io"}
-)
-"""Groups whose kinds are always defined by CustomResourceDefinitions: those that endpoints have parts of."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -218,7 +211,7 @@ async def definition_gone(client: Client, ledger: Ledger, resource: Resource, er
         return error.message
     name = f"{resource.plural}.{resource.group}"
     in_ledger = any(each.name == name and each.resource.kind == DEFINITIONS.kind for each in ledger.going)
-    if not in_ledger and resource.group not in DEFINED_GROUPS:
+    if not in_ledger and resource.group not in defined_groups():
         return error.message
     try:
         await client.get(DEFINITIONS, ObjectKey("", name), metadata_only=True)

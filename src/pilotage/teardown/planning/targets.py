@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pilotage.catalogue.registry import known
 from pilotage.kube import (
+    NAMESPACES,
     Absent,
     ApiError,
     Client,
@@ -28,7 +29,6 @@ from pilotage.teardown.snapshot.dump import definitions
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 AT_ONCE = 8
-_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 class Targets(NamedTuple):
@@ -107,7 +107,7 @@ class _Live:
     async def _is_absent(self, namespace: ObjectKey) -> bool:
         """Whether there certainly is no such namespace."""
         try:
-            await self._client.get(_NAMESPACES, namespace, metadata_only=True)
+            await self._client.get(NAMESPACES, namespace, metadata_only=True)
         except Absent:
             return True
         except ApiError:

@@ -143,14 +143,13 @@ async def cluster_uid(session: Session, world: World | None = None) -> str:
 
     It never changes: if a `world` has shown it, the server is not asked.
     """
-    from pilotage.kube import ApiError, ObjectKey, Resource
+    from pilotage.kube import NAMESPACES, ApiError, ObjectKey
 
     seen = world.find("", "Namespace", "", "kube-system") if world is not None else None
     if seen is not None:
         return seen.uid
-    namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
     try:
-        found = await session.client.get(namespaces, ObjectKey("", "kube-system"), metadata_only=True)
+        found = await session.client.get(NAMESPACES, ObjectKey("", "kube-system"), metadata_only=True)
     except ApiError:
         return ""
     return found.meta.uid

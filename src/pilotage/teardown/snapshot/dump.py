@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from pilotage.catalogue.names import DEFINITION
-from pilotage.kube import GroupKind, Json, Object, Resource
+from pilotage.kube import DEFINITIONS, GroupKind, Json, Object, Resource
 from pilotage.kube.wire import encode, parse_time
 from pilotage.teardown.snapshot.dump_text import DumpError, documents_untrusted
 from pilotage.teardown.snapshot.world import Item, KindReading, World
@@ -257,10 +257,9 @@ def _object(entry: _Entry, uid: str = "") -> Object:
 def _fill(world: World, entries: list[_Entry]) -> None:
     """CustomResourceDefinitions first: they say what the others are called."""
     objects = [(entry, _identified(entry)) for entry in entries if entry.raw is not None]
-    crds = Resource(DEFINITION.group, "v1", "customresourcedefinitions", DEFINITION.kind, namespaced=False)
     for entry, obj in objects:
         if entry.group_kind == DEFINITION:
-            _add(world, Item(crds, obj, full=True))
+            _add(world, Item(DEFINITIONS, obj, full=True))
     defined = definitions(world)
     namespaced = {entry.group_kind for entry, obj in objects if obj.meta.namespace}
     for entry in entries:
