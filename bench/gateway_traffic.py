@@ -16,7 +16,7 @@ import psutil
 BODY = b'{"model":"chat","messages":[{"role":"user","content":"How deep is the harbour?"}]}'
 TOKEN_SECONDS = 0.01
 WRK_CONNECTIONS = 50
-"""As many clients as an endpoint has to stand at a time. With a few, cores that fell asleep are woken for each request,
+"""Number of concurrent clients that an endpoint has to bear. With a few, idle cores are woken for each request,
 which costs the slower of two proxies more than the faster one."""
 
 _NGINX = """

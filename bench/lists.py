@@ -18,7 +18,7 @@ def run(run: Run) -> Section:
         expected = {client: seconds * objects for client, seconds in cpu_seconds_per_object.items()}
         slow = [client for client in CLIENTS if client != PILOTAGE and expected[client] > CPU_SECONDS_MAX]
         section.notes += [f"{objects:,}: {each} would take about {expected[each]:.0f} s of CPU" for each in slow]
-        # What is largest is measured once: it takes long, and long enough for the noise to even out.
+        # The largest is measured once: it takes long, and long enough for the noise to even out.
         rounds = run.size.rounds if objects <= run.size.objects else 1
         clients = [client for client in CLIENTS if client not in slow]
         costs = measure(clients, "lists", run.stock.of(objects), rounds=rounds)

@@ -67,7 +67,7 @@ def _deployment(name: str) -> dict[str, Any]:
 
 
 def _service(name: str) -> dict[str, Any]:
-    # Headless: there are not so many cluster addresses.
+    # Headless: there are not enough cluster addresses.
     return _labelled(name, spec={"clusterIP": "None", "selector": {"app": name}, "ports": [{"port": 80}]})
 
 

@@ -80,7 +80,7 @@ def wait_for(what: str, condition: Callable[[], T | None], timeout: float = 60) 
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {timeout:.0f} s still no {what}")
         time.sleep(pause)
-        pause = min(POLL_SECONDS_MAX, pause * 1.1)  # who asks often gets in the way of those it waits for
+        pause = min(POLL_SECONDS_MAX, pause * 1.1)  # frequent requests would slow down the server that is waited for
     return answer
 
 

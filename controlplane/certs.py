@@ -39,7 +39,7 @@ class Authority:
     @classmethod
     def create(cls, folder: Path, name: str) -> Self:
         """Make a new authority, written to `name`.crt and `name`.key in the folder."""
-        # The API server checks a client's certificate at each request, and RSA is what can be checked fastest.
+        # The API server checks a client's certificate at each request, and RSA is the fastest to verify.
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         subject = _name(f"pilotage-{name}")
         certificate = (

@@ -107,7 +107,7 @@ class Cluster(Access):
     ) -> None:
         self.stop()
 
-    # What a test does with it.
+    # Operations of tests.
 
     def request(self, method: str, path: str, body: object = None) -> Json:
         """Send one request as administrator and return the decoded answer. Raises `ApiError`."""
@@ -174,7 +174,7 @@ class Cluster(Access):
         The API server may still serve old versions from its watch cache: see `expire_resource_versions`.
         """
         key = base64.b64encode(b"pilotage/compaction").decode()
-        # A new revision first, so that every resourceVersion that anybody has seen is older than where history begins.
+        # A new revision first, so that every resourceVersion seen so far is older than the beginning of history.
         revision = int(self._etcd("put", {"key": key, "value": ""})["header"]["revision"])
         self._etcd("compaction", {"revision": revision, "physical": True})
         return revision
@@ -286,9 +286,9 @@ class Cluster(Access):
         return http.client.HTTPConnection("127.0.0.1", self._layout.ports.etcd, timeout=30)
 
     def _delete_namespace(self, name: str) -> None:
-        """Not waited for: it goes with etcd at the latest.
+        """Delete it without waiting: it ends with etcd at the latest.
 
-        One in which nothing lives is left to that at once: to delete it takes the API server and its controllers some
+        A namespace without pods is not deleted at all: that would take the API server and its controllers some
         70 requests, which is more than most tests do.
         """
         if not self.contents(name) <= LIFELESS:

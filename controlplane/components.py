@@ -57,7 +57,7 @@ def _etcd(layout: Layout) -> list[str]:
         f"--listen-peer-urls={peer_url}",
         f"--initial-advertise-peer-urls={peer_url}",
         f"--initial-cluster=default={peer_url}",
-        # Nobody else votes, and the data does not outlive the run.
+        # There is no other member, and the data does not outlive the run.
         "--heartbeat-interval=20",
         "--election-timeout=200",
         "--unsafe-no-fsync",
@@ -99,7 +99,7 @@ def _kube_controller_manager(layout: Layout) -> list[str]:
         # The default of 20 requests a second makes tests wait for it.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        # And the default of 15 s makes those wait that look at what an autoscaler does.
+        # And the default of 15 s would make tests of autoscalers wait.
         "--horizontal-pod-autoscaler-sync-period=1s",
     ]
 

@@ -22,8 +22,8 @@ class ProcessError(Exception):
 class Supervisor:
     """Starts and ends processes through one supervisor process, which also makes and removes a folder for the run.
 
-    In `folder` there is a sub-folder `logs`, with one file per process. Whatever becomes of this process, the others
-    end and the folder goes: see `supervisor`.
+    In `folder` there is a sub-folder `logs`, with one file per process. However this process ends, the others
+    end and the folder is removed (`supervisor`).
     """
 
     def __init__(self) -> None:

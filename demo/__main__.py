@@ -130,7 +130,7 @@ def processes(text: str) -> list[str]:
     """The command lines of the processes of this machine that name a path, or whose environment says they are its."""
     found = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):  # it has ended meanwhile, or is somebody else's
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile, or belongs to another user
             words = " ".join(process.cmdline())
             if text in words or text in process.environ().get("PILOTAGE_UP", ""):
                 found.append(f"{process.pid} {words}")

@@ -1,7 +1,7 @@
 """A whole controller in one file: a Buoy lights a ConfigMap, and is gone only when its light is.
 
 It shows what the runtime gives to every controller: deletion before anything else, nothing deleted without its uid,
-nothing let go before it is proven gone, a terminal error that is said once, and no write where nothing changed.
+nothing released before it is proven gone, a terminal error that is reported once, and no write where nothing changed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def buoys(context: Context) -> Reconcile:
         buoy = context.store.get(key)
         if buoy is None:
             return None
-        if buoy.meta.terminating:  # before any look at the spec: what is wrong with it must not keep it here
+        if buoy.meta.terminating:  # before the spec is read: an invalid one must not keep the object
             return await _put_out(context, buoy)
         colour = buoy.get("spec", "colour")
         if colour not in COLOURS:
@@ -111,7 +111,7 @@ async def _put_out(context: Context, buoy: Object) -> Result | None:
     if light is not None and light.meta.labels.get(LABEL) == buoy.meta.uid:
         left = await context.client.delete(CONFIGMAPS, key, uid=light.meta.uid, propagation=Propagation.BACKGROUND)
         if left is not None:
-            return Result(requeue_after=0.2)  # somebody's finalizer keeps it
+            return Result(requeue_after=0.2)  # another controller's finalizer keeps it
         context.events.normal(buoy, "LightOut", f"configmap/{key.name} is gone")
     patch = without_finalizer(buoy, FINALIZER)
     if patch is not None:

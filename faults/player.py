@@ -65,7 +65,7 @@ def _outcome(system: System, case: Case, show: Callable[[str], None], freeze_sec
 def _play(system: System, case: Case, freeze_seconds: float) -> float:
     """Seconds from the end of the fault until the endpoint served, or was gone, and all components ran."""
     name = case.state.value
-    if system.process("supervisor") is None:  # nobody starts it again but a person
+    if system.process("supervisor") is None:  # only a person starts it again
         system.up()
     if case.state is State.DEPLOYING:
         system.deploy(name, "--no-wait")

@@ -78,7 +78,7 @@ class Edge:
         self._supervisor.keep_logs()
         return self._supervisor.logs
 
-    # What a test does with it.
+    # Operations of tests.
 
     def backend(self, name: str) -> str:
         """Start a server that answers with its name; returns its address (the port is `field.ground.backends.PORT`)."""

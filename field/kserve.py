@@ -1,6 +1,6 @@
 """KServe's manager beside a control plane: a real controller of InferenceServices, in RawDeployment mode.
 
-It looks at all namespaces, and nothing of it is in the cluster but a ConfigMap: no webhooks, no Istio, no Knative.
+It watches all namespaces, and its only object in the cluster is a ConfigMap: no webhooks, no Istio, no Knative.
 """
 
 import json

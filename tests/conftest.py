@@ -17,7 +17,7 @@ from controlplane import Access, Cluster, NoControlPlane, RemoteCluster, assets
 from controlplane.background import BackgroundBuild
 from controlplane.build import NoGo, check_go
 
-# gRPC would stop its threads at each fork, and sometimes ends the new process while it does: nobody here needs that.
+# gRPC would stop its threads at each fork, and sometimes ends the new process while it does: no test needs that.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 pytest_plugins = ("tests.support.tools", "tests.support.edge", "tests.support.kserve")
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    # What was imported and collected stays to the end: looking through it for garbage takes a tenth of the time.
+    # Imported modules and collected tests stay to the end: scanning them for garbage takes a tenth of the time.
     gc.collect()
     gc.freeze()
     if any(map(needs_cluster, session.items)) and not session.config.option.collectonly and not REMOTE:

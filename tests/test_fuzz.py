@@ -1,6 +1,6 @@
 """The targets of `make fuzz` hold for their seeds, for changes of those, and for all that broke one before.
 
-`make fuzz` looks for new inputs for as long as it is given; what it finds is kept here.
+`make fuzz` searches for new inputs within a time limit; its findings are kept here.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from fuzz import targets
 from fuzz.targets import TARGETS
 
 FOUND = {
-    # A tensor of so many parameters that no integer of a status holds them.
+    # A tensor with more parameters than an integer of a status holds.
     "gguf": [
         b"\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
         b"\x01\x00\x00\x00\x00\x00\x00\x00a\x02\x00\x00\x00" + b"\xff" * 16 + b"\x00" * 12

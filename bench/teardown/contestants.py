@@ -72,7 +72,7 @@ class Task:
 
         Raises with its last words where the exit code is not among those expected.
         """
-        # A home that stays for all tasks of a contestant: from the second one on, discovery is cached, as for anybody.
+        # One home for all tasks of a contestant: from the second one on, discovery is cached, as for every user.
         home = self.kubeconfig.parent / f"home-{self.kubeconfig.stem}"
         env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(home), "NO_COLOR": "1"}
         env["KUBECACHEDIR"] = str(home / "cache")
@@ -197,7 +197,7 @@ def _tool(name: str) -> Path:
 
 
 def _pilotage_can_delete() -> None:
-    # As it is installed anywhere: without this, what was changed since would be compiled anew on each start.
+    # As it is installed anywhere: without this, changed modules would be compiled again on each start.
     compileall.compile_dir(Path(pilotage.__file__).parent, quiet=1)
     if subprocess.run([*PILOTAGE, "delete", "--help"], capture_output=True, check=False).returncode:
         raise others.FieldError("pilotage has no command delete here")

@@ -1,6 +1,6 @@
 """`python -m bench.teardown.lists NAMESPACE`: the metadata of a namespace, and of what is in none, by parallel lists.
 
-What any tool has to do that looks at a whole namespace, and nothing else: of the answers, the bytes are counted. Events
+The least work of any tool that reads a whole namespace: of the answers, the bytes are counted. Events
 are left out, which nobody who looks at objects reads all of. Prints how many bytes came, in how many seconds from the
 first request on.
 """

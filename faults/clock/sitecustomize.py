@@ -1,7 +1,7 @@
 """A clock that can be set: Python imports this module at its start wherever its folder is on PYTHONPATH.
 
 `time.time` and `time.time_ns` of that process are ahead of the machine's by the seconds in the file that
-`PILOTAGE_FAULTS_CLOCK` names, which is mapped and so read anew each time. No other clock is touched, nor the machine's.
+`PILOTAGE_FAULTS_CLOCK` names, which is mapped and so read each time. No other clock is touched, nor the machine's.
 """
 
 import mmap

@@ -122,7 +122,7 @@ class AgentHost:
             cache_root=folder / "cache",
             file_roots=(folder, model.parent),
             metrics_address="",
-            allow_commands=True,  # of a person whose machine it is; `strict` is for strangers
+            allow_commands=True,  # options of an owner of the machine; `strict` is for other tenants
             run_as="root",
             allow_protected=True,
             priority_max=1000,
@@ -193,7 +193,7 @@ class AgentHost:
             self.running.journal.close()
             self._task = self.running = None
 
-    # What there is
+    # Observations
 
     async def place(self, name: str = "chat-1-0", **spec: Any) -> str:
         """A HostProcess, placed here; its Service, unless it is there. Says its uid."""

@@ -100,8 +100,8 @@ def nursery(kubeconfig: Path) -> Iterator[Nursery]:
 
 
 def main(kubeconfig: str) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for them
-    gc.disable()  # each of them would look through all that was imported, and copy it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no test has to wait for them
+    gc.disable()  # each of them would scan all imported objects, and copy them
     children = []
     for line in sys.stdin:
         child = os.fork()

@@ -1,6 +1,6 @@
 """SIGKILL of the agent at every point between two of its acts, one after the other; then another agent starts.
 
-No process without an owner, no slice without a server, and whatever ran and was wanted runs on.
+No process without an owner, no slice without a server, and every wanted process continues.
 """
 
 import ast
@@ -190,7 +190,7 @@ class Story:
         await self._until_dead()
         flag.unlink()
         await self._next()
-        await self._until(lambda: self._is_ready_without(before))  # what was leaving does not stay
+        await self._until(lambda: self._is_ready_without(before))  # a process that was leaving does not stay
 
     async def it_vanishes(self) -> None:
         """Delete it together with its finalizer, while its agent cannot see that."""
@@ -200,7 +200,7 @@ class Story:
         await self._delete()
         self.agent.send(signal.SIGCONT)
 
-    # What there is
+    # Observations
 
     @property
     def died(self) -> str:

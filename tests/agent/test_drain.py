@@ -1,4 +1,4 @@
-"""The time that a server on a Host which is stopped is given for its requests, with a stand-in for their count."""
+"""Drain time of a server on a Host, with a stand-in for the count of its requests."""
 
 from __future__ import annotations
 

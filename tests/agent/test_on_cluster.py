@@ -160,7 +160,7 @@ class Host:
         return ObjectKey(self.namespace, name)
 
     def start(self):
-        pressure = MemoryPressure(self.strains, calm_seconds=0.1, next_seconds=60)  # one goes, and no other
+        pressure = MemoryPressure(self.strains, calm_seconds=0.1, next_seconds=60)  # one is stopped, and no other
         self.running = AgentProcess(
             self.settings, self.client, intervals=SHORT_INTERVALS, pressure=pressure, at=lambda point: self.at(point)
         )

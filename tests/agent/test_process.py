@@ -121,7 +121,7 @@ async def test_what_cannot_be_unregistered_at_the_end_is_said_by_the_exit_code(h
     assert host.processes() == []
     assert host.slice() is not None
     stop()
-    await host.start()  # goes on with it
+    await host.start()  # continues with it
     await host.until(lambda: host.is_ready())
 
 

@@ -32,7 +32,7 @@ async def test_every_power_is_used_and_no_other(host):
     await host.stop()
     rules = (*rbac_rules.AGENT, *rbac_rules.AGENT_LEASES, *rbac_rules.AGENT_READ_SECRETS)
     allowed = {(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs}
-    may_fail = {("", "namespaces", "create")}  # where nobody has installed anything
+    may_fail = {("", "namespaces", "create")}  # where no installation has created it
     needs_time = {("events.k8s.io", "events", "patch")}
     assert used - may_fail - allowed == set()
     assert allowed - used - needs_time == set()

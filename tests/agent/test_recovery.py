@@ -93,7 +93,7 @@ async def test_servers_whose_journal_was_lost_are_stopped_and_started_again(host
     await host.crash()
     for path in host.settings.data.glob("agent.sqlite*"):
         path.unlink()
-    # Who has lost its journal has lost its name, too, and waits until the Lease of the other has run out.
+    # An agent that lost its journal has lost its name, too, and waits until the other one's Lease has expired.
     lease = await host.client.get(LEASES, ObjectKey(HOST_LEASES, host.name))
     await delete(host.client, LEASES, lease)
     await host.start()

@@ -27,7 +27,7 @@ GIB = 1 << 30
 
 async def quiet(host, seconds=0.5):
     """Number of writes to HostProcesses and slices during several rechecks."""
-    await asyncio.sleep(0.15)  # what was under way
+    await asyncio.sleep(0.15)  # requests that were under way
     before = len(host.world.trace.writes)
     await asyncio.sleep(seconds)
     kinds = ("hostprocesses", "endpointslices", "hosts.")
@@ -298,7 +298,7 @@ def test_placeholders_of_a_command_of_ones_own():
         (["--ctx-size=8192"], 8192),
         (["-c", "x", "-c"], 4096),
         (["-c", "0"], 131072),  # all that the model was trained for
-        (["-c", "100"], 4 * 256),  # a slot has at least so many
+        (["-c", "100"], 4 * 256),  # a slot has at least that many
         (["-np", "200"], 200 * 256),
         (["--ubatch-size", "2048"], 4096 + 10 * 1536),
         (["-ub", "9999"], 4096 + 10 * 3584),  # no step takes more than the context

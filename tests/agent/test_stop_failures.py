@@ -91,8 +91,8 @@ async def test_what_is_gone_already_is_unregistered_and_said_in_a_debug_line(hos
     found = await host.client.get(SLICES, entry.key)
     listed, test = registrar._of, asyncio.current_task()
 
-    async def stale(asked):  # as if somebody else had deleted it between our list and our delete
-        if asyncio.current_task() is not test:  # the agent looks now and then, too
+    async def stale(asked):  # as if another client had deleted it between our list and our delete
+        if asyncio.current_task() is not test:  # the agent rechecks now and then, too
             return await listed(asked)
         registrar._of = listed
         await registrar.unregister(entry)

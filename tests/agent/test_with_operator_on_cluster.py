@@ -101,7 +101,7 @@ class HostFleet(Place):
     def agent_users(self) -> list[str]:
         return [self.users[host] for host in self.hosts]
 
-    # What there is
+    # Observations
 
     def named(self, path: str) -> dict[str, dict[str, Any]]:
         return {each["metadata"]["name"]: each for each in self.cluster.request("GET", path)["items"]}
@@ -154,7 +154,7 @@ class HostFleet(Place):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"still not so after {seconds} s\n{self.explained()}"
-            time.sleep(0.1)  # a look at a dozen objects of three kinds, which no single watch shows
+            time.sleep(0.1)  # reads a dozen objects of three kinds, which no single watch shows
 
     def explained(self) -> str:
         """State of everything, and the output of our programs, for the report of a failure."""

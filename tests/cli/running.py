@@ -43,7 +43,7 @@ def run(*args: str | Path, kubeconfig: Path | None = None, stdin: str | None = N
     words += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
     result = CliRunner().invoke(pilotage, words, input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception  # a traceback is what nobody may ever see
+        raise result.exception  # a user must never see a traceback
     return Ran(result.exit_code, result.stdout, result.stderr)
 
 
@@ -78,7 +78,7 @@ def _all_of(terminal: int, deadline: float) -> str:
         if select.select([terminal], [], [], 0.1)[0]:
             try:
                 piece = os.read(terminal, 65536)
-            except OSError:  # how Linux says that nobody holds the other side any more
+            except OSError:  # Linux's error when the other side is closed
                 break
             if not piece:
                 break

@@ -194,7 +194,7 @@ def test_what_is_to_be_kept_stays_and_stands_in_the_receipt(place: Place, tmp_pa
         for name in ("chat-cache", "data"):
             spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
             made = await client.create(CLAIMS, {"metadata": {"name": name}, "spec": spec}, namespace=place.namespace)
-            # Nobody is here who would see that no pod uses it.
+            # No controller is here that would see that no pod uses it.
             await client.patch(CLAIMS, made.key, merge_patch({"metadata": {"finalizers": None}}))
 
     place.ask(create)
@@ -237,7 +237,7 @@ def test_on_a_terminal_the_plan_is_shown_and_the_answer_counts(place: Place, tmp
         assert json.loads(receipt.read_text())["result"] == "complete"
 
 
-# What scripts read
+# Output for scripts
 
 
 def test_every_line_for_scripts_is_an_event(place: Place, tmp_path: Path):
@@ -403,7 +403,7 @@ async def _pods_are_there(client: Client, namespace: str) -> bool:
     return bool((await client.list(PODS, namespace)).items)
 
 
-# What does not end by itself
+# Teardowns that do not end by themselves
 
 
 class TimedOut(NamedTuple):

@@ -119,7 +119,7 @@ def test_what_a_receipt_would_delete_is_shown_with_its_server_even_to_who_says_y
             r"Resumes \S+/doctored.json at https://\S+: deletes 2 objects \(namespace doctored\)\.", ran.out
         )
         assert "  secret/precious -n doctored  (named)" in ran.out
-    assert scene.resume(told).code == 2  # nobody can be asked here
+    assert scene.resume(told).code == 2  # there is no terminal here to ask at
     assert scene.nothing_was_done
 
 

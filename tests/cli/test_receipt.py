@@ -48,7 +48,7 @@ def path(cluster: Access, namespace: str, tmp_path: Path) -> Path:
 
 def changed(path: Path, **fields: object) -> Path:
     told = json.loads(path.read_text())
-    told.pop("digest", None)  # as somebody does who means it
+    told.pop("digest", None)  # a deliberate forgery
     path.write_text(json.dumps(told | fields))
     return path
 

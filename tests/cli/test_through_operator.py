@@ -301,7 +301,7 @@ def test_adopt_takes_the_parts_that_are_its_own(chat: Chat):
     ours["metadata"]["labels"] = {LABEL_ENDPOINT_UID: made.meta.uid}
     service = {"metadata": {"name": "a-1"}, "spec": {"ports": [{"port": 80}]}}
     chat.create(kinds.DEPLOYMENTS, ours)
-    chat.create(kinds.SERVICES, service)  # of the same name, and somebody else's
+    chat.create(kinds.SERVICES, service)  # of the same name, and of another owner
     ran = chat.run("delete", "se/a", "--dry-run", "--adopt")
     assert "deployment/a-1" in ran.out
     assert "service/a-1" not in ran.out
@@ -352,7 +352,7 @@ def test_one_whose_clock_is_wrong_is_known_by_its_renewals(chat: Chat, monkeypat
     assert chat.ask(operators.find_operator).alive
 
 
-# What a record says
+# Content of a record
 
 
 def recorded(chat_ledger: Ledger, **status: object) -> tuple[RecordedTeardown, Phase]:

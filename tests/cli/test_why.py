@@ -232,7 +232,7 @@ def test_a_foreground_deletion_that_lost_its_way_ends_with_delete(
     own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     """The garbage collector is stopped, so that only our command can complete it."""
-    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
+    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nothing waits for it, either
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     with controllers_paused(own_cluster):
         delete_in_foreground(own_cluster, maps, blocks=True)
@@ -246,7 +246,7 @@ def test_two_that_own_each_other_go_together(
     own_cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     """The remedy that `why` gives for an ownership cycle works without the garbage collector."""
-    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nobody waits for it, either
+    monkeypatch.setattr(decide, "BUSY_PATIENCE", 0)  # nothing waits for it, either
     config, maps = own_cluster.kubeconfig, f"/api/v1/namespaces/{namespace}/configmaps"
     uids = {
         name: own_cluster.request("POST", maps, {"metadata": {"name": name}})["metadata"]["uid"] for name in ("a", "b")

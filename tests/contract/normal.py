@@ -69,7 +69,7 @@ class Normaliser:
         return self._names[family, value]
 
     def _version_word(self, value: str) -> str:
-        # What a case made up stays: a low number that no object has shown.
+        # A value that a case made up stays: a low number that no object has shown.
         return self._name("RV", value) if len(value) > 2 or ("RV", value) in self._names else value
 
     def _object(self, value: dict[str, Any], *, of_list: bool = False) -> dict[str, Any]:

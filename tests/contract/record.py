@@ -1,6 +1,6 @@
-"""Ask the real server, and write down what it says: `python -m tests.contract.record [part of an id]…`.
+"""Record the answers of the real server: `python -m tests.contract.record [part of an id]…`.
 
-Without arguments everything is recorded anew; with some, only the cases whose id contains one of them.
+Without arguments everything is recorded again; with some, only the cases whose id contains one of them.
 """
 
 # ruff: noqa: T201 (it speaks to whoever runs it)

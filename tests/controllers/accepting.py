@@ -60,7 +60,7 @@ def _accept(cluster: Cluster, namespace: str, stop: threading.Event) -> None:
                 try:
                     cluster.request("PUT", f"{path.format(namespace)}/{meta['name']}/status", each)
                 except ApiError:
-                    continue  # it has changed, or is gone: the next look shows it
+                    continue  # it has changed, or is gone: the next list shows it
                 seen[meta["uid"]] = meta["generation"]
 
 

@@ -177,7 +177,7 @@ class Place:
                 states = {name: _short(each) for name, each in self.endpoints().items()}
                 raise AssertionError(f"still not so: {json.dumps(states)}\n{[*map(_short, self.records())]}"[:6000])
             time.sleep(pause)
-            pause = min(0.2, pause * 1.1)  # who asks often gets in the way of those it waits for
+            pause = min(0.2, pause * 1.1)  # frequent requests would slow down the operator that is waited for
 
 
 def out_of_order(cluster: Cluster, mark: int, namespace: str) -> list[str]:

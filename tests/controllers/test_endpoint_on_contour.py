@@ -73,7 +73,7 @@ async def test_no_request_fails_in_all_of_an_endpoints_life(contour: ContourClus
         for each in endpoints:
             assert (await each.weights()) == {f"{each.name}-2": 100, f"{each.name}-3": 0}
         contour.edge.release()
-        # Contour has taken up that nothing goes to the old revision any more; Envoy may not have heard of it.
+        # Contour knows that nothing is routed to the old revision any more; Envoy may not have heard of it.
         await eventually(partial(moved, endpoints[0]), 30.0)
         contour.edge.hold()
         await held(contour, endpoints, "sends ")
@@ -112,7 +112,7 @@ def check_end(contour: ContourCluster, mark: int, endpoint: Endpoint) -> None:
     total = sum(report["answers"].values()) + sum(report["streams"].values())
     sys.stdout.write(f"{endpoint.kind}: {total} answered, {report['cut']} cut, after the end {report['failures']}\n")
     assert report["cut"] == 0
-    # No route, or for a moment no cluster for it: what cannot be reached would be named behind the 503.
+    # No route, or for a moment no cluster for it: an unreachable server would be named behind the 503.
     assert report["failures"].keys() <= {"404", "stream: 404", "503", "stream: 503"}
     assert report["failures"].get("503", 0) + report["failures"].get("stream: 503", 0) < report["failures"]["404"]
     revisions = [f"{endpoint.name}-{number}" for number in (1, 2, 3)]

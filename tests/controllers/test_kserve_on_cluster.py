@@ -114,7 +114,7 @@ def test_the_life_of_an_endpoint_of_each_placement_behind_each_kind_of_route(pla
         for name, plural in zip(all_, (*ROUTES, None) * 2, strict=True):
             found, wanted = writes(place, mark, name), going(name, 2)
             if plural is not None:
-                first = wanted[2 if name in ON_KSERVE else 0]  # of what serves; its owner is marked before
+                first = wanted[2 if name in ON_KSERVE else 0]  # of the serving revision; its owner is marked before
                 assert found.index(f"delete {plural}/{name}") < found.index(first)
             assert [each for each in found if each != f"delete {plural}/{name}"] == wanted
         assert receipts(place) == ["complete"] * 16

@@ -264,7 +264,7 @@ def test_a_restart_of_the_operator_writes_nothing_where_nothing_has_changed(tmp_
     play()
 
 
-# What passes
+# Transient errors
 
 
 def test_what_passes_is_tried_again_with_growing_pauses_and_written_once(tmp_path):
@@ -337,7 +337,7 @@ def test_progress_is_written_no_more_often_than_every_five_seconds(tmp_path):
             await sim.make("qwen", "https://example.com/qwen.gguf")
             await sim.until("qwen", "Fetching", limit=2)
             assert sim.status("qwen")["bytes"]["total"] == 600
-            await sim.serve("chat", "qwen")  # what wakes it in between makes it no faster
+            await sim.serve("chat", "qwen")  # events in between do not shorten the backoff
             await sim.until("qwen", "Ready", limit=61)
             times = sim.status_times()
             pauses = [b - a for a, b in pairwise(times[:-1])]

@@ -110,7 +110,7 @@ async def test_who_may_not_read_a_secret_cannot_have_it_sent_to_a_host_of_their_
         failed = await until(client, MODELS, key, is_in("Failed"))
         assert find_condition(failed.get("status", "conditions"), "Degraded")["reason"] == "SecretUnusable"
         assert site.asked == []
-        patch = json.dumps({"stringData": {"hosts": site.host}})  # by whoever may write the Secret
+        patch = json.dumps({"stringData": {"hosts": site.host}})  # by a user who may write the Secret
         cluster.kubectl("patch", "secret", "theirs", "-p", patch, *here)
         await until(client, MODELS, key, is_in("Ready"))
         assert site.asked[0].headers["authorization"] == "Bearer s3cret"

@@ -115,7 +115,7 @@ def test_however_it_is_deleted_the_order_is_kept_and_nothing_stays(place, tmp_pa
         elsewhere = Place(place.cluster, other)
         for where, name in ((place, "orphan"), (place, "background"), (elsewhere, "chat")):
             where.deploy(name, route=INGRESS | {"host": f"{name}.example.com"}, deletion={"drainSeconds": 0})
-        place.deploy("stripped")  # without a route: nobody would know any more how long requests may take
+        place.deploy("stripped")  # without a route: the time that requests may take would no longer be known
         place.until(lambda: place.all_serve() and elsewhere.all_serve())
         process.end(signal.SIGKILL)
         place.cluster.kubectl("delete", "namespace", other, "--wait=false")

@@ -12,7 +12,7 @@ from tests.controllers.simulated_cluster import ALL, NAMESPACES, SimulatedCluste
 
 HELD = "attacker.example/never"
 WHILE = 120.0
-"""Long enough for the operator to do whatever it is going to do."""
+"""Seconds after which the operator has done all that it is going to do."""
 FIRST = ObjectKey("default", "chat-1")
 
 

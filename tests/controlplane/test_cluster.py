@@ -51,7 +51,7 @@ def items(cluster: Access, namespace: str, plural: str, api: str = "/api/v1") ->
     return listed
 
 
-# What runs on it.
+# Components.
 
 
 def test_a_deployment_becomes_ready_pods_behind_a_service_and_goes_again(
@@ -110,7 +110,7 @@ def test_what_kubectl_and_the_server_refuse_is_said(cluster: Access, namespace: 
     assert caught.value.reason == "NotFound"
 
 
-# Who may come in.
+# Authentication.
 
 
 def test_nobody_else_can_read_the_keys(own_cluster: Cluster) -> None:
@@ -158,7 +158,7 @@ def kubeconfig_without_user(cluster: Cluster) -> Path:
     return path
 
 
-# What the audit log tells.
+# The audit log.
 
 
 def test_a_request_is_in_the_audit_log_as_soon_as_it_is_answered(own_cluster: Cluster, namespace: str) -> None:

@@ -15,7 +15,7 @@ from tests.controlplane.leftovers import interruptible, is_alive, send, wait_unt
 SLEEP = ["sleep", "1000"]
 ENV = {"PATH": os.environ["PATH"]}
 
-# A run that starts a process with a child of its own, tells where, and waits for what comes.
+# A run that starts a process with a child of its own, prints its folder, and waits.
 RUN = """
 import os, time
 from controlplane.processes import Supervisor

@@ -119,7 +119,7 @@ def test_plain():
     assert "control plane: etcd built in " in output
     assert "control plane: 6 binaries built in " in output
     assert "Timeout" not in output
-    assert "StartError: " in output  # what the fake compiler makes does not run
+    assert "StartError: " in output  # the binary of the fake compiler does not run
 
 
 def test_a_build_that_fails_is_a_failure_and_says_why(tmp_path: Path, bare: dict[str, str | None]) -> None:

@@ -168,7 +168,7 @@ class GatewayHost:
         for each in self.servers:
             await each.stop()
 
-    # What users and operators do
+    # Actions of users and operators
 
     async def namespace(self) -> str:
         name = f"ns{next(_numbers)}"
@@ -240,7 +240,7 @@ class GatewayHost:
     async def _gone(self, uid: str) -> bool:
         return uid not in self.control.program.accepted
 
-    # What clients do
+    # Actions of clients
 
     async def post(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
         """Status and decoded body."""

@@ -83,7 +83,7 @@ async def test_routes_go_with_a_refused_listener_and_are_sent_again_with_the_nex
     refused, sent = talk.sent[-2], talk.sent[-1]
     assert await talk.say(LDS, nonce=refused.nonce, error="cannot bind") == []
     assert await offer == ("cannot bind", LDS)
-    # Nobody wants them now: that is no acknowledgement, and no question either.
+    # No longer subscribed: that is no acknowledgement, and no request either.
     assert await talk.say(RDS, nonce=sent.nonce) == []
     assert await talk.say(RDS, nonce=sent.nonce) == []
     before = len(talk.sent)

@@ -98,9 +98,9 @@ async def test_nothing_is_written_while_nothing_changes(gateway, ns):
     await gateway.route(ns, "one", {"c-1": 100, "c-2": 0})
     before = await gateway.settled(ns, "one")
     writes = written(gateway, ns, "one")
-    # It is looked at again, as after a restart or a relist.
+    # It is reconciled again, as after a restart or a relist.
     gateway.control._controller.queue.add(ObjectKey(ns, "one"))
-    # Others come and go, and servers are busy: that is no news for this route.
+    # Other routes come and go, and servers are busy: that changes nothing for this route.
     await gateway.route(ns, "two", {"c-2": 100})
     await gateway.delete_route(ns, "two")
     await asyncio.gather(*(gateway.get(f"/endpoints/{ns}/one/") for _ in range(20)))

@@ -36,7 +36,7 @@ def test_an_old_route_that_claims_a_name_later_does_not_get_it():
     assert holders(after)["model gpt"] == "b/gpt"
     (conflict,) = after.claims[0].conflicts
     assert conflict.text == "model gpt leads to an endpoint of another namespace, which has it"
-    # When the holder lets go, the one that waits gets it; who comes back then waits.
+    # When the holder releases it, the one that waits gets it; the former holder then waits.
     free = decide([greedy, holder._replace(models=())], after.records)
     assert holders(free)["model gpt"] == "a/old"
     name = ClaimedName(MODEL, "gpt")
@@ -78,7 +78,7 @@ def test_a_host_is_of_one_namespace_with_all_its_paths():
     greedy = route("greedy", "b", host="chat.example.com", path="/v1")
     after = decide([whole, part, greedy], before.records)
     assert [each.host for each in after.claims if each.route.key.namespace == "b"] == [""]
-    # One path of it is let go: the other one is still held, though the other namespace has waited for longer.
+    # One path of it is released: the other one is still held, though the other namespace has waited for longer.
     later = route("later", "a", host="chat.example.com", path="/later", created=LATE)
     more = decide([whole, greedy, later], after.records)
     assert holders(decide([greedy, later], more.records)) == {
@@ -104,7 +104,7 @@ def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
     both = decide([exact, wild], held.records)
     assert holders(both)["host chat.a.example.com/"] == "b/exact"
     assert "host *.a.example.com/" not in holders(both)
-    # It is let go, and reserved.
+    # It is released, and reserved.
     reserved = {ClaimedName(HOST, "chat.a.example.com", "/"): "b"}
     gone = decide([wild], both.records, reserved=reserved)
     assert gone.claims[0].host == ""
@@ -115,7 +115,7 @@ def test_nobody_gets_a_wildcard_above_the_host_of_another_namespace():
     beside = route("beside", "c", host="other.example.com")
     found = holders(decide([exact, own, beside], held.records, reserved=reserved))
     assert {"host *.a.example.com/", "host other.example.com/"} <= found.keys()
-    # Where both are held, as earlier versions allowed it, each keeps what it has.
+    # Where both are held, as earlier versions allowed it, each keeps its own.
     records = {
         exact.uid: {names(exact)[1]: ClaimRecord(1, held=True)},
         wild.uid: {names(wild)[1]: ClaimRecord(2, held=True)},

@@ -164,7 +164,7 @@ async def test_a_count_only_falls_and_zero_is_final():
     await counts.refresh()
     assert counts.of("ns_a_80") == 0
     await counts.refresh()
-    assert counts.of("ns_a_80") == 0  # those are of others: what led there before has come
+    assert counts.of("ns_a_80") == 0  # those belong to others: the servers that led there before have come
     counts.end(["ns_a_80"])
     counts.begin(["ns_a_80"])
     assert counts.of("ns_a_80") is None

@@ -63,7 +63,7 @@ async def test_requests_follow_the_routes_and_slices_of_a_real_api_server(own_cl
         enclave.load(HOST, clients=2, pause=0.0, streams=0)
         await answered(enclave, "answers", "chat-1")
 
-        # A change is programmed when Envoy has it, and not before; from then on none goes where they went before.
+        # A change is programmed when Envoy has it, and not before; from then on no request reaches the old servers.
         await gateway.route(namespace, "chat", {"chat-1": 100, "chat-2": 0}, host=HOST)
         proxy = enclave.envoy()
         proxy.suspend()
@@ -162,14 +162,14 @@ async def test_no_tenant_with_edit_takes_a_name_that_another_holds(own_cluster, 
                     ENDPOINTS, endpoint("e", {"route": {"kind": "PilotageGateway", "host": host}}), namespace=a
                 )
 
-        # Its old route claims what the other one holds, as the operator would write it for an endpoint of that name.
+        # Its old route claims the name that the other one holds, as the operator would write it for such an endpoint.
         for wish in ({"models": ["gpt"], "host": HOST}, {"models": ["gpt"], "host": HOST, "path": "/v1"}):
             await gateway.route(a, "old", {"greedy-1": 100}, **wish)
             said = await user.get(GATEWAY_ROUTES, ObjectKey(a, "old"))
             condition = find_condition(said.get("status", "conditions"), "Conflicted")
             assert (condition["status"], "model gpt leads to" in condition["message"]) == ("True", True)
             assert b not in condition["message"]
-        # The control plane is killed: the next one knows who holds what from the statuses alone.
+        # The control plane is killed: the next one knows the holders from the statuses alone.
         enclave.control().kill()
         await gateway.route(a, "old", {"greedy-1": 100}, models=["gpt"], host=HOST, path="/v2")
         enclave.mark(HOST)

@@ -48,7 +48,7 @@ async def little_room(folder):
             await eventually(lambda: served(gateway))
             assert await gateway.get(f"/endpoints/{ns}/m/v1/x") == (200, {"server": "m-1"})
             server.release.set()
-            assert (await streaming)[1].count("data:") == 4  # what was under way is not cut
+            assert (await streaming)[1].count("data:") == 4  # requests under way are not cut off
             assert gateway.envoy.starts == 1
         finally:
             watching.cancel()

@@ -190,7 +190,7 @@ async def test_what_needs_root_is_said(folder):
         (folder / "absent", given, "another user cannot run it"),
     ]
     for program, settings, why in cases:
-        # As one could who was nobody here before.
+        # As a process could that was started as the user nobody before.
         os.chown(run.path, NOBODY, NOBODY)
         run.access_log.unlink(missing_ok=True)
         run.access_log.symlink_to(precious)
@@ -240,11 +240,11 @@ async def test_a_life_of_the_command(attentive, folder):
     warnings = [line for line in (folder / "log").read_text().splitlines() if "][warning]" in line]
     assert [line for line in warnings if "ads.sock" not in line] == []
 
-    # Root gives Envoy to nobody.
+    # Root runs Envoy as the user nobody.
     proxy, control = running.child(ENVOY), running.child(CONTROL)
     assert proxy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
 
-    # The control plane is killed: traffic goes on, it comes back, and takes changes again.
+    # The control plane is killed: traffic continues, it comes back, and applies changes again.
     control.kill()
     assert await running.ask("aye") == (200, {"server": "a-1"})
     await eventually(lambda: another(running, CONTROL, control.pid), SECONDS_MAX)
@@ -255,7 +255,7 @@ async def test_a_life_of_the_command(attentive, folder):
     proxy.kill()
     await eventually(lambda: answers(running, "aye"), SECONDS_MAX)
 
-    # One line of JSON for each request, without what was in it; a file that is too large is put aside.
+    # One line of JSON for each request, without its body; a file that is too large is rotated.
     log = running.folder.access_log
     assert await running.ask("aye", secret="hush") == (200, {"server": "a-1"})
     lines = await eventually(lambda: logged(log, "aye"), SECONDS_MAX)

@@ -21,7 +21,7 @@ async def test_the_model_in_the_body_leads_to_its_endpoint(gateway, ns):
     assert await gateway.ask("org/a") == (200, {"server": "a-1"})
     assert await gateway.ask("a:latest") == (200, {"server": "a-1"})
     assert await gateway.ask("b") == (200, {"server": "b-1"})
-    # What is nested deeper is not the model of the request, and a charset does not hide it.
+    # A deeper field is not the model of the request, and a charset does not hide it.
     assert await gateway.ask("b", tools=[{"model": "org/a"}], metadata={"model": "org/a"}) == (200, {"server": "b-1"})
     body = json.dumps({"metadata": {"model": "org/a"}, "model": "b"})
     for kind in ("application/json; charset=utf-8", "Application/JSON", "application/vnd.x+json"):
@@ -117,7 +117,7 @@ async def test_of_a_server_only_what_is_for_clients_is_passed_on(gateway, ns):
     for path in ("/v1/load_lora_adapter", "/v1/internal/model/load"):  # by model, too
         assert code(await gateway.post(path, {"model": "shown"})) == (404, "not_found")
     assert [path for _, path in server.requests] == passed
-    # Who names a path of a host has said what is to be reached.
+    # A route with a path of a host names its target.
     await gateway.route(ns, "shown", {"s-1": 100}, host=host, path="/slots")
     assert await gateway.get("/slots/0", headers={"Host": host}) == (200, {"server": "s-1"})
 
@@ -157,7 +157,7 @@ async def test_a_model_can_be_asked_for_by_its_name(gateway, ns):
     for path in ("plainXv1_x-2", "org/known", "org/known:latest/more", "PLAIN.v1_x-2", "", "caf%C3%A9"):
         async with gateway.http.get(_raw(gateway, f"/v1/models/{path}")) as answer:
             assert code((answer.status, await answer.json())) == (404, "model_not_found"), path
-    # What is not asked for its name is looked at as before.
+    # A request without a name is routed as before.
     assert code(await gateway.post("/v1/models/org/known:latest", {"model": "org/known:latest"})) == (
         503,
         "endpoint_detached",
@@ -199,7 +199,7 @@ async def test_the_share_of_a_service_without_servers_goes_to_the_others(gateway
     await gateway.route(ns, "eff", {"f-1": 50, "f-2": 50, "f-3": 0})
     assert {str(await gateway.get(f"/endpoints/{ns}/eff/")) for _ in range(20)} == {str((200, {"server": "f-1"}))}
     await gateway.no_slice(ns, "f-1")
-    # What has weight 0 gets nothing, though it could serve.
+    # A server with weight 0 gets nothing, though it could serve.
     await eventually(lambda: _status(gateway.get(f"/endpoints/{ns}/eff/"), 503))
 
 

@@ -31,9 +31,9 @@ async def test_the_control_plane_dies_and_comes_back(tmp_path):
         assert left.get("status", "counts") == [{"service": "a-1", "inFlight": 1}]
 
         await gateway.stop_control()
-        assert await gateway.ask("aye") == (200, {"server": "a-2"})  # traffic goes on
+        assert await gateway.ask("aye") == (200, {"server": "a-2"})  # traffic continues
         await gateway.start_control()
-        # Nothing had changed: nothing was sent, and what is still under way to the old one is known.
+        # Nothing had changed: nothing was sent, and the requests still under way to the old one are known.
         assert gateway.control.ads.sent == dict.fromkeys((CDS, EDS, LDS, RDS), 0)
         assert [*gateway.control.program.idle()] == [f"{ns}_a-1_80"]
         assert not held.done()
@@ -43,7 +43,7 @@ async def test_the_control_plane_dies_and_comes_back(tmp_path):
         await until(gateway.user, GATEWAY_ROUTES, key, lambda obj: obj.get("status", "counts")[0]["inFlight"] == 0)
 
         await gateway.stop_control()
-        await gateway.write_route(ns, "aye", {"a-2": 0}, models=["aye"])  # while nobody looks
+        await gateway.write_route(ns, "aye", {"a-2": 0}, models=["aye"])  # while the control plane is down
         assert await gateway.ask("aye") == (200, {"server": "a-2"})
         await gateway.start_control()
         await gateway.settled(ns, "aye")
@@ -69,7 +69,7 @@ async def test_envoy_is_killed_and_comes_back_with_everything(tmp_path):
         await eventually(served)
         assert gateway.envoy.starts == 2
         after = await gateway.settled(ns, "bee")
-        assert after.meta.resource_version == before.meta.resource_version  # that was no news for the route
+        assert after.meta.resource_version == before.meta.resource_version  # that changed nothing for the route
 
 
 async def test_while_there_is_no_envoy_routes_are_pending_and_say_why(tmp_path):
@@ -125,7 +125,7 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
         async def there():
             return name in await gateway.stat(f"^{name}$")
 
-        await asyncio.sleep(1.5)  # longer than its grace: what it has keeps it
+        await asyncio.sleep(1.5)  # longer than its grace: its requests keep it
         assert await there()
         assert gateway.control.program.idle() == {f"{ns}_d-1_80"}
         labels = f'{{endpoint="dee",namespace="{ns}",service="d-1"}}'

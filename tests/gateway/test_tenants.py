@@ -24,7 +24,7 @@ async def test_a_model_name_stays_with_its_holder_through_claims_and_restarts(tm
         a, b = await gateway.namespace(), await gateway.namespace()
         await gateway.server(a, "a-1")
         await gateway.server(b, "b-1")
-        await gateway.route(a, "old", {"a-1": 100})  # older than what it wants to take
+        await gateway.route(a, "old", {"a-1": 100})  # older than the holder of the names
         await gateway.route(b, "gpt", {"b-1": 100}, models=["gpt"], host="chat.example.com")
         assert await gateway.ask("gpt") == SERVED_BY_B
 
@@ -43,7 +43,7 @@ async def test_a_model_name_stays_with_its_holder_through_claims_and_restarts(tm
             return claims == {"gpt": False, "chat.example.com": False, f"/endpoints/{a}/old": True}
 
         await eventually(written)
-        # A new control plane, and a new Envoy, know no more than what was written down.
+        # A new control plane, and a new Envoy, know no more than the statuses.
         for restart in range(2):
             await gateway.stop_control()
             await gateway.user.patch(
@@ -54,13 +54,13 @@ async def test_a_model_name_stays_with_its_holder_through_claims_and_restarts(tm
             assert await gateway.ask("gpt") == SERVED_BY_B
             assert await gateway.get("/v1/x", headers=named) == SERVED_BY_B
 
-        # Somebody wipes the holder's status: it is written again.
+        # The holder's status is wiped by another client: it is written again.
         key = ObjectKey(b, "gpt")
         before = (await gateway.settled(b, "gpt")).get("status", "claims")
         await gateway.user.patch(GATEWAY_ROUTES, key, merge_patch({"status": None}), subresource="status")
         await until(gateway.user, GATEWAY_ROUTES, key, lambda obj: obj.get("status", "claims", default=[]) == before)
 
-        # The holder lets go, and the one that waits gets the names; the holder of before waits now.
+        # The holder releases the names, and the one that waits gets them; the former holder waits now.
         await gateway.route(b, "gpt", {"b-1": 100}, models=[])
         assert await gateway.ask("gpt") == (200, {"server": "a-1"})
         await gateway.route(b, "gpt", {"b-1": 100}, models=["gpt"])
@@ -79,7 +79,7 @@ async def test_who_waits_for_a_name_does_not_get_it_while_its_holder_is_deployed
         await gateway.delete_route(b, "gpt")
         named = {"Host": "chat.example.com"}
         assert code(await gateway.ask("gpt")) == (404, "model_not_found")
-        assert code(await gateway.get("/v1/x", headers=named)) == (400, "model_required")  # no host of anybody
+        assert code(await gateway.get("/v1/x", headers=named)) == (400, "model_required")  # no host of any route
 
         async def told():
             return "reserved" in await conflicts(gateway, a, "old")
@@ -140,7 +140,7 @@ async def test_a_host_that_is_the_gateways_own_takes_nothing(tmp_path):
                 await gateway.write_route(a, "greedy", {"a-1": 100}, host=host)
         await gateway.route(a, "greedy", {"a-1": 100}, host="models.example.com")
         assert "host models.example.com is refused" in await conflicts(gateway, a, "greedy")
-        await gateway.route(a, "wild", {"a-1": 100}, host="*.example.com")  # a name goes before a wildcard
+        await gateway.route(a, "wild", {"a-1": 100}, host="*.example.com")  # an exact name wins over a wildcard
         for host in ("127.0.0.1", "localhost", "models.example.com", "MODELS.example.com", "[::1]"):
             for named in (host, f"{host}:{gateway.settings.port}"):
                 headers = {"Host": named}

@@ -114,7 +114,7 @@ async def test_an_endpoint_whose_name_leads_elsewhere_is_degraded_and_says_so(ga
         assert "host wanted.example.com/ leads to an endpoint of another namespace" in degraded["message"]
         assert other not in degraded["message"]  # that is not for this tenant to know
         assert find_condition(status["conditions"], "Available")["status"] == "True"
-        # What it prints as its URL does lead here, and not to who has its host.
+        # The URL that it prints leads here, and not to the holder of its host.
         assert status["url"] == f"{gateway.url}/endpoints/{ns}/wanted/v1"
         assert await gateway.get(f"/endpoints/{ns}/wanted/v1/models") == (200, {"server": "near"})
         assert await gateway.ask("wanted") == (200, {"server": "first"})

@@ -153,7 +153,7 @@ def main(folder, kills, writes, seed):
     ledger = Ledger()
     asyncio.run(warm_up())
     for ledger.life in range(kills + 1):
-        # The last life is only there to look.
+        # The last life only checks.
         patience = ledger.writes + max(1, round(rng.expovariate(kills / writes))) if ledger.life < kills else 0
         child, lines = begin_life(folder, ledger, rng.random())
         killed = False

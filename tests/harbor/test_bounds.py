@@ -43,7 +43,7 @@ async def test_an_object_cannot_grow_by_patches(harbor, media):
 
 
 async def test_an_object_that_is_too_large_is_not_created(harbor):
-    data = {f"k{at}": "" for at in range(90_000)}  # little of it is data, and all of it is owned by somebody
+    data = {f"k{at}": "" for at in range(90_000)}  # little of it is data, and all of it has an owner
     assert message(await ask(harbor, "POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": data})) == TOO_LARGE
     assert json.loads((await ask(harbor, "GET", CONFIG_MAPS)).body)["items"] == []
 

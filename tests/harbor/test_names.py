@@ -37,7 +37,7 @@ def test_a_label_is_a_subdomain_without_dots(name: str):
 def test_a_beginning_may_end_with_a_dash():
     assert dns_label("a-")
     assert dns_label("a-", prefix=True) == []
-    assert dns_label("a.-", prefix=True) == []  # the real server looks away from the last two characters, too
+    assert dns_label("a.-", prefix=True) == []  # the real server ignores the last two characters, too
     assert dns_label("-a-b-", prefix=True)
 
 

@@ -70,7 +70,7 @@ async def test_who_is_too_far_behind_is_cut_off(bound: str, monkeypatch: pytest.
     monkeypatch.setattr(watches, bound, 4 if bound == "BACKLOG_EVENTS_MAX" else 4000)
     async with World() as world:
         stream = await watch(world, resourceVersion=await version(world))
-        for _ in range(3):  # who keeps up stays
+        for _ in range(3):  # a client that keeps up stays
             for _ in range(3):
                 await world.create(CONFIG_MAPS, data={"x": "y" * 900})
             assert len(await stream.chunks()) == 3

@@ -1,4 +1,4 @@
-"""Whatever a tenant writes into our kinds: nothing outside of the tenant's namespace changes, and others are served.
+"""Hostile values in every field of our kinds: nothing outside of the tenant's namespace changes, and others are served.
 
 Every field is tried with a quarter of its values, at least one; `make matrix` tries all. In virtual time, with the
 operator at its most powerful: it may do everything, so only its own decisions protect others. No step of the operator

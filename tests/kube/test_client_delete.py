@@ -85,7 +85,7 @@ async def test_a_running_pod_and_a_namespace_stay_for_a_while(client: Client, na
     assert leaving.meta.terminating
 
 
-# What becomes of dependents
+# Propagation to dependents
 
 
 async def family(client: Client, namespace: str) -> tuple[Object, ObjectKey]:
@@ -98,7 +98,7 @@ async def family(client: Client, namespace: str) -> tuple[Object, ObjectKey]:
         "uid": owner.meta.uid,
         "blockOwnerDeletion": True,
     }
-    # One whose owner is gone already: once it is collected, the collector has seen what came before it.
+    # One whose owner is gone already: once it is collected, the collector has processed everything before it.
     child = await client.create(CONFIG_MAPS, config_map("child", ownerReferences=[reference]), namespace=namespace)
     orphan = config_map("orphan", ownerReferences=[reference | {"name": "none", "uid": "none"}])
     last = await client.create(CONFIG_MAPS, orphan, namespace=namespace)
@@ -139,7 +139,7 @@ async def test_orphans_stay_and_lose_their_owner(client: Client, namespace: str)
     assert not left.meta.terminating
 
 
-# Exactly what was meant
+# Preconditions
 
 
 async def test_the_next_object_of_the_same_name_is_never_taken(client: Client, namespace: str) -> None:

@@ -23,7 +23,7 @@ from tests.support.transports import ScriptedTransport, answer
 KEY = ObjectKey("ns", "x")
 BACKGROUND = Propagation.BACKGROUND
 
-# What is never sent
+# Requests that are never sent
 
 MISTAKES: dict[str, tuple[Callable[[Client], Awaitable[object]], str]] = {
     "replace of metadata": (
@@ -82,7 +82,7 @@ async def test_a_mistake_is_told_and_nothing_is_sent(mistake: str) -> None:
     assert transport.requests == []
 
 
-# Who is told of writes
+# Observers of writes
 
 
 class Guard:

@@ -53,7 +53,7 @@ async def sent(config: ClusterConfig) -> list[tuple[str, str]]:
     return list((await config.credentials.headers()).items())
 
 
-# --- where it is looked for
+# --- where the file is found
 
 
 def test_the_places_in_their_order(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_relative_kubeconfig_is_relative_to_the_working_folder(
     assert (config.tls.ca_data, config.source) == (b"ca", str(tmp_path / "x" / "config"))
 
 
-# --- what the fields mean
+# --- the meaning of fields
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ async def test_no_secret_is_sent_in_the_clear(tmp_path: Path) -> None:
     assert config.tls.client_cert is None
 
 
-# --- what is wrong, in words
+# --- messages for errors
 
 
 class Wrong(NamedTuple):

@@ -93,7 +93,7 @@ async def test_a_new_kind_is_found_by_looking_again_once(client: Client) -> None
     kind = kinds.widgets()
     with pytest.raises(UnknownKind):
         await discovery.find(str(kind))
-    assert len(seen.requests) == 2  # what was just read is not read again
+    assert len(seen.requests) == 2  # a fresh answer is not read again
     async with served(client, kind):
 
         async def is_known() -> ApiResource | None:

@@ -49,7 +49,7 @@ from tests.support.waiting import eventually, until
 WIDGETS = msgspec.structs.replace(DEPLOYMENTS, plural="widgets")
 FINALIZER = "example.com/held"
 
-# Answers that cannot be provoked in a test, and the line between what was refused and what may have been done.
+# Answers that cannot be provoked in a test, and the line between refused and possibly applied requests.
 
 
 class Answer(NamedTuple):
@@ -135,7 +135,7 @@ def test_when_to_come_back_is_taken_from_the_header_or_else_from_the_details() -
     assert classify(429, None, write=False).retry_after is None
 
 
-# The real API server. Each table is what it says, word for word: where a reason does not tell enough, words decide.
+# The real API server. Each table has its exact words: where a reason does not tell enough, words decide.
 
 
 class Scene(NamedTuple):
@@ -358,7 +358,7 @@ async def test_what_is_wrong_with_an_object_is_told_field_by_field(client: Clien
 
 
 async def test_nothing_new_comes_into_a_namespace_that_is_being_deleted(client: Client, namespace: str) -> None:
-    async with scene(client, namespace):  # what is held there holds the namespace, too
+    async with scene(client, namespace):  # an object that is held there holds the namespace, too
         await delete(client, NAMESPACES, await client.get(NAMESPACES, ObjectKey("", namespace)))
         errors = [
             await raised_by(client.create(CONFIG_MAPS, config_map("x"), namespace=namespace)),

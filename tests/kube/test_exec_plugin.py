@@ -26,7 +26,7 @@ V1BETA1 = "client.authentication.k8s.io/v1beta1"
 SECRET = "s3cr3t-that-nobody-may-see"
 NOW = datetime(2030, 1, 1, tzinfo=UTC).timestamp()
 
-# It notes that it ran and what it was told, and answers as the file `answer` says.
+# It records its runs and its input, and answers as the file `answer` says.
 PLUGIN = """
 import os, pathlib, sys
 here = pathlib.Path(__file__).parent
@@ -120,7 +120,7 @@ def plugin(tmp_path: Path) -> Plugin:
     return Plugin(tmp_path)
 
 
-# --- what it is told
+# --- its input
 
 
 async def test_arguments_environment_and_what_is_not_told(plugin: Plugin) -> None:
@@ -215,7 +215,7 @@ async def test_a_missing_command_comes_with_its_install_hint(plugin: Plugin) -> 
         await plugin.config(args=["a\0b"]).credentials.headers()
 
 
-# --- what it answers
+# --- its answers
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_the_run_goes_on_while_someone_waits_and_ends_with_the_last(tmp_path: Pa
             with pytest.raises(asyncio.CancelledError):
                 await second
         plugin = Plugin(tmp_path)
-        assert await credentials.headers() == bearer("first")  # and the next who asks gets a run of its own
+        assert await credentials.headers() == bearer("first")  # and the next caller gets a run of its own
         assert plugin.runs == 1
 
     run_warp(test())

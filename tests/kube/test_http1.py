@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pilotage.kube.http1 import AnswerParser, BadAnswer, encode_request
 
-BODY = b'{"kind": "Status"}\r\n0\r\n\r\n'  # looks like the end of chunks, and is not
+BODY = b'{"kind": "Status"}\r\n0\r\n\r\n'  # resembles the end of chunks, and is not
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-A: 1\r\n\r\n%s" % (len(BODY), BODY)
 EMPTY = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"

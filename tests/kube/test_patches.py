@@ -133,7 +133,7 @@ async def test_server_side_apply_takes_no_field_from_others_unless_forced(
         )
         forced = await other.apply(CONFIG_MAPS, wanted(a="2", c="2"), force=True)
         assert forced.get("data") == {"a": "2", "b": "1", "c": "2"}
-        # What a manager no longer names goes, unless another still wants it.
+        # A field that a manager no longer names is removed, unless another still owns it.
         assert (await other.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2", "b": "1"}
         assert (await client.apply(CONFIG_MAPS, wanted(a="2"))).get("data") == {"a": "2"}
     fields = (await client.get(CONFIG_MAPS, ObjectKey(namespace, "x"))).get("metadata", "managedFields")

@@ -268,7 +268,7 @@ async def test_changes_come_in_their_order_from_the_version_on(client: Client, n
     ]
     versions = [int(event.object.meta.resource_version) for event in events]
     assert versions == sorted(set(versions))
-    # What leaves a selector looks like a delete.
+    # An object that leaves a selector is reported as deleted.
     async with client.watch(CONFIG_MAPS, namespace, resource_version=version, labels="app=b") as watch:
         assert [(await anext(watch)).type for _ in range(2)] == ["ADDED", "DELETED"]
     async with client.watch(CONFIG_MAPS, namespace, resource_version=version, labels=ours, metadata_only=True) as watch:

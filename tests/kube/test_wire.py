@@ -187,7 +187,7 @@ def test_times_of_the_api_are_read() -> None:
     assert parse_time("2026-01-02T12:00:00.123456789Z") == noon.replace(microsecond=123456)
 
 
-# On the real server: what it keeps, a replace by us keeps as well.
+# On the real server: the fields that it keeps, a replace by us keeps as well.
 
 STRANGE: dict[str, Any] = {
     "null": None,

@@ -69,7 +69,7 @@ async def test_what_breaks_off_is_continued_where_it_was(tmp_path, reset):
     if not reset:  # which may swallow everything
         assert second.headers["if-range"] == '"3000000-1"'
         assert int(second.headers["range"].removeprefix("bytes=").rstrip("-")) > 1_000_000
-    assert fetched.sha256 == SUM  # of all of it, not of what came last
+    assert fetched.sha256 == SUM  # of all of it, not of the last part
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

@@ -40,7 +40,7 @@ async def test_two_writers_killed_at_random_never_show_a_part(tmp_path):
         for _ in range(KILLS):
             before = len(site.asked)
             async with asyncio.timeout(30):
-                while len(site.asked) == before:  # somebody is in the middle of something then
+                while len(site.asked) == before:  # some process is in the middle of a write then
                     await asyncio.sleep(0.002)
                     look()
             if chance.random() < 0.5:
@@ -55,14 +55,14 @@ async def test_two_writers_killed_at_random_never_show_a_part(tmp_path):
         await eventually(lambda: all_dead(writers))
         look()
         left = {path.name for path in tmp_path.iterdir()} - {"model"}
-        assert len(left) <= 8, left  # what the dead left was taken over or removed all the time
+        assert len(left) <= 8, left  # leftovers of dead processes were taken over or removed all the time
         site.plans.clear()
         await fetch(parse_source(site.url("/model")), target, open_access(), terms=Terms(SUM))
     assert target.read_bytes() == CONTENT
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert seen["absent"]
     assert seen["whole"]
-    assert any("range" in asked.headers for asked in site.asked)  # some went on with what a dead one had left
+    assert any("range" in asked.headers for asked in site.asked)  # some continued the work of a dead one
 
 
 @contextlib.asynccontextmanager

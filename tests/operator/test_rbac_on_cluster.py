@@ -46,6 +46,6 @@ async def test_with_the_installed_roles_an_endpoint_comes_and_goes(own_cluster, 
                 await running
     asked = own_cluster.audit(since=mark, user=f"system:serviceaccount:{namespace_for_pods}:{NAME}")
     assert len(asked) > 20
-    # In namespaces that go away nobody may create anything; those of other tests do.
+    # Creations in a Terminating namespace are refused; namespaces of other tests are being deleted.
     here = ("", namespace_for_pods, HOST_LEASES)
     assert [f"{each.verb} {each.uri}" for each in asked if each.code == 403 and each.namespace in here] == []

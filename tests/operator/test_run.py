@@ -125,7 +125,7 @@ async def test_of_two_operators_one_works_and_the_other_takes_over(tmp_path_fact
             assert not second.started.is_set()
             first.stop()
             await running[0]
-            await asyncio.wait_for(second.started.wait(), 10)  # it was given up: nobody has to wait until it runs out
+            await asyncio.wait_for(second.started.wait(), 10)  # it was released: no other has to wait until it expires
             second.stop()
             await running[1]
 

@@ -175,7 +175,7 @@ async def test_labels_with_the_uids_of_another_teams_endpoints_have_no_effect_on
                 "ghost",
                 finalizers=["example.com/never"],
             )
-        # An endpoint is worked on after what others of its name have left: once this one serves, the bait was seen.
+        # An endpoint is reconciled after the leftovers of others of its name: once this one serves, the bait was seen.
         await clients.ann.create(ENDPOINTS, endpoint("ghost", SOURCE), namespace=clients.a)
         await serving(clients.ann, clients.a, "ghost")
         assert await parts(clients) == before

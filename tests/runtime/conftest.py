@@ -26,5 +26,5 @@ async def no_leaks(cluster: Access):
     yield
     mine = {asyncio.current_task()}
     if isinstance(cluster, Cluster):
-        cluster.disconnect()  # what it keeps open for later is its own
+        cluster.disconnect()  # its idle connections are its own
     await eventually(lambda: not (asyncio.all_tasks() - tasks - mine) and not (open_sockets() - sockets))

@@ -207,7 +207,7 @@ async def test_a_stall_of_30_seconds_loses_nothing(proxied, direct, namespace):
         await mirror.until(knows(uids, namespace))
         proxy.hold()
         await unmake(direct, namespace, {"a": uids.pop("a")})
-        await asyncio.sleep(30)  # the stall itself: what is tested is that it ends well, not when
+        await asyncio.sleep(30)  # the stall itself: the test is that it ends well, not when
         uids |= await make(direct, namespace, "c")
         assert not knows(uids, namespace)(mirror)
         proxy.release()

@@ -111,7 +111,7 @@ class QueueAndModel(RuleBasedStateMachine):
         self.queue = Queue[str](limiter)
         self.model = Model()
         self.getters: list[asyncio.Task[str]] = []
-        self.got: list[tuple[str, float]] = []  # what the waiting getters were given, in order, and when
+        self.got: list[tuple[str, float]] = []  # results of the waiting getters, in order, and when
         self.model_got: list[tuple[str, float]] = []
         self.ended = 0  # how many of them were told of the shutdown
         self.model_waiting = 0
@@ -310,7 +310,7 @@ async def _yield_often() -> None:
 
 def _is_over(task: asyncio.Task[str]) -> bool:
     if task.done() and not task.cancelled():
-        task.exception()  # ShutDown is counted elsewhere; asyncio complains of an exception that nobody looks at
+        task.exception()  # ShutDown is counted elsewhere; asyncio complains of an exception that is never retrieved
     return task.done()
 
 

@@ -35,7 +35,7 @@ def for_every_case(check: Callable[[Case], None]) -> Callable[[], None]:
             except AssertionError as error:
                 raise AssertionError(f"{name}: {error}") from error
 
-    del test.__wrapped__  # pytest would look for the argument there
+    del test.__wrapped__  # pytest would search for the argument there
     return test
 
 

@@ -129,7 +129,7 @@ async def changes_in_place(client: Client, namespace: str) -> None:
 
     assert await settle(endpoint(deletion={"drainSeconds": 90})) == [], "another drain time is for the next revision"
 
-    # Whoever scales has the last word, from the moment on that there is somebody.
+    # An autoscaler has the last word, as soon as there is one.
     scales = endpoint(autoscaling={"min": 1, "max": 3})
     [scaled] = [each for each in desired_objects(scales, 1, GGUF, ALL) if each.resource.kind == "Deployment"]
     key = ObjectKey(namespace, scaled.name)

@@ -40,7 +40,7 @@ class TcpProxy:
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
         self.refuse()
-        self.release()  # so that nobody waits for ever
+        self.release()  # so that no test waits for ever
         await asyncio.gather(*self._tasks)
 
     def config(self, config: ClusterConfig) -> ClusterConfig:
@@ -106,7 +106,7 @@ class TcpProxy:
                     directions.create_task(self._pass_on(reader, to_upstream, self._requests))
                     directions.create_task(self._pass_on(upstream, writer, self._answers))
         except* (OSError, EOFError):
-            pass  # one of the two is gone; the other one goes now
+            pass  # one of the two is gone; close the other one
         finally:
             for each in both:
                 self._writers.discard(each)
@@ -133,7 +133,7 @@ class TcpProxy:
             if gate is self._answers and self._answer_bytes_left is not None and self._answer_bytes_left <= 0:
                 self._answer_bytes_left = None
                 break
-        raise ConnectionAbortedError  # the end of one direction ends both: nobody here uses half-closed connections
+        raise ConnectionAbortedError  # the end of one direction ends both: no test uses half-closed connections
 
 
 class HttpProxy(TcpProxy):

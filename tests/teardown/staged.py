@@ -3,7 +3,7 @@
     with Staged(cluster) as staged:
         staged.create("/api/v1/namespaces/x/configmaps", {…})
 
-`remove` takes finalizers off: it is for the end of a test, when whoever kept them is gone. Kinds of one's own are
+`remove` takes finalizers off: it is for the end of a test, when their owners are gone. Kinds of one's own are
 installed with `install`, once for the whole session: a CRD that comes and goes costs seconds.
 """
 

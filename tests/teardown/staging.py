@@ -4,8 +4,8 @@
         …  # staged.objects, staged.phases, staged.left()
 
 Each is ready when the function returns, and is taken away at the end of the block, or by `remove()`. Their kinds stay
-for the session. `namespace` must be ready for pods (the fixture `namespace_for_pods`). For controllers that let go of
-finalizers and fight back see `standins`, whose block goes inside.
+for the session. `namespace` must be ready for pods (the fixture `namespace_for_pods`). `standins` has controllers that
+remove finalizers and recreate objects; its block is the inner one.
 """
 
 from collections.abc import Callable

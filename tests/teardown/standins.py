@@ -185,8 +185,8 @@ def stubborn_kserve_controller(cluster: Access, namespace: str, may_let_go: MayL
 def crossplane_controllers(cluster: Access, namespace: str) -> Iterator[None]:
     """Crossplane's core and a provider.
 
-    Composed resources come back while the composite stays. A managed resource goes only while its ProviderConfig is
-    there; a ProviderConfig only when no usage of it is left; a Usage only when what uses is gone.
+    Composed resources are recreated while the composite exists. A managed resource is released only while its
+    ProviderConfig exists; a ProviderConfig only when no usage of it is left; a Usage only when its user is gone.
     """
     managed = Finalizes(MANAGED_FINALIZER, _has_provider_config)
     finalizes = {

@@ -149,8 +149,8 @@ def test_any_teardown_is_explained_and_ends_with_all_gone_and_the_rest_there(sto
         look=lambda decision, observations: is_explained(ledger, decision, observations),
     )
     assert [str(entry) for entry in ledger.going if entry.uid in cluster.things] == []
-    doomed = set()  # what goes already cannot be kept, nor can what it takes along meanwhile
-    for each in story.world:  # owners come before what they own
+    doomed = set()  # an object that is being deleted cannot be kept, nor can its dependents
+    for each in story.world:  # owners come before their dependents
         if each.terminating or doomed & {owner.uid for owner in each.meta.owner_references}:
             doomed.add(each.uid)
     assert [str(entry) for entry in ledger.kept if entry.uid not in {*cluster.things, *doomed}] == []
@@ -178,7 +178,7 @@ def first_and_then(edge: Edge, phases: Mapping[str, Phase]) -> tuple[str, str]:
     if edge.source.resource.kind == "PodDisruptionBudget":
         return target, source  # it guards for as long as there is something to guard
     if phases[target] is Phase.DETACH and phases[source] > Phase.DETACH:
-        return target, source  # routes go first, whoever has them
+        return target, source  # routes come first, whatever owns them
     if edge.relation is Relation.SELECTS and phases[source] > phases[target]:
         return target, source  # a Service stays until its pods are gone
     return source, target
@@ -200,7 +200,7 @@ def test_the_order_never_violates_a_relation(story):
             continue
         first, then = first_and_then(edge, phases)
         if any((each, then) in kept_by for each in above(ledger, first)):
-            continue  # who keeps a finalizer goes after it, with all it takes along
+            continue  # a finalizer owner is deleted after its object, with all its dependents
         one, other = asked_for(ledger, first), asked_for(ledger, then)
         related = {*above(ledger, first)} & {*above(ledger, then)}
         if one == other or related & {first, then, one, other}:
@@ -209,7 +209,7 @@ def test_the_order_never_violates_a_relation(story):
             continue
         began = cluster.deleted_at.get(other)
         if began is None or {other, then} & holders:
-            continue  # it was on its way before, or is marked first: what its parts wait for is another matter
+            continue  # it was Terminating before, or is marked first: the waits of its parts are another matter
         assert cluster.gone_at[first] <= began, f"{edge}: {entries[other]} began while {entries[first]} was there"
 
 

@@ -26,7 +26,7 @@ class Deleted:
         self.output = answer.output
         self.exit_code = answer.exit_code
         self.receipt: dict[str, Any] = json.loads(receipt.read_text()) if receipt.exists() else {}
-        # In the order in which they were sent: an answer may be later than what its write has brought about.
+        # In the order in which they were sent: an answer may be later than the effects of its write.
         self.writes = [
             record
             for record in sorted(cluster.audit(since=mark, user_agent="pilotage/"), key=lambda each: each.received)

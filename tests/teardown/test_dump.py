@@ -51,7 +51,7 @@ def names(loaded: World) -> list[str]:
     return sorted(item.meta.name for item in loaded)
 
 
-# What kubectl prints
+# Formats that kubectl prints
 
 
 async def test_what_kubectl_gets_is_the_world_that_is_gathered(
@@ -247,7 +247,7 @@ CREATED = "2026-03-01T10:00:00Z"
         ("2026-03-01T11:59:50.000000Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z"),
         ("2026-03-01T11:59:50.000000Z", "2026-03-04T12:00:00Z", "2026-03-01T11:59:50Z"),  # a copy, made later
         ("2026-03-01T12:00:20.000000Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:20Z"),  # clocks differ a little
-        ("2099-03-01T12:00:20.000000Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z"),  # nobody knows the future
+        ("2099-03-01T12:00:20.000000Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z"),  # a time in the future
     ],
 )
 def test_time_is_when_the_dump_was_taken(renewed: str | None, file_time: str, taken: str, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_time_is_when_the_dump_was_taken(renewed: str | None, file_time: str, ta
     assert load_dump([file], now=given).now == given
 
 
-# What is wrong with it
+# Invalid input
 
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "nothing": (b"", "dump.yaml: it is empty. Give one with at least one object."),

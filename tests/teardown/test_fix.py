@@ -244,7 +244,7 @@ async def test_only_pods_that_are_being_deleted_are_forced_out(stage: Stage):
         propose(*forcing(present), "force-delete-pod")
 
 
-# What is refused before anything is sent
+# Refusals before anything is sent
 
 
 def thing(name: str, uid: str) -> Item:

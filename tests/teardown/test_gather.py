@@ -179,7 +179,7 @@ async def test_many_namespaces_are_read_at_once_or_one_by_one_where_only_that_is
                 item.uid for item in world if item.meta.name == "a"
             }
             assert again.problem(*CONFIG_MAP) == ""
-            # One that may not be read makes the kind unknown; what was seen stays seen.
+            # A namespace that may not be read makes the kind unknown; observed objects stay observed.
             partly = await gather(limited, Discovery(limited), namespaces=[spaces[0], "default"], kinds=[CONFIG_MAP])
             assert partly.kinds[CONFIG_MAP].error_class == ErrorClass.FORBIDDEN
             assert len(partly.of(*CONFIG_MAP, spaces[0])) >= 1

@@ -56,7 +56,7 @@ def the(hazards: list[Hazard], code: HazardCode) -> Hazard:
     return hazard
 
 
-# Finalizers and those who remove them
+# Finalizers and their owners
 
 
 def operator(available: int, namespace: str = "kserve") -> Json:
@@ -230,7 +230,7 @@ def test_the_webhook_of_crossplane_is_never_asked():
     usages = webhook("crossplane-no-usages")
     world, hazards = with_webhook(None, usages)
     assert DryRunDelete("configmap/a") not in world.wanted
-    assert codes(hazards) == {"webhook-fails": True}  # its Service is not there, as anybody can see
+    assert codes(hazards) == {"webhook-fails": True}  # its Service does not exist, as the snapshot shows
 
 
 def test_a_webhook_with_side_effects_is_judged_by_what_is_behind_it():
@@ -434,7 +434,7 @@ def test_pods_that_a_job_lost_before_stay():
     assert predicted(world_of([job, shared, made("v1", "ConfigMap", "a")]), "job/j") == []  # it stays with its other
 
 
-# Nodes, volumes, circles, what is kept
+# Nodes, volumes, cycles, kept objects
 
 
 def on_node(ready: str | None) -> World:
@@ -539,7 +539,7 @@ def test_any_ledger_of_any_world_is_judged_without_a_fault(bodies: list[Json], l
         assert hazard.to_json()["code"] == str(hazard.code)
 
 
-# What a real API server says
+# Answers of a real API server
 
 
 @contextlib.asynccontextmanager

@@ -288,7 +288,7 @@ def test_a_replica_set_that_a_deployment_will_adopt_is_none_of_ours():
 def test_a_pod_whose_maker_is_gone_runs_on(labels: dict[str, str], read: str):
     pod = yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels}})
     assert codes(seen(pod, read)) == [("pod-orphaned", "pod/p -n shop")]
-    assert codes(seen(pod)) == []  # who made it was not read
+    assert codes(seen(pod)) == []  # its owner was not read
 
 
 def test_a_pod_that_a_stateful_set_selects_is_adopted():
@@ -565,7 +565,7 @@ def test_any_world_is_looked_at_without_a_fault_and_what_is_young_is_never_a_lea
         assert leak.command
 
 
-# What the real garbage collector does
+# The real garbage collector
 
 
 @contextlib.asynccontextmanager

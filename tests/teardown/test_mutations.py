@@ -68,7 +68,7 @@ def test_an_order_that_was_forgotten_is_found(monkeypatch):
     monkeypatch.setattr(plan, "order", lambda graph, phases, **_: ({uid: set() for uid in phases}, []))
     told = [run_plan(SmallestTeardown, seed=seed) for seed in range(6)]  # without an order it is a matter of luck
     assert any(says(outcome, "was still there") for outcome in told)
-    assert run_plan(OperatorLastTeardown).problems  # the operator is gone before its object: that is never let go
+    assert run_plan(OperatorLastTeardown).problems  # the operator is gone before its object: that is never released
 
 
 def test_one_wait_that_was_forgotten_is_found(monkeypatch):

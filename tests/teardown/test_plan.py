@@ -124,7 +124,7 @@ def test_an_owner_with_parts_in_several_phases_is_held_and_goes_last():
     assert (found[app.uid].hold, found[app.uid].phase, found[app.uid].after) == (True, Phase.RELEASE, ())
     for part in parts:
         assert (found[part.uid].disposition, found[part.uid].owner) == (Disposition.DELETE, app.uid)
-    assert uid("Deployment") in found[uid("ConfigMap")].after  # nothing is known about it: it may be read by what runs
+    assert uid("Deployment") in found[uid("ConfigMap")].after  # nothing is known about it: a running pod may read it
 
 
 def test_one_that_is_owned_by_what_cannot_be_held_goes_before_it():

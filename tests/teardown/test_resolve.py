@@ -65,7 +65,7 @@ async def test_a_whole_object_takes_the_place_of_its_metadata(client: Client, na
     assert after is not None
     assert after.full
     assert after.read()["data"] == {"key": "value"}
-    assert world.body(before) == after.read()  # also for who has kept the item of before
+    assert world.body(before) == after.read()  # also for a caller that has kept the earlier item
     given = world.ask(FullObject(made.meta.uid))
     assert given is not None
     assert given.body == after.read()

@@ -119,4 +119,4 @@ async def test_on_another_cluster_all_seems_to_be_gone(cluster: Access, namespac
         moved = await verify(client, receipt(left, entry(kept, keep=True)), server="https://elsewhere:6443")
     assert elsewhere.verdict is ReceiptVerdict.UNKNOWN
     assert SERVER in elsewhere.elsewhere
-    assert moved.verdict is ReceiptVerdict.HOLDS  # what was kept is there: it is the same cluster
+    assert moved.verdict is ReceiptVerdict.HOLDS  # the kept object is there: it is the same cluster

@@ -248,7 +248,7 @@ async def test_a_real_api_server_leads_to_a_pod(cluster: Access, namespace_for_p
     async with envoy_at(host=address) as setting:
         port = setting.rpartition(":")[2]
         path = f"/api/v1/namespaces/{namespace_for_pods}/pods"
-        # On a node that nobody plays: its status is the test's to write.
+        # On a node without a kubelet: the test writes its status.
         spec = {"nodeName": "nowhere", "containers": [{"name": "envoy", "image": "envoy"}]}
         pod = cluster.request("POST", path, {"metadata": {"name": "envoy", "labels": {"app": "envoy"}}, "spec": spec})
         running = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

@@ -234,7 +234,7 @@ async def test_a_real_api_server_takes_it_as_it_is(cluster: Access, namespace: s
         assert router(kind).backends(kept) == backends
         without_defaults(kept["spec"], written["spec"])
         assert kept["spec"] == written["spec"]
-        if kind == "HTTPRoute":  # what an apply says about a field that this version does not have
+        if kind == "HTTPRoute":  # the answer to an apply of a field that this version does not have
             rule = written["spec"]["rules"][0] | {"time-outs": {}}
             with pytest.raises(ApiError, match="field not declared in schema"):
                 await client.apply(resource, written | {"spec": written["spec"] | {"rules": [rule]}}, dry_run=True)

@@ -61,7 +61,7 @@ def shift(says: str, target: str = "new") -> Shift:
         # Back in the middle.
         ("old 100, new 0", "old", ["old 100", "Done"]),
         ("old 0, new 100", "old", ["old 100, new 0", "old 100", "Done"]),
-        # Edited by somebody else.
+        # Edited by another client.
         ("old 50, new 50", "new", ["old 0, new 100", "new 100", "Done"]),
         ("stranger 100", "new", ["stranger 100, new 0", "stranger 0, new 100", "new 100", "Done"]),
         ("old 0, new 0", "new", ["old 0, new 100", "new 100", "Done"]),
@@ -162,7 +162,7 @@ def test_the_proxies_are_asked_for_what_the_route_says_and_for_the_requests_of_a
         counted=frozenset({"old", "older"}),
         reachable=frozenset({"new"}),
     )
-    # Where the route does not name it, or it has no replicas, nobody need know an address of it.
+    # Where the route does not name it, or it has no replicas, its addresses need not be known.
     assert not expected_route("chat", "a", "/", route("old 100"), Backend("new", 8080)).reachable
     assert not expected_route("chat", "a", "/", route("new 100"), Backend("new", 8080), reachable=False).reachable
 

@@ -1,6 +1,6 @@
-"""No request fails, no stream is cut, through everything that an endpoint goes through on one machine.
+"""No request fails, no stream is cut, through the whole life of an endpoint on one machine.
 
-`PILOTAGE_REDEPLOYS` (2 unless it is said otherwise) and `PILOTAGE_CLIENTS` (8) make it as long as one likes.
+`PILOTAGE_REDEPLOYS` (default 2) and `PILOTAGE_CLIENTS` (default 8) set its length.
 """
 
 import asyncio

@@ -91,7 +91,7 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     assert "gateway is ready" in log.read_text(), "who comes second writes over nothing"
     written = [each for each in log.parent.iterdir() if each.suffix == ".log"]
     for each in written:
-        os.truncate(each, logs.BYTES_MAX + 1)  # more than it may have; who writes it goes on after that
+        os.truncate(each, logs.BYTES_MAX + 1)  # more than it may have; its writer continues after that
     (envoy,) = envoys(machine)
     assert envoy.uids().real == (NOBODY if os.geteuid() == 0 else os.geteuid())
     take_down = keep(machine, monkeypatch, capsys)
@@ -113,7 +113,7 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     assert servers(machine) == []
     assert leftovers.find(Layout(machine.data), None).processes == []
 
-    # Who takes it down may have another folder for temporary things than who brought it up.
+    # `down` may have another folder for temporary files than `up` had.
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
         machine.env["TMPDIR"] = temporary
         bring_up(machine)
@@ -157,7 +157,7 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     note = layout.read_state()
     os.kill(note.supervisor.pid, signal.SIGKILL)
     (machine.data / "up.json").unlink()
-    bring_up(machine)  # it ends what it finds, though nothing says that it is there
+    bring_up(machine)  # it ends the processes that it finds, though no file names them
     soon(lambda: machine.answers("assistant"), "the endpoint serves again")
     assert [part for part, seen in note.components.items() if is_running(seen)] == []
     note = layout.read_state()

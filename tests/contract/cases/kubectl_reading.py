@@ -174,7 +174,7 @@ async def explain_custom(kit: Kit) -> None:
         return found and f"apis/{kind.group}/v1" in index.body["paths"]
 
     await kit.until("its kind and its schema are published, each at its own time", published)
-    # With the cache that all share, it would not look for new kinds.
+    # With the shared cache, it would not discover new kinds.
     own = {"KUBECACHEDIR": str(kit.server.place.cache / "explain-custom")}
     await kubectl(kit, "explain", "things.spec.n", f"--api-version={kind.group}/v1", env=own)
 

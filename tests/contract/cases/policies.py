@@ -487,7 +487,7 @@ async def params_of_a_custom_kind(kit: Kit) -> None:
         tried = await kit.probing.create("secrets", obj("v1", "Secret", "four"), dryRun="All")
         return tried.status == 201
 
-    # The real server looks for kinds every 30 s, and may have to look twice.
+    # The real server refreshes its kinds every 30 s, and may need two rounds.
     await kit.until("the kind of the parameters is found", found, seconds=120)
     await kit.create("secrets", obj("v1", "Secret", "four"))
     await kit.create("secrets", obj("v1", "Secret", "eleven"))

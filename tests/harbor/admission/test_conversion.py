@@ -98,7 +98,7 @@ async def test_what_is_stored_already_is_converted_together_and_once() -> None:
     hook = Converting()
     async with World(post=hook) as world:
         await define(world)
-        hook.change = lambda _: {}  # nobody needs v1beta1 for these, so it does not matter
+        hook.change = lambda _: {}  # no client needs v1beta1 for these, so it does not matter
         for name in "abc":
             await world.ask("POST", at(NEW), widget(NEW, name, new=1))
         hook.change = lambda response: response

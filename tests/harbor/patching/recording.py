@@ -162,7 +162,7 @@ def _done(record: Record) -> Json:
             keep_times(result, before)
         return result
     if step.verb in (CREATE, UPDATE):
-        # What the server made of it, before it allocated anything: defaults are none of this package's business.
+        # The server's object before it allocated anything: defaults are none of this package's business.
         result = json.loads(json.dumps(answer if code < 400 else body))
         if step.verb == CREATE:
             for name in step.dropped:

@@ -120,7 +120,7 @@ def _ask_cases(send: Send) -> Json:
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     answers = {}
     try:
-        for schema in cases.SCHEMAS:  # all at once: it takes the server a second or two to serve what is new
+        for schema in cases.SCHEMAS:  # all at once: it takes the server a second or two to serve new kinds
             crd = definition(cases.LOOSE.get(schema, cases.SCHEMAS[schema]), plural_of(schema))
             code, answer = send("POST", crds, crd)
             assert code == 201, answer

@@ -36,7 +36,7 @@ def test_two_blank_lines_are_tolerated_and_a_third_is_no_request():
     assert requests.next()[0].path == "/a"
     requests.feed(b"\r\n")
     assert requests.next() is None
-    assert requests.begun == "head"  # so it is measured as one that has begun, and is not idle anew
+    assert requests.begun == "head"  # so it is measured as one that has begun, and does not count as idle again
     requests.feed(b"\r\n")
     assert requests.next() is None
     requests.feed(b"\r\n" * 50_000)
@@ -115,7 +115,7 @@ async def test_idle_connections_of_nobody_make_room_the_oldest_first():
         watching.send(request("/watch", **BEARER))
         await watching.head()
         idle = [await connect() for _ in range(20)]
-        await until(lambda: len(server.connections) == 6)  # half of the eight are for nobody
+        await until(lambda: len(server.connections) == 6)  # half of the eight are reserved
         assert await idle[0].rest() == b""
         late = await connect()
         late.send(request("/", **BEARER))

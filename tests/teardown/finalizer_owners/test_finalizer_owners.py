@@ -131,7 +131,7 @@ def test_since_when_it_does_not_run_is_said() -> None:
     [
         ("finalizer.keda.sh", 1, deployment("keda-operator", "keda"), True),
         ("finalizer.keda.sh", 3600, deployment("keda-operator", "keda", available=1), False),
-        ("finalizer.keda.sh", 1, deployment("other", "keda"), False),  # it may run where nobody sees it
+        ("finalizer.keda.sh", 1, deployment("other", "keda"), False),  # it may run outside of the cluster
         ("finalizer.keda.sh", 3600, deployment("other", "keda"), True),
         ("sprocket.example.com/x", 1, deployment("sprocket-operator", "acme"), False),  # found by likeness alone
         ("sprocket.example.com/x", 3600, deployment("sprocket-operator", "acme"), True),

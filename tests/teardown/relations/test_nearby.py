@@ -40,7 +40,7 @@ def agree(world: World) -> int:
     count = 0
     for item in world:
         world.wanted = set()
-        nearby = Nearby(world)  # each anew: nothing was asked before
+        nearby = Nearby(world)  # each time new: nothing was asked before
         assert said(nearby.out_of(item.uid)) == said(graph.out_of(item.uid))
         assert said(nearby.into(item.uid)) == said(graph.into(item.uid))
         assert world.wanted == asked

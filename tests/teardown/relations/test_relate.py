@@ -68,7 +68,7 @@ def test_a_namespaced_target_that_is_named_from_no_namespace_is_none() -> None:
     assert len(edges_of([binding | {"subjects": [account | {"namespace": "ci"}]}])) == 1
 
 
-# What is read and asked for
+# Reads and questions
 
 
 def test_what_was_not_read_in_full_has_no_edges_but_those_of_its_metadata() -> None:
@@ -194,7 +194,7 @@ def test_a_namespace_and_a_definition_define_and_nothing_else_does() -> None:
     assert all(edge.relation is not Relation.DEFINES for item in world for edge in relate(world).out_of(item.uid))
 
 
-# Anything goes
+# Arbitrary input
 
 WORDS = ["name", "namespace", "kind", "apiVersion", "group", "matchLabels", "matchExpressions", "any", "weight", "key"]
 JUNK = st.recursive(

@@ -162,7 +162,7 @@ async def refused(probe: Probe) -> bool:
     try:
         await probe()
     except Absent:
-        return False  # it was let go, and somebody was quicker
+        return False  # it was released, and another client was quicker
     except ApiError:
         return True
     return False

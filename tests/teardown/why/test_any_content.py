@@ -168,7 +168,7 @@ def test_any_content_and_any_answer(seen: list[Any], live: bool, data: st.DataOb
         for remedy in remedies_of(explanation):
             assert means_one_thing(remedy.command), remedy.command
         for remedy in remedies_of(explanation) if live else ():
-            if remedy.code:  # what is offered can be done
+            if remedy.code:  # the offered remedies can be applied
                 alone = (StuckCause("staged", each, "is staged", remedies=(remedy,)),)
                 offered = Explanation(each, StuckVerdict.STUCK, "stuck", alone)
                 assert propose(made, offered, remedy.code, finalizer=remedy.detail).remedy is remedy

@@ -227,7 +227,7 @@ def test_a_controller_that_nobody_looked_for_is_not_called_missing() -> None:
 )
 def test_what_an_unfinished_teardown_holds_is_taken_down_by_finishing_it(seconds: float, said: str) -> None:
     held = item(WIDGETS, "held", metadata=going(seconds, HOLD))
-    for made in (world(held), world(held, namespaces=("shop",))):  # nobody has to be looked for
+    for made in (world(held), world(held, namespaces=("shop",))):  # no owner has to be searched for
         explanation = explain(made, Graph(()), held)
         assert explanation.verdict is StuckVerdict.STUCK
         (root,) = explanation.roots

@@ -248,7 +248,7 @@ async def test_the_controller_was_forbidden_and_may_by_now(stage: Stage, cluster
         f'namespace "{stage.namespace}"'
     )
     await warned(stage, obj, refused)
-    grant = remedies_of(await stage.why(widgets, obj))[0].command  # what `why` says to do, done
+    grant = remedies_of(await stage.why(widgets, obj))[0].command  # the remedy of `why`, applied
     for command in grant.split(" && "):
         cluster.kubectl(*command.split()[1:])
     root = the(await stage.why(widgets, obj), CauseCode.FINALIZER_CONTROLLER_FORBIDDEN)

@@ -80,7 +80,7 @@ async def test_content_is_counted_whatever_the_conditions_say(stage: Stage) -> N
 
 @pytest.mark.usefixtures("paused_controllers")
 async def test_remaining_content_that_is_no_longer_there(stage: Stage) -> None:
-    # Made while nobody puts the usual two objects there.
+    # Created while no controller adds the usual two objects.
     namespace = await stage.make(NAMESPACES, {"metadata": {"name": f"empty-{secrets.token_hex(4)}"}})
     await stage.delete(NAMESPACES, namespace)
     said = "Some content in the namespace has finalizers remaining: a/b in 1 resource instances"

@@ -68,7 +68,7 @@ async def test_a_foreground_deletion_that_lost_its_way(stage: Stage) -> None:
     assert root_codes(explanation) == {CauseCode.FOREGROUND_LOST}
     first = remedies_of(explanation)[0]
     assert (first.code, first.subject.uid) == ("redrive-foreground", top.meta.uid)  # type: ignore[union-attr]
-    assert await stage.delete(MAPS, top, Propagation.BACKGROUND) is None  # what the remedy does: it is gone
+    assert await stage.delete(MAPS, top, Propagation.BACKGROUND) is None  # the remedy's effect: it is gone
 
 
 @pytest.mark.usefixtures("paused_controllers")
@@ -113,7 +113,7 @@ async def test_an_owner_in_another_namespace_counts_as_gone(stage: Stage) -> Non
     assert "began to delete it" in root.text
     assert root_codes(explanation) == {CauseCode.OWNER_IN_OTHER_NAMESPACE, CauseCode.FINALIZER_UNCLAIMED}
     marked = [line for line in render(explanation) if line.endswith("← root cause")]
-    assert len(marked) == 1  # why it goes is a note; why it does not finish is the cause
+    assert len(marked) == 1  # the reason for the deletion is a note; the reason why it does not finish is the cause
     assert "NO OWNER FOUND" in marked[0]
     assert [(remedy.code, remedy.subject) for remedy in remedies_of(explanation)] == [
         ("", explanation.subject),
