@@ -1,6 +1,6 @@
 """The audit log of the API server: all requests with their users, in order.
 
-The server writes a request's line before the end of its answer leaves, so a client that has read an answer finds its record.
+The server writes a request's line before the end of its answer leaves, so a client with the answer finds its record.
 """
 
 import json

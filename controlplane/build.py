@@ -106,7 +106,7 @@ def _build_one(binary: Binary, folder: Path, scratch: Path, env: Mapping[str, st
 
 @contextlib.contextmanager
 def _lock(folder: Path, say: Say) -> Iterator[int]:
-    """Hold the folder against other builders; the kernel releases it when all holders have ended, however they ended."""
+    """Hold the folder against other builders; the kernel releases it when all holders have ended, in any way."""
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
