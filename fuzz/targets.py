@@ -18,7 +18,8 @@ from pilotage.catalogue.phase import Phase
 from pilotage.kube import Resource
 from pilotage.kube.label_requirement import SelectorError
 from pilotage.kube.selectors import FieldSelector, LabelSelector
-from pilotage.models.gguf import GgufError, read_gguf
+from pilotage.models.format import safetensors_data_untrusted
+from pilotage.models.gguf import GgufError, read_gguf_untrusted
 from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.render import render, to_json
 from pilotage.teardown.engine import receipt
@@ -262,7 +263,7 @@ _SELECTORS = (
 def gguf(data: bytes) -> None:
     """A header is refused, or what it says can be shown and stored."""
     try:
-        found = read_gguf(io.BytesIO(b"GGUF" + data))
+        found = read_gguf_untrusted(io.BytesIO(b"GGUF" + data))
     except GgufError:
         return
     for text in (found.architecture, found.name, found.quantization):
@@ -271,6 +272,24 @@ def gguf(data: bytes) -> None:
     for number in (found.context_length or 0, found.parameters or 0):
         if number not in _INT64:
             raise Broken(f"{number} does not fit into a status")
+    if found.length < 4 + 20:
+        raise Broken(f"a file of {found.length} bytes has no header")
+
+
+def safetensors(data: bytes) -> None:
+    """A header is refused, or says how much follows it."""
+    try:
+        found = safetensors_data_untrusted(data)
+    except ValueError:
+        return
+    if found < 0:
+        raise Broken(f"{found} bytes follow")
+
+
+_SAFETENSORS = (
+    b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F16","shape":[2,3],"data_offsets":[0,12]}}   ',
+    b'{"a":{"data_offsets":[12345678901234567890123,-1]},"b":[[[[[]]]]]}',
+)
 
 
 def _entry(key: bytes, kind: int, value: bytes) -> bytes:
@@ -383,6 +402,7 @@ TARGETS = {
         Target("patch", patch, _PATCHES, 1024),
         Target("selector", selector, _SELECTORS, 512),
         Target("gguf", gguf, _GGUF, 1024),
+        Target("safetensors", safetensors, _SAFETENSORS, 1024),
         Target("dump", dump, _DUMPS),
         Target("receipt", receipts, _RECEIPTS),
     )

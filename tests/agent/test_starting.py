@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 from typing import Any
@@ -52,16 +53,26 @@ async def test_weights_that_are_no_gguf(host):
 
 
 async def test_weights_that_llama_server_cannot_load_and_then_can(host):
-    """A header that is fine, and nothing behind it. It recovers when the file does."""
+    """A whole file, of an architecture that it does not know. It recovers when the file does."""
     whole = host.model.read_bytes()
-    path = host.folder / "cut.gguf"
-    path.write_bytes(whole[: len(whole) // 2])
+    path = host.folder / "odd.gguf"
+    path.write_bytes(re.sub(rb"(general\.architecture.{12})llama", rb"\1xlama", whole, flags=re.DOTALL))
     await host.start()
     await host.place(model={"source": f"file://{path}"})
     await fails(host, "BadModel", "Its weights are no model that it can load")
     path.write_bytes(whole)
     await host.until(lambda: host.is_ready())
     assert host.status().get("message") is None
+
+
+async def test_weights_that_are_cut_short_are_never_started(host):
+    whole = host.model.read_bytes()
+    path = host.folder / "cut.gguf"
+    path.write_bytes(whole[: len(whole) // 2])
+    await host.start()
+    await host.place(model={"source": f"file://{path}"})
+    await fails(host, "InvalidFormat", "is incomplete")
+    assert not (host.settings.data / "logs").exists()
 
 
 async def test_weights_that_are_not_there(host):

@@ -94,6 +94,22 @@ async def test_what_breaks_off_is_continued(bucket, tmp_path):
     assert bucket.asked[1].headers["range"].startswith("bytes=1")
 
 
+async def test_a_service_that_ignores_if_match_does_not_mix_two_objects(tmp_path, bucket):
+    """The library resumes by itself within an answer; a new attempt has to notice that it got another object."""
+
+    def stop(done, _total):
+        if done:
+            raise KeyError("the fetcher ends")
+
+    with pytest.raises(KeyError):
+        await fetch(parse_source(S3), tmp_path / "a", HTTP, progress=stop)
+    other = CONTENT[::-1]
+    bucket.files["/bucket/dir/a.gguf"], bucket.etags["/bucket/dir/a.gguf"] = other, '"v2"'
+    await fetch(parse_source(S3), tmp_path / "a", HTTP)
+    assert (tmp_path / "a").read_bytes() == other
+    assert ["range" in asked.headers for asked in bucket.asked] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "reason"),
     [

@@ -31,7 +31,8 @@ from pilotage.models import (
 from pilotage.models.fetch import Terms, Unfit
 from pilotage.models.limits import Limits
 from pilotage.models.partial import Partial
-from tests.models.web import Cuts, Says, Silent, Stalls, Unsized, open_access, web
+from tests.models.web import Chunked, Claims, Cuts, Says, Silent, Stalls, Unsized, open_access, web
+from tests.models.weights import gguf, safetensors
 
 CONTENT = bytes(index * 31 % 253 for index in range(3_000_000))
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -83,6 +84,95 @@ async def test_what_has_changed_meanwhile_is_fetched_from_its_beginning(tmp_path
         await bring(site, tmp_path / "a")
     assert site.asked[1].headers["range"].startswith("bytes=")
     assert (tmp_path / "a").read_bytes() == other
+
+
+OLD, NEW = "Tue, 15 Nov 2022 12:45:26 GMT", "Wed, 16 Nov 2022 12:45:26 GMT"
+
+
+def _another_etag(site):
+    site.etags["/a"] = '"another"'
+
+
+def _another_time(site):
+    site.changed = NEW
+
+
+def _another_length(site):
+    site.files["/a"] = CONTENT[::-1] + b"more"
+
+
+def _no_etag(site):
+    site.forgets_in_parts = ("ETag", "Last-Modified")
+
+
+@pytest.mark.parametrize("change", [_another_etag, _another_time, _another_length, _no_etag])
+async def test_a_server_that_ignores_if_range_does_not_mix_two_files(tmp_path, change):
+    """It sends the rest of another file as if it were the same; only its headers give it away."""
+    async with web(a=CONTENT) as site:
+        site.date = "Thu, 17 Nov 2022 12:45:26 GMT"
+        if change is _another_time:
+            site.etags, site.changed = {}, OLD
+        site.plans = [Cuts(2_000_000)]
+        with pytest.raises(TransientError):
+            await bring(site, tmp_path / "a")
+        site.heeds_if_range = False
+        site.files["/a"] = CONTENT[::-1]
+        change(site)
+        await bring(site, tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == site.files["/a"]
+    assert ["range" in asked.headers for asked in site.asked] == [False, True, False]
+
+
+async def test_a_server_that_ignores_if_range_and_has_the_same_file_is_continued(tmp_path):
+    async with web(a=CONTENT) as site:
+        site.plans = [Cuts(2_000_000)]
+        with pytest.raises(TransientError):
+            await bring(site, tmp_path / "a")
+        site.heeds_if_range = False
+        await bring(site, tmp_path / "a", terms=Terms(SUM))
+    assert ["range" in asked.headers for asked in site.asked] == [False, True]
+
+
+WEIGHTS = {"GGUF": gguf(filler=50_000), "Safetensors": safetensors(1000, 60_000)}
+
+
+@pytest.mark.parametrize("sha256", [False, True])
+@pytest.mark.parametrize("length", [10, 300, 1500])
+@pytest.mark.parametrize("kind", WEIGHTS)
+async def test_an_answer_that_ends_early_without_a_length_is_not_taken_for_the_whole(tmp_path, kind, length, sha256):
+    whole = gguf() if kind == "GGUF" else WEIGHTS[kind]
+    terms = Terms(hashlib.sha256(whole).hexdigest() if sha256 else "", kind)
+    async with web(a=whole) as site:
+        site.plans = [Unsized(length)]
+        with pytest.raises(TransientError, match="broke off") as refused:
+            await bring(site, tmp_path / "a", terms=terms)
+        assert refused.value.reason is Reason.INCOMPLETE
+        assert not (tmp_path / "a").exists()
+        fetched = await bring(site, tmp_path / "a", terms=terms)
+    assert (tmp_path / "a").read_bytes() == whole
+    assert fetched.format.kind == kind
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+async def test_a_file_that_is_short_at_its_source_lasts(tmp_path, kind):
+    async with web(a=WEIGHTS[kind][:1500], b=WEIGHTS[kind]) as site:
+        with pytest.raises(Unfit, match="it has 1500 bytes, and its header describes at least") as refused:
+            await bring(site, tmp_path / "a", terms=Terms(format=kind))
+        assert (refused.value.reason, refused.value.certain) == (Reason.BAD_FORMAT, True)
+        site.plans = [Unsized(), Chunked()]
+        for _ in range(2):
+            await bring(site, tmp_path / "b", path="/b", terms=Terms(format=kind))
+    assert (tmp_path / "b").read_bytes() == WEIGHTS[kind]
+
+
+@pytest.mark.parametrize("plan", [Chunked(2_000_000), Claims(4_000_000)])
+async def test_an_answer_that_is_cut_short_passes(tmp_path, plan):
+    async with web(a=CONTENT) as site:
+        site.plans = [plan]
+        with pytest.raises(TransientError) as refused:
+            await bring(site, tmp_path / "a")
+        assert refused.value.reason is Reason.INCOMPLETE
+        await bring(site, tmp_path / "a", terms=Terms(SUM))
 
 
 async def test_what_has_become_shorter_is_fetched_from_its_beginning(tmp_path):

@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 
 from pilotage.models import PermanentError
 from pilotage.models.format import WeightsFormat, read_format
-from pilotage.models.gguf import Gguf, GgufError, read_gguf
-from tests.models.weights import U32, entry, gguf, text
+from pilotage.models.gguf import Gguf, GgufError, read_gguf_untrusted
+from tests.models.weights import U32, entry, gguf, safetensors, text
 
 
 def test_a_header_is_read():
-    found = read_gguf(io.BytesIO(gguf()))
-    assert found == Gguf(3, "qwen3", "Tiny", "Q4_K_M", 32768, 64 * 32 + 32)
+    found = read_gguf_untrusted(io.BytesIO(gguf()))
+    assert found == Gguf(3, "qwen3", "Tiny", "Q4_K_M", 32768, 64 * 32 + 32, len(gguf()))
 
 
 def test_without_a_file_type_most_of_the_tensors_decide():
-    assert read_gguf(io.BytesIO(gguf(file_type=None))).quantization == "Q4_K"
-    assert read_gguf(io.BytesIO(gguf(file_type=4_000))).quantization == "Q4_K"
-    assert read_gguf(io.BytesIO(gguf(file_type=None, tensors=()))).quantization == ""
+    assert read_gguf_untrusted(io.BytesIO(gguf(file_type=None))).quantization == "Q4_K"
+    assert read_gguf_untrusted(io.BytesIO(gguf(file_type=4_000))).quantization == "Q4_K"
+    assert read_gguf_untrusted(io.BytesIO(gguf(file_type=None, tensors=()))).quantization == ""
 
 
 def test_the_other_byte_order_is_read():
     raw = b"GGUF" + struct.pack(">IQQ", 3, 0, 1)
     raw += struct.pack(">Q", 1) + b"k" + struct.pack(">II", U32, 7)
-    assert read_gguf(io.BytesIO(raw)).version == 3
+    assert read_gguf_untrusted(io.BytesIO(raw)).version == 3
 
 
 def with_counts(tensors: int = 0, entries: int = 0, rest: bytes = b"") -> bytes:
@@ -52,7 +52,7 @@ def with_counts(tensors: int = 0, entries: int = 0, rest: bytes = b"") -> bytes:
 )
 def test_what_cannot_be_is_refused(raw, words):
     with pytest.raises(GgufError, match=words):
-        read_gguf(io.BytesIO(raw))
+        read_gguf_untrusted(io.BytesIO(raw))
 
 
 @settings(max_examples=150, deadline=None)
@@ -64,7 +64,7 @@ def test_a_mutated_header_is_read_or_refused(data):
         raw[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
         raw = raw or bytearray(b"G")
     try:
-        found = read_gguf(io.BytesIO(bytes(raw)))
+        found = read_gguf_untrusted(io.BytesIO(bytes(raw)))
     except GgufError:
         return
     assert all(character.isprintable() for character in found.architecture + found.name + found.quantization)
@@ -75,14 +75,14 @@ def test_a_mutated_header_is_read_or_refused(data):
 def test_a_header_that_is_cut_short_is_refused(length):
     raw = gguf()
     with pytest.raises(GgufError):
-        read_gguf(io.BytesIO(raw[: min(length, len(raw) - 1)]))
+        read_gguf_untrusted(io.BytesIO(raw[: min(length, len(raw) - 1)]))
 
 
 def test_the_kind_is_recognised(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(gguf())
     assert read_format(path, "a.gguf") == WeightsFormat("GGUF", "qwen3", "Q4_K_M", 32768, "Tiny", 2080)
-    path.write_bytes(struct.pack("<Q", 20) + b'{"a":1}' + bytes(20))
+    path.write_bytes(safetensors(10, 20))
     assert read_format(path, "a").kind == "Safetensors"
     path.write_bytes(b"whatever")
     assert read_format(path, "a.bin").kind == "Unknown"

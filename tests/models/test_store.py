@@ -18,7 +18,8 @@ from pilotage.models import (
     TransientError,
     parse_source,
 )
-from tests.models.web import Cuts, Stalls, open_access, web
+from pilotage.models.format import read_format
+from tests.models.web import Cuts, Stalls, Unsized, open_access, web
 from tests.models.weights import gguf
 
 WEIGHTS = gguf(filler=1_500_000)
@@ -176,6 +177,22 @@ async def test_a_source_without_a_validator_is_read_again_after_an_hour(tmp_path
     assert sent.count(0) == 2
 
 
+async def test_a_wrong_sum_of_an_answer_without_a_length_is_not_believed_for_ever(tmp_path, monkeypatch):
+    """It may have been cut short, where no header tells; the source will not say that anything has changed."""
+    whole = b"weights of a format that is not known" * 100
+    wanted = {"sha256": hashlib.sha256(whole).hexdigest()}
+    async with web(**{"a.bin": whole}) as site:
+        keeper = keeper_of(tmp_path)
+        site.plans = [Unsized(1000)]
+        for hours in (0, 0.5):
+            monkeypatch.setattr("time.time", lambda hours=hours: 1e9 + hours * 3600)
+            with pytest.raises(PermanentError) as refused:
+                await keep(keeper, site.url("/a.bin"), **wanted)
+            assert refused.value.reason is Reason.CHECKSUM
+        monkeypatch.setattr("time.time", lambda: 1e9 + 1.5 * 3600)
+        assert (await keep(keeper, site.url("/a.bin"), **wanted)).size == len(whole)
+
+
 async def test_what_broke_off_is_continued_and_belongs_to_its_user(tmp_path):
     async with web(**{"a.gguf": WEIGHTS}) as site:
         keeper = keeper_of(tmp_path)
@@ -287,6 +304,40 @@ async def test_a_file_that_is_not_the_checked_one_any_more_is_not_confirmed(tmp_
     swapped(Path(kept.path), swap)
     with pytest.raises(Problem):
         await keeper.confirm(kept)
+
+
+def _rename_over(path):
+    path.with_name("other").replace(path)
+
+
+def _swap_folder(path):
+    path.parent.rename(path.parent.with_name("away"))
+    path.parent.mkdir()
+    path.write_bytes(WEIGHTS[::-1])
+
+
+@pytest.mark.parametrize("replace", [_rename_over, _swap_folder])
+@pytest.mark.parametrize("sha256", [SUM, ""])
+async def test_a_file_that_is_replaced_while_it_is_checked_is_not_published(tmp_path, monkeypatch, replace, sha256):
+    """Other programs are given the path: it has to lead to the file that was hashed."""
+    path = tmp_path / "models" / "a.gguf"
+    path.parent.mkdir()
+    path.write_bytes(WEIGHTS)
+    path.with_name("other").write_bytes(WEIGHTS[::-1])
+    really_read = read_format
+
+    def swap(*args):
+        monkeypatch.undo()
+        replace(path)
+        return really_read(*args)
+
+    monkeypatch.setattr("pilotage.models.store.read_format", swap)
+    keeper = keeper_of(tmp_path)
+    with pytest.raises(TransientError) as refused:
+        await keep(keeper, f"file://{path}", sha256=sha256)
+    assert refused.value.reason is Reason.CHANGED
+    with pytest.raises(PermanentError):  # the next attempt sees what is there now
+        await keep(keeper, f"file://{path}", sha256=sha256)
 
 
 # Fair shares

@@ -1,4 +1,7 @@
-"""A small web server on loopback that serves files with ranges and ETags, and fails when told to."""
+"""A small web server on loopback that serves files with ranges and ETags, and fails when told to.
+
+It is as impolite as servers are: it ignores If-Range, forgets headers, does not say how long an answer is, or lies.
+"""
 
 import asyncio
 import contextlib
@@ -51,7 +54,21 @@ class Stalls(NamedTuple):
 
 
 class Unsized(NamedTuple):
-    """Do not say how large the file is."""
+    """Do not say how large the file is: it ends where the connection does, after so many bytes."""
+
+    after: int | None = None
+
+
+class Chunked(NamedTuple):
+    """Send it in chunks, and break off after so many bytes."""
+
+    after: int | None = None
+
+
+class Claims(NamedTuple):
+    """Say that the file has so many bytes."""
+
+    length: int
 
 
 @dataclass
@@ -60,12 +77,16 @@ class Web:
 
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
-    plans: list[Says | Cuts | Silent | Stalls | Unsized | None] = field(default_factory=list)
+    plans: list[Says | Cuts | Silent | Stalls | Unsized | Chunked | Claims | None] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     ranges: bool = True
+    heeds_if_range: bool = True
+    forgets_in_parts: tuple[str, ...] = ()
+    """Headers that its partial answers lack."""
     scheme: str = "http"
     changed: str = ""
+    date: str = ""
     serving: set[asyncio.Task[None]] = field(default_factory=set)
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -103,7 +124,14 @@ class Web:
             elif path not in self.files:
                 writer.write(_head("404 Not Found", {"Content-Length": "0"}))
             elif isinstance(plan, Unsized):
-                writer.write(_head("200 OK", {}) + self.files[path])
+                writer.write(_head("200 OK", self.about(path), "HTTP/1.0") + self.files[path][: plan.after])
+            elif isinstance(plan, Chunked):
+                body = self.files[path][: plan.after]
+                writer.write(_head("200 OK", self.about(path) | {"Transfer-Encoding": "chunked"}))
+                writer.write(b"%x\r\n%s\r\n" % (len(body), body) + (b"0\r\n\r\n" if plan.after is None else b""))
+            elif isinstance(plan, Claims):
+                said = self.about(path) | {"Content-Length": str(plan.length)}
+                writer.write(_head("200 OK", said) + self.files[path])
             elif isinstance(plan, Stalls):
                 self.send(writer, path, headers, Cuts(plan.after))
                 await reader.read()
@@ -114,16 +142,24 @@ class Web:
             writer.close()
             await writer.wait_closed()
 
+    def about(self, path: str) -> dict[str, str]:
+        """The headers by which a client tells two contents apart."""
+        said = {"Date": self.date} if self.date else {}
+        said |= {"ETag": self.etags[path]} if self.etags.get(path) else {}
+        return said | ({"Last-Modified": self.changed} if self.changed else {})
+
     def send(self, writer: asyncio.StreamWriter, path: str, headers: dict[str, str], cut: Cuts | None) -> None:
-        content, etag = self.files[path], self.etags.get(path, "")
-        said = ({"ETag": etag} if etag else {}) | ({"Last-Modified": self.changed} if self.changed else {})
+        content, said = self.files[path], self.about(path)
+        validator = said.get("ETag") or said.get("Last-Modified", "")
         found = re.fullmatch(r"bytes=(\d+)-", headers.get("range", "")) if self.ranges else None
-        start = int(found[1]) if found and headers.get("if-range", etag) == etag else 0
+        heeded = not self.heeds_if_range or headers.get("if-range", validator) == validator
+        start = int(found[1]) if found and heeded else 0
         if start and start >= len(content):
             writer.write(_head("416 Range Not Satisfiable", {"Content-Length": "0"}))
             return
         status = "206 Partial Content" if start else "200 OK"
         if start:
+            said = {name: value for name, value in said.items() if name not in self.forgets_in_parts}
             said["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         writer.write(_head(status, {"Content-Length": str(len(content) - start), **said}))
         writer.write(content[start:] if cut is None else content[start : start + cut.after])
@@ -132,8 +168,8 @@ class Web:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def _head(status: str, headers: dict[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status}", "Connection: close", *(f"{name}: {value}" for name, value in headers.items())]
+def _head(status: str, headers: dict[str, str], version: str = "HTTP/1.1") -> bytes:
+    lines = [f"{version} {status}", "Connection: close", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 
 

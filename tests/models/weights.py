@@ -1,8 +1,12 @@
 """Small files that are like the real ones."""
 
+import json
+import math
 import struct
 
 U32, STRING, ARRAY, U64 = 4, 8, 9, 10
+BLOCKS = {0: (1, 4), 12: (256, 144)}
+"""Parameters and bytes of a block, by type of a tensor: F32 and Q4_K."""
 
 
 def text(value: str) -> bytes:
@@ -22,7 +26,7 @@ def gguf(
     tensors: tuple[tuple[str, tuple[int, ...], int], ...] = (("a.weight", (64, 32), 12), ("b.bias", (32,), 0)),
     filler: int = 0,
 ) -> bytes:
-    """A GGUF file: a header with a vocabulary, and this many bytes in place of tensors."""
+    """A GGUF file: a header with a vocabulary, the tensors, and this many bytes after them."""
     words = ["<s>", "</s>", "hello"]
     entries = [
         entry("general.architecture", STRING, text(architecture)),
@@ -33,13 +37,24 @@ def gguf(
     ]
     if file_type is not None:
         entries.append(entry("general.file_type", U32, struct.pack("<I", file_type)))
-    infos = [
-        text(name)
-        + struct.pack("<I", len(shape))
-        + struct.pack(f"<{len(shape)}Q", *shape)
-        + struct.pack("<IQ", kind, 0)
-        for name, shape, kind in tensors
-    ]
+    infos, end = [], 0
+    for name, shape, kind in tensors:
+        infos.append(text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, end))
+        elements, size = BLOCKS[kind]
+        end = (end + math.prod(shape) // elements * size + 31) // 32 * 32
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries))
     body = head + b"".join(entries) + b"".join(infos)
-    return body + bytes(index * 7 % 251 for index in range(filler))
+    end = min(end, 1 << 20)  # of those that claim to have more, nobody reads that far
+    return body + bytes(-len(body) % 32) + bytes(index * 7 % 251 for index in range(end + filler))
+
+
+def safetensors(*sizes: int) -> bytes:
+    """A Safetensors file with tensors of these sizes in bytes."""
+    begins = [sum(sizes[:number]) for number in range(len(sizes))]
+    tensors = {
+        f"t{number}": {"dtype": "U8", "shape": [size], "data_offsets": [begin, begin + size]}
+        for number, (begin, size) in enumerate(zip(begins, sizes, strict=True))
+    }
+    header = json.dumps({"__metadata__": {"format": "pt"}, **tensors}).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + bytes(index % 251 for index in range(sum(sizes)))

@@ -8,11 +8,12 @@ from typing import NamedTuple, TypeVar
 
 from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
+from pilotage.models.format import ANY, Truncated, WeightsFormat, read_format
 from pilotage.models.limits import Limits, check_size, check_space, steady
 from pilotage.models.partial import CHECKPOINT_BYTES, Partial, claim
 from pilotage.models.problems import NO_SPACE, PermanentError, Problem, Reason, TransientError, storage_problem
 from pilotage.models.source import Source
-from pilotage.models.sources import Wanted, open_source
+from pilotage.models.sources import Opened, Wanted, open_source
 
 BLOCK_BYTES = 1 << 20
 """Least size of a write: the hop into a thread for each costs nothing then."""
@@ -28,26 +29,33 @@ class Fetched(NamedTuple):
     size: int
     sha256: str
     validator: str
+    format: WeightsFormat
 
 
 class Unfit(PermanentError):
-    """All of it came, and it is not what it should be. It was thrown away; `fetched` is what it was."""
+    """All of it came, and it is not what it should be. It was thrown away; `validator` is that of the content.
 
-    def __init__(self, problem: PermanentError, fetched: Fetched) -> None:
+    `certain`: whether the content was complete for sure. Else the source may deliver another one without a change.
+    """
+
+    def __init__(self, problem: PermanentError, validator: str, *, certain: bool) -> None:
         super().__init__(problem.reason, problem.what, problem.to_do)
-        self.fetched = fetched
+        self.validator = validator
+        self.certain = certain
 
 
 class Terms(NamedTuple):
     """Conditions for a file to be published.
 
-    `known` is asked with the validator of an open source: a problem that is known of exactly that content is raised
-    before any of it is read. `check` looks into the finished file (in a thread), and raises what is wrong with it.
+    `format` is the one that it has to have (`read_format`). `known` is asked with the validator of an open source: a
+    problem that is known of exactly that content is raised before any of it is read. `record` is called with the
+    finished file (in a thread) before it is published.
     """
 
     sha256: str = ""
+    format: str = ANY
     known: Callable[[str], Problem | None] = lambda _: None
-    check: Callable[[Path, Fetched], None] = lambda *_: None
+    record: Callable[[Path, Fetched], None] = lambda *_: None
 
 
 async def fetch(
@@ -70,8 +78,9 @@ async def fetch(
     except OSError as error:
         raise storage_problem(error, str(target.parent)) from error
     try:
-        fetched = await _fill(partial, source, access, credentials, terms, progress, blocking)
-        await _judge(partial, source, fetched, terms, blocking)
+        opened = await _fill(partial, source, access, credentials, terms, progress, blocking)
+        fetched = await _judge(partial, source, opened, terms, blocking)
+        await blocking(terms.record, partial.path, fetched)
         await blocking(partial.publish)
     except PermanentError as problem:
         if isinstance(problem, Unfit) or problem.reason in (Reason.NO_SPACE, Reason.TOO_LARGE):
@@ -93,8 +102,9 @@ async def _fill(
     terms: Terms,
     progress: Progress,
     blocking: Blocking,
-) -> Fetched:
-    wanted = Wanted(access, credentials, partial.length, partial.validator, blocking)
+) -> Opened:
+    """Bring all of it, and return what the source said about it."""
+    wanted = Wanted(access, credentials, partial.length, partial.validator, partial.size, blocking)
     limits, shown = access.limits, str(source)
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -106,7 +116,7 @@ async def _fill(
         if (problem := terms.known(opened.validator)) is not None:
             raise problem
         if opened.start == 0 or opened.start != partial.length:
-            await blocking(partial.begin, opened.validator)
+            await blocking(partial.begin, opened.validator, opened.size)
         while not await blocking(partial.rehash):
             pass
         await blocking(check_space, partial.path.parent, max(0, (opened.size or 0) - partial.length), limits)
@@ -125,18 +135,37 @@ async def _fill(
     if opened.size is not None and partial.length != opened.size:
         what = f"{source} should have {opened.size} bytes, and {partial.length} came"
         if partial.length > opened.size:
-            await blocking(partial.begin, "")
+            await blocking(partial.begin, "", None)
         raise TransientError(Reason.INCOMPLETE, what)
-    return Fetched(partial.length, partial.sum.hexdigest(), opened.validator)
+    return opened
 
 
-async def _judge(partial: Partial, source: Source, fetched: Fetched, terms: Terms, blocking: Blocking) -> None:
-    if terms.sha256 and fetched.sha256 != terms.sha256:
-        raise Unfit(wrong_checksum(str(source), fetched.sha256, terms.sha256), fetched)
+async def _judge(partial: Partial, source: Source, opened: Opened, terms: Terms, blocking: Blocking) -> Fetched:
+    """Check what came. A file that is too short is fetched again where nobody said how long it is."""
+    shown, found = str(source), partial.sum.hexdigest()
+    certain = opened.size is not None
+    wrong: PermanentError | None = None
+    if opened.sha256 and found != opened.sha256:
+        wrong, certain = _not_as_promised(shown, found, opened.sha256), False
+    elif terms.sha256 and found != terms.sha256:
+        wrong = wrong_checksum(shown, found, terms.sha256)
     try:
-        await blocking(terms.check, partial.path, fetched)
+        seen = await blocking(read_format, partial.path, shown, terms.format)
     except PermanentError as problem:
-        raise Unfit(problem, fetched) from problem
+        if isinstance(problem, Truncated) and opened.size is None:
+            raise TransientError(Reason.INCOMPLETE, f"{shown} broke off: its header describes more of it") from problem
+        wrong = wrong or problem
+    if wrong is not None:
+        raise Unfit(wrong, opened.validator, certain=certain)
+    return Fetched(partial.length, found, opened.validator, seen)
+
+
+def _not_as_promised(shown: str, found: str, promised: str) -> PermanentError:
+    return PermanentError(
+        Reason.CHECKSUM,
+        f"the sha256 of {shown} is {found}, and the source itself says {promised}",
+        "Push it again, or change spec.source",
+    )
 
 
 def wrong_checksum(shown: str, found: str, wanted: str) -> PermanentError:

@@ -21,6 +21,8 @@ TENSORS_MAX = 1 << 20
 STRING_BYTES_MAX = 16 << 20
 DIMENSIONS_MAX = 8
 NESTING_MAX = 4
+ALIGNMENT, ALIGNMENT_MAX = 32, 1 << 20
+"""Of the data, where the header does not say another one; and the largest that is believed."""
 CONTEXT_MAX = (1 << 31) - 1
 PARAMETERS_MAX = (1 << 63) - 1
 """Larger numbers than any model has, and the largest that an API object can hold."""
@@ -69,47 +71,49 @@ _FILE_TYPES = dict(
 ) | {36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE"}
 """`general.file_type`: what most of the file is quantised to."""
 
-_TENSOR_TYPES = dict(
-    enumerate(
-        [
-            "F32",
-            "F16",
-            "Q4_0",
-            "Q4_1",
-            "Q4_2",
-            "Q4_3",
-            "Q5_0",
-            "Q5_1",
-            "Q8_0",
-            "Q8_1",
-            "Q2_K",
-            "Q3_K",
-            "Q4_K",
-            "Q5_K",
-            "Q6_K",
-            "Q8_K",
-            "IQ2_XXS",
-            "IQ2_XS",
-            "IQ3_XXS",
-            "IQ1_S",
-            "IQ4_NL",
-            "IQ3_S",
-            "IQ2_S",
-            "IQ4_XS",
-            "I8",
-            "I16",
-            "I32",
-            "I64",
-            "F64",
-            "IQ1_M",
-            "BF16",
-        ]
-    )
-) | {34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
+_TENSOR_TYPES = {
+    0: ("F32", 1, 4),
+    1: ("F16", 1, 2),
+    2: ("Q4_0", 32, 18),
+    3: ("Q4_1", 32, 20),
+    6: ("Q5_0", 32, 22),
+    7: ("Q5_1", 32, 24),
+    8: ("Q8_0", 32, 34),
+    9: ("Q8_1", 32, 36),
+    10: ("Q2_K", 256, 84),
+    11: ("Q3_K", 256, 110),
+    12: ("Q4_K", 256, 144),
+    13: ("Q5_K", 256, 176),
+    14: ("Q6_K", 256, 210),
+    15: ("Q8_K", 256, 292),
+    16: ("IQ2_XXS", 256, 66),
+    17: ("IQ2_XS", 256, 74),
+    18: ("IQ3_XXS", 256, 98),
+    19: ("IQ1_S", 256, 50),
+    20: ("IQ4_NL", 32, 18),
+    21: ("IQ3_S", 256, 110),
+    22: ("IQ2_S", 256, 82),
+    23: ("IQ4_XS", 256, 136),
+    24: ("I8", 1, 1),
+    25: ("I16", 1, 2),
+    26: ("I32", 1, 4),
+    27: ("I64", 1, 8),
+    28: ("F64", 1, 8),
+    29: ("IQ1_M", 256, 56),
+    30: ("BF16", 1, 2),
+    34: ("TQ1_0", 256, 54),
+    35: ("TQ2_0", 256, 66),
+    39: ("MXFP4", 32, 17),
+}
+"""Name of a tensor type, parameters in a block of it, and bytes of a block."""
 
 
 class GgufError(ValueError):
     """The file is not what it should be; the message says in which way."""
+
+
+class GgufCutShort(GgufError):
+    """The file ends in the middle of its header."""
 
 
 class Gguf(NamedTuple):
@@ -121,11 +125,21 @@ class Gguf(NamedTuple):
     quantization: str
     context_length: int | None
     parameters: int
+    length: int
+    """Least size of the file in bytes: the header, and the end of the last tensor that it describes."""
     remark: str = ""
     """Claims of the header that are left out, because they cannot be true."""
 
 
-def read_gguf(file: BinaryIO) -> Gguf:
+class _Tensors(NamedTuple):
+    parameters: int
+    by_type: collections.Counter[int]
+    """Number of parameters of each type."""
+    end: int
+    """End of the last tensor, counted from the beginning of the data."""
+
+
+def read_gguf_untrusted(file: BinaryIO) -> Gguf:
     """The header of a file that is read from its beginning; `GgufError` if it has none, or a broken one."""
     reader = _Reader(file)
     if reader.take(4) != MAGIC:
@@ -134,7 +148,7 @@ def read_gguf(file: BinaryIO) -> Gguf:
     tensors = reader.count("tensors", TENSORS_MAX)
     entries = reader.count("metadata entries", ENTRIES_MAX)
     said = dict(_entry(reader) for _ in range(entries))
-    parameters, by_type = _tensors(reader, tensors)
+    found = _tensors(reader, tensors)
     architecture = _text(said.get("general.architecture"))
     context, remark = _context(said.get(f"{architecture}.context_length"))
     file_type = said.get("general.file_type")
@@ -142,11 +156,19 @@ def read_gguf(file: BinaryIO) -> Gguf:
         version,
         architecture,
         _text(said.get("general.name")),
-        (_FILE_TYPES.get(file_type, "") if isinstance(file_type, int) else "") or _most(by_type),
+        (_FILE_TYPES.get(file_type, "") if isinstance(file_type, int) else "") or _most(found.by_type),
         context,
-        parameters,
+        found.parameters,
+        _aligned(reader.position, said.get("general.alignment", ALIGNMENT)) + found.end if tensors else reader.position,
         remark,
     )
+
+
+def _aligned(position: int, alignment: object) -> int:
+    """The beginning of the data, after a header that ends at this position."""
+    if type(alignment) is not int or not 0 < alignment <= ALIGNMENT_MAX or alignment & (alignment - 1):
+        raise GgufError("its alignment is no small power of two")
+    return -(-position // alignment) * alignment
 
 
 def _context(said: object) -> tuple[int | None, str]:
@@ -185,25 +207,27 @@ def _skip_array(reader: _Reader, depth: int) -> None:
             raise GgufError(f"it has a value of an unknown type ({kind})")
 
 
-def _tensors(reader: _Reader, tensors: int) -> tuple[int, collections.Counter[int]]:
-    """Number of parameters, in all and by type."""
+def _tensors(reader: _Reader, tensors: int) -> _Tensors:
     by_type: collections.Counter[int] = collections.Counter()
+    end = 0
     for _ in range(tensors):
         reader.text()
         dimensions = reader.number("I")
         if dimensions > DIMENSIONS_MAX:
             raise GgufError(f"it has a tensor of {dimensions} dimensions")
         size = math.prod(reader.number("Q") for _ in range(dimensions))
-        by_type[reader.number("I")] += size
-        reader.number("Q")
+        kind, offset = reader.number("I"), reader.number("Q")
+        by_type[kind] += size
+        _, parameters, block = _TENSOR_TYPES.get(kind, ("", 1, 0))  # a type of the future has a size that nobody knows
+        end = max(end, offset + size // parameters * block)
     if by_type.total() > PARAMETERS_MAX:
         raise GgufError("its tensors claim to have more parameters than any model has")
-    return by_type.total(), by_type
+    return _Tensors(by_type.total(), by_type, end)
 
 
 def _most(by_type: collections.Counter[int]) -> str:
     """The type of most parameters."""
-    return _TENSOR_TYPES.get(by_type.most_common(1)[0][0], "") if by_type else ""
+    return _TENSOR_TYPES.get(by_type.most_common(1)[0][0], ("",))[0] if by_type else ""
 
 
 def _text(value: object) -> str:
@@ -218,6 +242,11 @@ class _Reader:
         self._file = file
         self._left = HEADER_BYTES_MAX
         self._order = "<"
+
+    @property
+    def position(self) -> int:
+        """Number of bytes that were read."""
+        return HEADER_BYTES_MAX - self._left
 
     def begin(self) -> int:
         """The version, from which the byte order is known, too."""
@@ -240,7 +269,7 @@ class _Reader:
         self._left -= size
         data = self._file.read(size)
         if len(data) != size:
-            raise GgufError("it ends in the middle of its header")
+            raise GgufCutShort("it ends in the middle of its header")
         return data
 
     def skip(self, size: int) -> None:

@@ -34,6 +34,8 @@ class Partial:
         self.path = path
         self.length = 0
         self.validator = ""
+        self.size: int | None = None
+        """Size of the whole, where the source said it."""
         self.sum = hashlib.sha256()
         self.hashed = 0
         self._file = file
@@ -43,12 +45,12 @@ class Partial:
         self._lock = threading.Lock()
         self._note = path.with_suffix(".note")
 
-    def begin(self, validator: str) -> None:
-        """Start from nothing, with content of this validator ("": it cannot be continued later)."""
+    def begin(self, validator: str, size: int | None) -> None:
+        """Start from nothing, with content of this validator ("": it cannot be continued later) and size."""
         with self._lock:
             self.sum, self.hashed = hashlib.sha256(), 0
             self.length = self._synced = 0
-            self.validator = validator
+            self.validator, self.size = validator, size
             self._file.seek(0)
             self._file.truncate()
             self._write_note()
@@ -112,10 +114,10 @@ class Partial:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def continue_from(self, length: int, validator: str) -> None:
+    def continue_from(self, length: int, validator: str, size: int | None) -> None:
         """Take up a file that was left by an earlier fetch, after `length`."""
         self.length = self._synced = length
-        self.validator = validator
+        self.validator, self.size = validator, size
         self._file.truncate(length)
         self._file.seek(length)
 
@@ -126,7 +128,7 @@ class Partial:
         self._write_note()
 
     def _write_note(self) -> None:
-        note = {"source": self._source, "validator": self.validator, "synced": self._synced}
+        note = {"source": self._source, "validator": self.validator, "size": self.size, "synced": self._synced}
         write_whole(self._note, json.dumps(note).encode(), self.path.with_suffix(".new"))
 
     def _remove(self) -> None:
@@ -198,22 +200,23 @@ def _take(target: Path, path: Path, source: str, checkpoint_bytes: int) -> Parti
         file.close()
         return None
     partial = Partial(target, path, file, source, checkpoint_bytes)
-    length, validator = _known(path.with_suffix(".note"), source)
+    length, validator, size = _known(path.with_suffix(".note"), source)
     if not length or os.fstat(file.fileno()).st_size < length:
         partial.discard()
         return None
-    partial.continue_from(length, validator)
+    partial.continue_from(length, validator, size)
     return partial
 
 
-def _known(note: Path, source: str) -> tuple[int, str]:
-    """Up to where a file can be trusted, and its validator; (0, "") if not at all."""
+def _known(note: Path, source: str) -> tuple[int, str, int | None]:
+    """Up to where a file can be trusted, its validator, and the size of the whole; a length of 0 if not at all."""
     try:
         said = json.loads(note.read_bytes())
         length, validator = int(said["synced"]), str(said["validator"])
+        size = None if said["size"] is None else int(said["size"])
     except (OSError, ValueError, KeyError, TypeError):
-        return 0, ""
-    return (length, validator) if validator and said["source"] == source else (0, "")
+        return 0, "", None
+    return (length, validator, size) if validator and said["source"] == source else (0, "", None)
 
 
 def _tidy(target: Path) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.blocking import Blocking, in_thread
 from pilotage.models.fetch import Fetched, Progress, Terms, fetch
-from pilotage.models.format import WeightsFormat, format_from, read_format
+from pilotage.models.format import WeightsFormat, format_from
 from pilotage.models.partial import write_whole
 from pilotage.models.source import Source
 
@@ -42,24 +42,23 @@ async def bring(
     found = await blocking(_there, target, about, str(source), sha256)
     if found is not None:
         return found
-    formats: list[WeightsFormat] = []
 
-    def check(path: Path, fetched: Fetched) -> None:
-        formats.append(read_format(path, str(source), kind))
-        said = {"source": str(source), "sha256": fetched.sha256, "format": [*formats[0]], "stamp": stamp(path.stat())}
+    def record(path: Path, fetched: Fetched) -> None:
+        said = {"source": str(source), "sha256": fetched.sha256, "format": [*fetched.format]}
         # Before the file has its name, so never about another one.
-        write_whole(about, json.dumps(said).encode(), path.with_suffix(".new"))
+        content = json.dumps(said | {"stamp": stamp(path.stat())}).encode()
+        write_whole(about, content, path.with_suffix(".new"))
 
     fetched = await fetch(
         source,
         target,
         access,
         credentials=credentials,
-        terms=Terms(sha256, check=check),
+        terms=Terms(sha256, kind, record=record),
         progress=progress,
         blocking=blocking,
     )
-    return Brought(fetched.size, fetched.sha256, formats[0], was_there=False)
+    return Brought(fetched.size, fetched.sha256, fetched.format, was_there=False)
 
 
 def stamp(about: os.stat_result) -> list[int]:

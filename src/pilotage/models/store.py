@@ -31,7 +31,7 @@ AT_ONCE_MAX = 8
 """Number of sources that are fetched at a time, in fair shares for the namespaces."""
 HASH_BYTES = 16 << 20
 DISTRUST_SECONDS = 3600.0
-"""A content that was no good, of a source that does not say when it changes, is read again after so long."""
+"""A content that was no good, of a source that does not say when it changes or how long it is, is read again then."""
 
 
 class FetchRequest(NamedTuple):
@@ -171,16 +171,13 @@ class FileModelStore:
         self, request: FetchRequest, entry: CacheEntry, credentials: SourceCredentials, progress: Progress
     ) -> Kept:
         note = await self._blocking(entry.note)
-        shown = str(request.source)
-        formats: list[WeightsFormat] = []
 
-        def check(path: Path, fetched: Fetched) -> None:
-            formats.append(read_format(path, shown, request.format))
+        def record(path: Path, fetched: Fetched) -> None:
             # Before the file appears under its name: a rename leaves its time stamp alone.
-            entry.write_note(_about_content(fetched, formats[0], path.stat()))
+            entry.write_note(_about_content(fetched, path.stat()))
 
         target = self._target(request, entry)
-        terms = Terms(request.sha256, lambda validator: _known_problem(note, validator), check)
+        terms = Terms(request.sha256, request.format, lambda validator: _known_problem(note, validator), record)
         try:
             fetched = await fetch(
                 request.source,
@@ -192,10 +189,10 @@ class FileModelStore:
                 blocking=self._blocking,
             )
         except Unfit as problem:
-            await self._remember(entry, problem, problem.fetched.validator)
+            await self._remember(entry, problem, problem.validator, certain=problem.certain)
             raise
         identity = validator_of(await self._blocking(target.stat))
-        return Kept(str(target), fetched.size, fetched.sha256, formats[0], in_place=False, identity=identity)
+        return Kept(str(target), fetched.size, fetched.sha256, fetched.format, in_place=False, identity=identity)
 
     def _target(self, request: FetchRequest, entry: CacheEntry) -> Path:
         return entry.folder / file_name(request.source)
@@ -206,29 +203,36 @@ class FileModelStore:
         descriptor = await self._blocking(open_allowed, Path(source.path), self._access)
         try:
             about = os.fstat(descriptor)
-            validator = validator_of(about)
             # Where it really lies: a link on the way can lead elsewhere a moment later.
             path = str(opened_path(descriptor, Path(source.path)))
             try:
                 await self._blocking(entry.use, request.user, retain=request.retain)
+                found, seen = await self._content(request, descriptor, entry, progress)
             except OSError as error:
                 raise storage_problem(error, str(entry.folder)) from error
-            note = await self._blocking(entry.note)
-            if (known := _known_problem(note, validator)) is not None:
-                raise known
-            if note.get("validator") == validator and "format" in note:
-                found, seen = note["sha256"], format_from(note["format"])
-                return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
-            try:
-                found, seen = await self._look(request, descriptor, entry, progress)
-                return Kept(path, about.st_size, found, seen, in_place=True, identity=validator)
-            except PermanentError as problem:
-                await self._remember(entry, problem, validator)
-                raise
-            except OSError as error:
-                raise storage_problem(error, str(entry.folder)) from error
+            kept = Kept(path, about.st_size, found, seen, in_place=True, identity=validator_of(about))
+            # Others get the path and no descriptor: it has to lead to the file that was checked.
+            if await self._blocking(self._identity, kept) != kept.identity:
+                raise TransientError(Reason.CHANGED, f"{source} was replaced while it was checked")
+            return kept
         finally:
             os.close(descriptor)
+
+    async def _content(
+        self, request: FetchRequest, descriptor: int, entry: CacheEntry, progress: Progress
+    ) -> tuple[str, WeightsFormat]:
+        """Checksum and format of an open file, from the note about exactly this content or from the content itself."""
+        validator = validator_of(os.fstat(descriptor))
+        note = await self._blocking(entry.note)
+        if (known := _known_problem(note, validator)) is not None:
+            raise known
+        if note.get("validator") == validator and "format" in note:
+            return note["sha256"], format_from(note["format"])
+        try:
+            return await self._look(request, descriptor, entry, progress)
+        except PermanentError as problem:
+            await self._remember(entry, problem, validator)
+            raise
 
     async def _look(
         self, request: FetchRequest, descriptor: int, entry: CacheEntry, progress: Progress
@@ -244,10 +248,10 @@ class FileModelStore:
                 raise wrong_checksum(shown, found, request.sha256)
         path = Path(f"/dev/fd/{descriptor}")  # exactly what was opened and allowed, whatever the name means by now
         seen = await self._blocking(read_format, path, shown, request.format)
-        fetched = Fetched(about.st_size, found, validator_of(about))
+        fetched = Fetched(about.st_size, found, validator_of(about), seen)
         if validator_of(os.fstat(descriptor)) != fetched.validator:
             raise TransientError(Reason.CHANGED, f"{shown} was written to while it was read")
-        await self._blocking(entry.write_note, _about_content(fetched, seen, about))
+        await self._blocking(entry.write_note, _about_content(fetched, about))
         return found, seen
 
     async def _hash(self, descriptor: int, size: int, shown: str, progress: Progress) -> str:
@@ -264,22 +268,24 @@ class FileModelStore:
             done += len(block)
             progress(done, size)
 
-    async def _remember(self, entry: CacheEntry, problem: PermanentError, validator: str) -> None:
-        """Record that this content was refused."""
+    async def _remember(
+        self, entry: CacheEntry, problem: PermanentError, validator: str, *, certain: bool = True
+    ) -> None:
+        """Record that this content was refused; one that is not `certain` is read again after `DISTRUST_SECONDS`."""
         if problem.reason not in (Reason.CHECKSUM, Reason.BAD_FORMAT):
             return
-        told = {"reason": problem.reason.value, "what": problem.what, "to_do": problem.to_do}
+        told = {"reason": problem.reason.value, "what": problem.what, "to_do": problem.to_do, "certain": certain}
         try:
             await self._blocking(entry.write_note, {"validator": validator, "problem": told, "at": time.time()})
         except OSError as error:
             raise storage_problem(error, str(entry.folder)) from error
 
 
-def _about_content(fetched: Fetched, seen: WeightsFormat, about: os.stat_result) -> dict[str, Any]:
+def _about_content(fetched: Fetched, about: os.stat_result) -> dict[str, Any]:
     return {
         "validator": fetched.validator,
         "sha256": fetched.sha256,
-        "format": [*seen],
+        "format": [*fetched.format],
         "stamp": stamp(about),
     }
 
@@ -289,6 +295,7 @@ def _known_problem(note: dict[str, Any], validator: str) -> Problem | None:
     told = note.get("problem")
     if told is None or note.get("validator") != validator:
         return None
-    if not validator and time.time() - note.get("at", 0.0) > DISTRUST_SECONDS:
+    certain = validator and told.get("certain")
+    if not certain and time.time() - note.get("at", 0.0) > DISTRUST_SECONDS:
         return None
     return PermanentError(Reason(told["reason"]), told["what"], told["to_do"])

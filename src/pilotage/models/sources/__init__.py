@@ -27,13 +27,15 @@ _FILES: dict[type, str] = {
 class Wanted(NamedTuple):
     """From where on a source is wanted, by whom, and what may be reached for it.
 
-    `validator` is what came with the bytes before `start`; a source that has another one by now starts from 0.
+    `validator` and `size` (of the whole, where it was known) are what came with the bytes before `start`; a source that
+    has others by now, or does not say, starts from 0.
     """
 
     access: Access
     credentials: SourceCredentials = SourceCredentials()
     start: int = 0
     validator: str = ""
+    size: int | None = None
     blocking: Blocking = in_thread
 
 
@@ -41,13 +43,14 @@ class Opened(NamedTuple):
     """An open source: its bytes from `start` on, which is 0 unless it was sure to be the same as before.
 
     `size` is that of the whole, where it is known. `validator` changes whenever the content does; "" where the source
-    has none, and then it cannot be resumed.
+    has none, and then it cannot be resumed. `sha256` is the checksum that the source itself promises.
     """
 
     start: int
     size: int | None
     validator: str
     chunks: AsyncIterator[bytes]
+    sha256: str = ""
 
 
 def open_source(source: kinds.Source, wanted: Wanted) -> AbstractAsyncContextManager[Opened]:

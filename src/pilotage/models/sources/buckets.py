@@ -51,13 +51,20 @@ async def open_object(store: Any, source: BucketSource, wanted: Wanted) -> Async
     try:
         try:
             found = await obstore.get_async(store, source.key, options=options)
-        except obstore.exceptions.PreconditionError:  # it has changed: from the beginning
+        except obstore.exceptions.PreconditionError:
+            found = None
+        if found is None or (start and not _is_same(found.meta, wanted)):  # it has changed: from the beginning
             start = 0
             found = await obstore.get_async(store, source.key)
     except Exception as error:
         raise _failure(error, source) from error
     meta = found.meta
     yield Opened(start, meta["size"], meta.get("e_tag") or "", _chunks(found, source))
+
+
+def _is_same(meta: Any, wanted: Wanted) -> bool:  # noqa: ANN401
+    """Whether an object is the one that we have the beginning of: not every service heeds If-Match."""
+    return bool(meta.get("e_tag") == wanted.validator and wanted.size in (None, meta["size"]))
 
 
 async def _chunks(found: Any, source: BucketSource) -> AsyncIterator[bytes]:  # noqa: ANN401

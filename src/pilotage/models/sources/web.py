@@ -3,7 +3,8 @@
 Three things are not left to it. Redirects are followed one by one: each goes through the same rules, and what
 identifies us is left out as soon as the host changes. The address of each connection is judged when its socket is
 made, which is after names were resolved: a name that resolves differently the second time gains nothing. And a resumed
-answer is believed only where its headers say that it continues exactly what is there.
+answer is believed only where its headers say that it continues exactly what is there: not every server that knows
+ranges heeds If-Range.
 """
 
 import base64
@@ -37,7 +38,7 @@ DATE_SECONDS_MIN = 60.0
 
 _PORTS = {"https": 443, "http": 80}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 
 
 @contextlib.asynccontextmanager
@@ -98,9 +99,9 @@ async def open_url(
     )
     async with session:
         trip = _Trip(session, gate, shown, identity, unauthorized)
-        response = await trip.go(url, wanted.start if wanted.validator else 0, wanted.validator)
+        response, opened = await trip.go(url, wanted if wanted.validator else wanted._replace(start=0))
         try:
-            yield trip.opened(response, wanted)
+            yield opened
         finally:
             response.close()
 
@@ -132,28 +133,29 @@ class _Trip:
         self._identity = identity
         self._unauthorized = unauthorized
 
-    async def go(self, url: str, start: int, validator: str) -> aiohttp.ClientResponse:
-        """The answer with the file, of status 200 or 206."""
+    async def go(self, url: str, wanted: Wanted) -> tuple[aiohttp.ClientResponse, Opened]:
+        """The answer with the file: from where it is wanted if it continues what is there, else from the beginning."""
         first = _origin(url)
         identity = self._identity
         for _ in range(REDIRECTS_MAX + 1):
             self._check_scheme(url)
-            response = await self._ask(url, start, validator, identity)
+            response = await self._ask(url, wanted, identity)
             if response.status in _REDIRECTS:
                 url = self._next(url, response)
                 if _origin(url) != first:
                     identity = ""  # for good: who sends us elsewhere is not told who we are, nor is the next host
                 continue
-            if response.status == 416 and start:
-                response.close()  # it is shorter than what we have of it: another file by now
-                start, validator = 0, ""
+            changed = response.status == 416 or (response.status == 206 and not _continues(response.headers, wanted))
+            if wanted.start and changed:
+                response.close()  # it is another file by now, or may be: from the beginning
+                wanted = wanted._replace(start=0)
                 continue
             if response.status not in (200, 206):
                 raise self._refusal(response)
-            return response
+            return response, self._opened(response, wanted)
         raise PermanentError(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
 
-    def opened(self, response: aiohttp.ClientResponse, wanted: Wanted) -> Opened:
+    def _opened(self, response: aiohttp.ClientResponse, wanted: Wanted) -> Opened:
         """Size and validator, from the headers of the answer."""
         encoding = response.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
@@ -165,12 +167,12 @@ class _Trip:
             )
         start, size = 0, response.content_length
         if response.status == 206:
-            found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-            if found is None or int(found[1]) != wanted.start:
+            part = _part(response.headers)
+            if part is None or part[0] != wanted.start:
                 response.close()
                 what = f"{self._shown} answered with another part than the one asked for"
                 raise TransientError(Reason.CHANGED, what)
-            start, size = wanted.start, None if found[3] == "*" else int(found[3])
+            start, size = part[0], part[1] or wanted.size
         return Opened(start, size, _validator(response.headers), self._chunks(response))
 
     async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -180,11 +182,11 @@ class _Trip:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failure(error) from error
 
-    async def _ask(self, url: str, start: int, validator: str, identity: str) -> aiohttp.ClientResponse:
+    async def _ask(self, url: str, wanted: Wanted, identity: str) -> aiohttp.ClientResponse:
         self._gate.refused = False
         headers: dict[str, str] = {}
-        if start:
-            headers |= {"Range": f"bytes={start}-", "If-Range": validator}
+        if wanted.start:
+            headers |= {"Range": f"bytes={wanted.start}-", "If-Range": wanted.validator}
         if identity:
             headers["Authorization"] = identity
         try:
@@ -270,6 +272,19 @@ def _is_unknown(error: aiohttp.ClientConnectorDNSError) -> bool:
     while inner is not None and not isinstance(inner, socket.gaierror):
         inner = inner.__cause__ or getattr(inner, "os_error", None) if inner is not error else error.os_error
     return isinstance(inner, socket.gaierror) and inner.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", -5))
+
+
+def _part(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
+    """Where a partial answer begins, and the size of the whole, if it is known; None if it does not say."""
+    found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+    return found and (int(found[1]), None if found[2] == "*" else int(found[2]))
+
+
+def _continues(headers: Mapping[str, str], wanted: Wanted) -> bool:
+    """Whether a partial answer is a part of the file that we have the beginning of."""
+    start, size = _part(headers) or (None, None)
+    same_size = size is None or wanted.size in (None, size)
+    return start == wanted.start and same_size and _validator(headers) == wanted.validator
 
 
 def _validator(headers: Mapping[str, str]) -> str:
