@@ -288,8 +288,8 @@ class Cluster(Access):
     def _delete_namespace(self, name: str) -> None:
         """Delete it without waiting: it ends with etcd at the latest.
 
-        A namespace with `LIFELESS` objects only is not deleted at all: that would take the API server and its controllers some
-        70 requests, which is more than most tests do.
+        A namespace with `LIFELESS` objects only is not deleted at all: that would take the API server and its
+        controllers some 70 requests, which is more than most tests do.
         """
         if not self.contents(name) <= LIFELESS:
             self.request("DELETE", f"/api/v1/namespaces/{name}")

@@ -22,7 +22,7 @@ class OpenWatch(Protocol):
     """A watch of the process that can break."""
 
     number: int
-    """In the order in which watches were opened."""
+    """Number of the watch, in the order in which they were opened."""
 
     def break_off(self) -> None:
         """Break the connection."""

@@ -93,7 +93,7 @@ class Fault(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """From its text; ValueError says what is wrong."""
+        """Fault of a text; ValueError says what is wrong."""
         process, slash, rest = text.strip().rpartition("/")
         parts = rest.split(":")
         if len(parts) not in (2, 3) or not parts[1].isdigit():

@@ -150,7 +150,7 @@ def _missing(held: Iterable[Json], wanted: Iterable[Json]) -> list[Json]:
 def _uncovered(
     held: tuple[_Held, ...], stages: Sequence[_Stage], verbs: list[str]
 ) -> list[tuple[list[str], list[str]]]:
-    """For which values, one of each stage, which verbs are in none of the rules that have these values.
+    """Values, one of each stage, with the verbs that none of the rules for these values has.
 
     Values that the same rules have are covered alike, and looked at once: the rest of their product is not made.
     """
@@ -185,7 +185,7 @@ def _together(parts: Iterable[Json]) -> list[Json]:
 
 
 def _shown(missing: list[Json]) -> str:
-    """In lines, as many as one would read."""
+    """Lines of text, as many as one would read."""
     lines: set[str] = set()
     size = 0
     for rule in _together(missing[:_MISSING_MAX]):

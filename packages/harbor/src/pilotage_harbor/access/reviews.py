@@ -226,5 +226,5 @@ def _shown(value: object) -> str:
 
 
 def _shown_path(path: Json) -> str:
-    """With the names that the fields have in Go."""
+    """Path with the names that the fields have in Go."""
     return _shown({"Path": path.get("path") or "", "Verb": path.get("verb") or ""})

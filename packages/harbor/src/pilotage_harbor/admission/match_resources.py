@@ -24,7 +24,7 @@ class ResourceRule(NamedTuple):
     groups: frozenset[str]
     versions: frozenset[str]
     resources: tuple[tuple[str, str], ...]
-    """With the subresource; nothing is the object itself."""
+    """Resource with its subresource; an empty one is the object itself."""
     scope: str
     names: frozenset[str]
     """Names of objects; none is every name."""

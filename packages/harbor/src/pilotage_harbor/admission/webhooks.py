@@ -245,7 +245,7 @@ class _Round:
 
 
 def _prepared(core: Core, hook: Webhook, attributes: AdmissionAttributes) -> tuple[Kind, Json] | None:
-    """As which kind, and with which request, to ask a webhook; None if it is not to be asked."""
+    """Kind and request to send to a webhook; None if it is not to be asked."""
     kind = hook.kind_for(core, attributes)
     if kind is None:
         return None
@@ -285,7 +285,7 @@ class Webhook:
         self._conditions = Conditions(webhook.get("matchConditions") or (), expressions)
 
     def kind_for(self, core: Core, attributes: AdmissionAttributes) -> Kind | None:
-        """As which kind to show it the write; None if it is not to be asked. Raises what its selectors raise."""
+        """Kind to show the write as; None if the webhook is not to be asked. Raises what its selectors raise."""
         return self._matching.kind_for(core, attributes)
 
     def meets_conditions(self, attributes: AdmissionAttributes, request: Json) -> bool:

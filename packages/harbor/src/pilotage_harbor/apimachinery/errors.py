@@ -17,7 +17,7 @@ class StatusCause(NamedTuple):
     field: str
     reason: str
     message: str
-    """As in the Status: what comes after the field's name."""
+    """Message in the Status, after the field's name."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.field else self.message

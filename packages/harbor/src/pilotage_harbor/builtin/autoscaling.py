@@ -193,7 +193,7 @@ class AutoscalerV1Strategy(Builtin):
         obj["spec"].setdefault("targetCPUUtilizationPercentage", 80)
 
     def check(self, obj: Json) -> list[StatusCause]:
-        """As the stored form."""
+        """Check it as the stored form."""
         return autoscaler_problems(to_v2(obj)["spec"])
 
 

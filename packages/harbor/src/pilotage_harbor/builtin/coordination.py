@@ -25,7 +25,7 @@ class LeaseStrategy(Builtin):
     qualified_finalizers = False
 
     def prepare_create(self, obj: Json, view: View) -> None:
-        """Without what belongs to coordinated leader election, which is not served."""
+        """Drop the fields of coordinated leader election, which is not served."""
         _drop(obj)
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:

@@ -56,7 +56,7 @@ class NamespaceStrategy(Builtin):
             obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
 
     def prepare_update(self, obj: Json, old: Json, view: View) -> None:
-        """Only the subresource `finalize` changes the finalizers."""
+        """Keep the finalizers: only the subresource `finalize` changes them."""
         super().prepare_update(obj, old, view)
         obj["spec"] = old.get("spec", {})
 
@@ -176,7 +176,7 @@ class SecretStrategy(Builtin):
         return []
 
     def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
-        """Not the type, and nothing of an immutable one."""
+        """Refuse a change of the type, and any change of an immutable one."""
         problems = immutable("type", obj["type"], old.get("type"))
         return problems + sealed_problems(obj, old, ("data",)) + self.check(obj)
 

@@ -127,7 +127,7 @@ class DefinitionStrategy(Builtin):
 
 
 def _go_versions(versions: list[Json]) -> list[Json]:
-    """As the internal type prints, once what all versions share has been moved out of them."""
+    """Versions as the internal type prints them, once what all of them share has been moved out."""
     shared = {name for name in _PER_VERSION if all(v.get(name) == versions[0].get(name) for v in versions)}
     return [
         {

@@ -235,7 +235,7 @@ def _as_go_shows(spec: Json) -> Json:
 
 
 def _fixed(driver: Json) -> Json:
-    """In the order, and with the fields, that Go would show."""
+    """Fields that may not change, in the order in which Go would show them."""
     return {
         "Name": driver["name"],
         "NodeID": driver["nodeID"],

@@ -116,7 +116,7 @@ class NewEventStrategy(EventStrategy):
         return problems
 
     def fields(self, obj: Json) -> dict[str, str]:
-        """As of the stored form, by the names that this one has for them."""
+        """Field labels of the stored form, by the names that this one has for them."""
         stored = super().fields(to_core(obj))
         del stored["source"]  # not to be selected by in this version
         return {_newer(label): value for label, value in stored.items()}

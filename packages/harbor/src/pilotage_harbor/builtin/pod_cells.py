@@ -52,7 +52,7 @@ def summary(pod: Json) -> Summary:
 
 
 def _init(status: Json, spec: Json, sidecars: set[str]) -> tuple[int, str | None, int, str]:
-    """Of the init containers: ready ones, why they hold it up (None if they do not), restarts and the last of them."""
+    """Init containers: the ready ones, why they hold the pod up (None if they do not), restarts and the last one."""
     ready, restarts = 0, 0
     seen: list[Json] = []
     for index, each in enumerate(status.get("initContainerStatuses", ())):

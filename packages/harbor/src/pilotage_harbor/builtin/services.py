@@ -156,7 +156,7 @@ class ServiceStrategy(Builtin):
         return service_change_problems(obj, old) + service_problems(obj)
 
     def validate_status_update(self, obj: Json, old: Json, view: View) -> list[StatusCause]:
-        """Only load balancers have an ingress."""
+        """Refuse an ingress on any Service that is no load balancer."""
         field, points = "status.loadBalancer.ingress", path(obj, "status", "loadBalancer", "ingress") or []
         if obj["spec"]["type"] != "LoadBalancer" and points:
             return [forbidden(field, "may only be used when `spec.type` is 'LoadBalancer'")]

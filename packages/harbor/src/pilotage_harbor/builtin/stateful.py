@@ -56,7 +56,7 @@ class StatefulSetStrategy(Builtin):
             claim["status"].setdefault("phase", "Pending")
 
     def prepare_create(self, obj: Json, view: View) -> None:
-        """Without maxUnavailable, which is not yet served by default."""
+        """Drop maxUnavailable, which is not yet served by default."""
         super().prepare_create(obj, view)
         (obj["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
 
@@ -125,7 +125,7 @@ class StatefulSetStrategy(Builtin):
         return problems
 
     def check_change(self, obj: Json, old: Json) -> list[StatusCause]:
-        """Only a few fields may change."""
+        """Refuse changes of all but a few fields."""
         problems = self._check(obj, new=False)
         new, was = ({k: v for k, v in each["spec"].items() if k not in self._CHANGEABLE} for each in (obj, old))
         if new != was:

@@ -159,7 +159,7 @@ def descending(path: str, field: str) -> list[StatusCause]:
 
 
 def local_path(path: str, field: str) -> list[StatusCause]:
-    """As `descending`, and not starting with two dots."""
+    """Check as `descending` does, and that it does not start with two dots."""
     problems = descending(path, field)
     if path.startswith("..") and not path.startswith("../"):
         problems.append(invalid(field, path, "must not start with '..'"))

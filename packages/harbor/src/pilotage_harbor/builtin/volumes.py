@@ -84,7 +84,7 @@ class ClaimStrategy(Builtin):
         protect(obj, CLAIM_PROTECTION)
 
     def new_status(self, obj: Json) -> Json:
-        """Not bound."""
+        """Status of a new claim: not bound."""
         return {"phase": "Pending"}
 
     def check(self, obj: Json) -> list[StatusCause]:
@@ -141,7 +141,7 @@ class VolumeStrategy(Builtin):
         protect(obj, VOLUME_PROTECTION)
 
     def new_status(self, obj: Json) -> Json:
-        """Not yet available."""
+        """Status of a new volume: not yet available."""
         return {"phase": "Pending", "lastPhaseTransitionTime": now()}
 
     def check(self, obj: Json) -> list[StatusCause]:

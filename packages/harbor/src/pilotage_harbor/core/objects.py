@@ -1,4 +1,4 @@
-"""Between what is stored and what is seen: objects as dicts, as bytes, as entries, and in the version asked for."""
+"""Conversion between stored and served objects: dicts, bytes, and the version asked for."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Offload(Protocol):
 
 
 async def at_once(user: UserInfo, size: int, work: Callable[[], _Result]) -> _Result:  # noqa: ARG001 - as `Offload` has it
-    """Without threads."""
+    """Run the work on the spot: an `Offload` without threads."""
     return work()
 
 
@@ -50,7 +50,7 @@ class Threads:
         self._executor = ThreadPoolExecutor(_THREADS, "offload")
         self._served: set[str] = set()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user; the one that has waited longest comes first."""
+        """Waiting work by user; the one that has waited longest comes first."""
 
     async def __call__(self, user: UserInfo, size: int, work: Callable[[], _Result]) -> _Result:
         """Run it as `Offload` promises."""

@@ -51,7 +51,7 @@ class ExpressionVariables:
 
     @cached_property
     def activation(self) -> Any:  # noqa: ANN401 - loaded late
-        """As cel-cpp takes them."""
+        """Variables in the form of cel-cpp."""
         return self._environment.Activation(dict(self.data))
 
     @cached_property
@@ -119,7 +119,7 @@ class Expressions:
     def __init__(self, decide: Callable[[UserInfo, AccessAttributes], AuthorizationDecision]) -> None:
         self._decide = decide
         self.budget = Budget(SECONDS_MAX)
-        """Of all expressions. To be renewed before those of another policy."""
+        """Budget of all expressions. To be renewed before those of another policy."""
 
     @cached_property
     def _environment(self) -> Any:  # noqa: ANN401 - loaded late

@@ -62,7 +62,7 @@ def _established(status: Json, naming: Condition) -> Condition:
 
 
 def _conflicts(wanted: str | list[str] | None, accepted: str | list[str] | None, taken: Collection[str]) -> str:
-    """In the words of the condition; nothing if there are none."""
+    """Conflicts in the words of the condition; empty if there are none."""
     if wanted == accepted:
         return ""
     own = [accepted] if isinstance(accepted, str) else accepted or []

@@ -52,7 +52,7 @@ class Definitions(StoreController[str]):
         self.terminating: set[str] = set()
         """Definitions that are being deleted: nothing is created in the storage of that name any more."""
         self._served: dict[str, Json] = {}
-        """By definition: its fields that decide how it is served, as they were last."""
+        """Fields of each definition that decide how it is served, as they were last."""
         self._emptying: dict[str, Callable[[], None]] = {}
         """Definitions whose instances are watched on their way out, and how to end that."""
         self._begun: dict[str, float] = {}
@@ -216,7 +216,7 @@ class Definitions(StoreController[str]):
         return remaining
 
     async def _note_remaining(self, name: str, definition: Json) -> None:
-        """After a minute the condition says that they are still there."""
+        """Write into the condition that objects remain, once a minute has passed."""
         left = self._begun[name] + CHECK_SECONDS - self._core.now()
         if left > 0:
             self._queue.add_after(name, left)

@@ -1,4 +1,4 @@
-"""From a CustomResourceDefinition to the kinds that it serves."""
+"""Conversion of a CustomResourceDefinition to the kinds that it serves."""
 
 from __future__ import annotations
 

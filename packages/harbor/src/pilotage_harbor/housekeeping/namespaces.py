@@ -134,7 +134,7 @@ class Namespaces(StoreController[str]):
             await self._finalize(namespace)
 
     def _current(self, namespace: Json) -> Json | None:
-        """How it is by now; None if it is gone, though there may be another of its name. To be asked after waiting."""
+        """Current state; None if it is gone, though there may be another of its name. To be asked after waiting."""
         current = self._core.get(NAMESPACES, "", namespace["metadata"]["name"])
         return current if current is not None and current["metadata"]["uid"] == namespace["metadata"]["uid"] else None
 

@@ -57,7 +57,7 @@ class RestStrategy:
     create_on_update = False
     """Whether a PUT to a name that is free creates the object."""
     grace_seconds: int | None = None
-    """Only for kinds that are deleted gracefully (Pods)."""
+    """Grace period, only for kinds that are deleted gracefully (Pods)."""
     allocates = False
     """Whether something is chosen for a new object that no other may have: such are created one at a time."""
     default_propagation = "background"

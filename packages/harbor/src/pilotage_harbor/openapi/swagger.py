@@ -1,4 +1,4 @@
-"""From a path of OpenAPI v3 to the same one of version 2, which says bodies and media types in other places."""
+"""Conversion of a path of OpenAPI v3 to version 2, which has bodies and media types in other places."""
 
 from __future__ import annotations
 

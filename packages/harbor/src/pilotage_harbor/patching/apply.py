@@ -192,7 +192,7 @@ class _Step:
         return result, managers
 
     def _pruned(self, result: Json, managers: Managers, last: Tree) -> Json:
-        """Without what this manager applied last time, does not apply now, and nobody owns."""
+        """Object without the fields that this manager applied last time, does not apply now, and no other owns."""
         shape = self.shape
         last = with_named_fields(last, shape)
         everyone: Tree = {}

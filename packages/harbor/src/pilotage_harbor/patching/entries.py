@@ -140,7 +140,7 @@ def taken(managers: Managers, changed: Tree, gone: Tree, *, keep: FieldManager |
 
 
 def capped(managers: Managers) -> Managers:
-    """At most so many updaters: the oldest ones of a version are put together."""
+    """Entries with at most UPDATERS_MAX updaters: the oldest ones of a version are merged."""
     updaters = [manager for manager in managers if manager.operation == "Update"]
     count = len(updaters)
     if count <= UPDATERS_MAX:

@@ -75,11 +75,11 @@ class OwnershipShape:
     always_elements: tuple[str, ...]
     """Those of them that are owned where the struct is."""
     item: OwnershipShape
-    """Of a list: the shape of its elements."""
+    """Shape of the elements of a list."""
     keys: tuple[tuple[str, Any], ...]
-    """Of a list map: its keys in alphabetical order, each with what it is if it is left out (or UNSET)."""
+    """Keys of a list map in alphabetical order, each with its value if it is left out (or UNSET)."""
     elements: dict[Any, str] | None
-    """Of a list map: path elements that were written before, by key. None where keys cannot be told apart by value."""
+    """Path elements of a list map that were written before, by key. None where keys cannot be told apart by value."""
 
     def __init__(self, schema: SchemaNode, shapes: _Shapes, *, go: bool, preserve: bool) -> None:
         self._schema = schema
@@ -88,7 +88,7 @@ class OwnershipShape:
         self.go = go
         self.kind = _kind(schema)
         self.scalar = ""
-        """Of a leaf: the type that server-side apply insists on, or "" for any value."""
+        """Type of a leaf that server-side apply insists on, or "" for any value."""
         if schema.type not in ("object", "array") and not (
             schema.type == "string" and schema.format not in ("", "byte")
         ):

@@ -188,7 +188,7 @@ def removed(shape: OwnershipShape | None, value: Value, fields: Tree) -> Value:
 
 
 def problems(shape: OwnershipShape, value: Value) -> list[str]:
-    """Why a value cannot be applied: members that are not declared, types that do not fit, elements without a key."""
+    """Reasons why a value cannot be applied: undeclared members, types that do not fit, elements without a key."""
     return [f"{path}: {words}" if path else words for path, words in _problems(shape, value)]
 
 

@@ -1,4 +1,4 @@
-"""From protobuf to JSON, for the messages of `messages.txt`."""
+"""Decoder of protobuf to JSON, for the messages of `messages.txt`."""
 
 from __future__ import annotations
 

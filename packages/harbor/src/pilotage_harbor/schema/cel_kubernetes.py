@@ -27,7 +27,7 @@ _QUANTITY = re.compile(r"([+-]?[0-9.]+)(.*)")
 
 
 def quantity(text: str) -> dict[str, str]:
-    """From text such as ``1.5Gi``; ValueError for what is none."""
+    """Quantity of text such as ``1.5Gi``; ValueError for what is none."""
     problem = quantity_problem(text)
     if problem:
         raise ValueError(problem)
@@ -60,7 +60,7 @@ def _ordered(value: dict[str, str]) -> Any:  # noqa: ANN401 - what orders quanti
 
 
 def compare(a: dict[str, str], b: dict[str, str]) -> int:
-    """Of two quantities or two versions: 1 if the first is greater, -1 if it is less, else 0."""
+    """Order of two quantities or two versions: 1 if the first is greater, -1 if it is less, else 0."""
     left, right = _ordered(a), _ordered(b)
     return 1 if left > right else -1 if left < right else 0
 
@@ -74,7 +74,7 @@ _SEMVER = re.compile(
 
 
 def semver(text: str, normalize: bool = False) -> dict[str, str]:
-    """From text such as ``1.2.3-rc.1``; `normalize` allows ``v1.2``. ValueError for what is none."""
+    """Version of text such as ``1.2.3-rc.1``; `normalize` allows ``v1.2``. ValueError for what is none."""
     if normalize:
         core, dash, rest = text.removeprefix("v").partition("-")
         numbers = [str(int(part)) if part.isdigit() else part for part in core.split(".")]
@@ -95,7 +95,7 @@ def semver_key(value: dict[str, str]) -> tuple[Any, ...]:
 
 
 def url(text: str) -> dict[str, str]:
-    """From text; ValueError for what is none."""
+    """URL of a text; ValueError for what is none."""
     if not is_uri(text):
         raise ValueError(f"URL parse error during conversion from string: parse {text!r}: invalid URI for request")
     return {"#URL": text}
@@ -128,7 +128,7 @@ def host(value: dict[str, str]) -> str:
 
 
 def address(text: str) -> IPv4Address | IPv6Address:
-    """From text; ValueError for what is none, and for zones and IPv4 in IPv6, which Kubernetes refuses."""
+    """Address of a text; ValueError for what is none, and for zones and IPv4 in IPv6, which Kubernetes refuses."""
     found = ip_address(text)
     if "%" in text or (isinstance(found, IPv6Address) and found.ipv4_mapped):
         raise ValueError(f'IP Address "{text}" parse error during conversion from string')
@@ -136,7 +136,7 @@ def address(text: str) -> IPv4Address | IPv6Address:
 
 
 def ip(value: Value) -> dict[str, str]:
-    """From text, or the first address of a network."""
+    """Address of a text, or the first address of a network."""
     if isinstance(value, dict):
         return {"#IP": str(ip_network(value["#CIDR"], strict=False).network_address)}
     return {"#IP": str(address(value))}
@@ -148,7 +148,7 @@ def ip_of(value: Value) -> IPv4Address | IPv6Address:
 
 
 def cidr(text: str) -> dict[str, str]:
-    """From text such as ``10.0.0.0/8``; ValueError for what is none."""
+    """Network of text such as ``10.0.0.0/8``; ValueError for what is none."""
     network(text)
     return {"#CIDR": text}
 

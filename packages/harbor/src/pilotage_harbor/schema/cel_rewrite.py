@@ -76,7 +76,7 @@ def with_ticks(text: str) -> str:
 
 
 def _rewritten(text: str, names: Mapping[str, str]) -> str:
-    """With the names of bindings for `names`, and every ``has`` safe."""
+    """Expression with the names of bindings for `names`, and every ``has`` safe."""
     if not names and "has" not in text and _LOOP.search(text) is None:
         return text
     solid = _solid(_TOKENS.findall(text))

@@ -112,7 +112,7 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
 
 
 def substring(text: str, start: int, end: int | None = None) -> str:
-    """From `start` up to before `end`; ValueError where the text does not reach."""
+    """Text from `start` up to before `end`; ValueError where the text does not reach."""
     last = len(text) if end is None else end
     if not 0 <= start <= last <= len(text):
         raise ValueError(f"index out of range: {start if start > len(text) or start < 0 else last}")

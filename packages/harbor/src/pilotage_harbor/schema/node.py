@@ -146,9 +146,9 @@ class SchemaNode:
     description: str
 
     go_name: str
-    """Of a built-in: its Go type (``v1.PodSpec``), which the decoder names in its complaints. Else ""."""
+    """Go type of a built-in (``v1.PodSpec``), which the decoder names in its complaints. Else ""."""
     go_embedded: str
-    """Of a field of a built-in: the struct that Go embeds and that the field is really in. Else ""."""
+    """Struct that Go embeds and that a field of a built-in is really in. Else ""."""
     prepared: Any
     """Room for what `check` has worked out from this node. None at first."""
     programs: Any

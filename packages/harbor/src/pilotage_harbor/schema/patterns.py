@@ -28,7 +28,7 @@ _GO_WORDS = {
 
 
 class PatternError(ValueError):
-    """Not a pattern that Go would take. The message is Go's."""
+    """The text is no pattern that Go would take. The message is Go's."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(f"error parsing regexp: {what}: `{where}`")

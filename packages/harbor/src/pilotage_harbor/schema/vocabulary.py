@@ -31,7 +31,7 @@ class _Place(NamedTuple):
     root: bool = False
     in_meta: bool = False
     no_defaults: str = ""
-    """Why there may be no default here; "" if there may."""
+    """Reason why there may be no default here; "" if there may."""
 
 
 def vocabulary_problems(schema: Json, path: str) -> list[StatusCause]:

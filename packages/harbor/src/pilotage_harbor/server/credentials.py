@@ -68,7 +68,7 @@ class ServerCredentials:
 
     @property
     def kubeconfig(self) -> Path:
-        """For the administrator."""
+        """Path of the administrator's kubeconfig."""
         return self._folder / "kubeconfig"
 
     def tls(self) -> ssl.SSLContext:

@@ -21,17 +21,17 @@ class ClientLimits(NamedTuple):
     """Limits for a client: of time, in seconds, and of bytes that wait for it."""
 
     head: float = 32.0
-    """From the first byte of a request to the end of its head."""
+    """Time from the first byte of a request to the end of its head."""
     body: float = 60.0
     idle: float = 90.0
-    """Between two requests."""
+    """Time between two requests."""
     stall: float = 30.0
-    """Without taking a byte of what waits for it."""
+    """Time without taking a byte of what waits for it."""
     waiting_bytes: int = 1024 * 1024
     """Bytes that may wait in memory before a watch is read no further."""
     body_bytes: int = BODY_BYTES_MAX
     bodies_bytes: int = 256 * 1024 * 1024
-    """Of all bodies together that have come in part."""
+    """Bytes of all incomplete bodies together."""
 
 
 class Connected(Occupant, Protocol):

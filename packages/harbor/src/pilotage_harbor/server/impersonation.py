@@ -136,7 +136,7 @@ def _never(user: UserInfo, wanted: UserInfo, mode: str) -> errors.StatusError | 
 
 
 def _completed(wanted: UserInfo, mode: str) -> UserInfo:
-    """With the groups that such a user always has."""
+    """User with the groups that such a user always has."""
     groups = wanted.groups
     account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
     if account is not None and not groups:

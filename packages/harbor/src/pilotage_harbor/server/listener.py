@@ -124,7 +124,7 @@ class Listener:
             connection.opening = None
 
     def _log(self, words: str, *arguments: object) -> None:
-        """Once a minute: whoever causes it can do so all the time."""
+        """Log at most once a minute: a client can cause it all the time."""
         now = self._loop.time()
         if self._logged_at is None or now - self._logged_at > _LOGGED_AGAIN_SECONDS:
             self._logged_at = now

@@ -21,8 +21,8 @@ _ALWAYS: _Dates = (
     datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC),
     datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC),
 )
-"""Of an authority and its server, whose keys lie in one folder: a date would keep nobody out but those whose clock is
-wrong. The end is the one that RFC 5280 gives to certificates without one."""
+"""Validity of an authority and its server, whose keys lie in one folder: a date would only refuse machines with a wrong
+clock. The end is the one that RFC 5280 gives to certificates without one."""
 _CLIENT_DAYS = 3650
 _SKEW = datetime.timedelta(hours=1)
 
@@ -59,14 +59,14 @@ def make_authority() -> Pair:
 
 
 def make_server_certificate(authority: Pair) -> Pair:
-    """For this machine's own addresses, and for the names that programs in a cluster use."""
+    """Create a certificate for this machine's own addresses, and for the names that programs in a cluster use."""
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in _NAMES]
     names += [x509.IPAddress(ipaddress.ip_address(address)) for address in _ADDRESSES]
     return _signed(authority, _name("harbor"), ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
 
 def make_client_certificate(authority: Pair, user: str, groups: tuple[str, ...] = ()) -> Pair:
-    """For a user of that name, in these groups."""
+    """Create a certificate for a user of that name, in these groups."""
     now = datetime.datetime.now(datetime.UTC)
     dates = (now - _SKEW, now + datetime.timedelta(days=_CLIENT_DAYS))
     return _signed(authority, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None, dates)

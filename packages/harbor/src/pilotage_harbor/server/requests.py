@@ -31,7 +31,7 @@ class Requests:
         self.expects = False
         """Whether the client waits for a word before it sends the rest. To be reset when it got that."""
         self.head: RequestHead | None = None
-        """Of the request whose body is under way."""
+        """Head of the request whose body is under way."""
         self._body_max = body_bytes_max
         self._buffer = b""
         self._blank_lines = 0

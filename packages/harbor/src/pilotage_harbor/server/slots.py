@@ -40,7 +40,7 @@ class Slots:
         self._user_max = max(int(most * _USER_SHARE), 1)
         self._holder: dict[Occupant, str] = {}
         self._held: dict[str, dict[Occupant, None]] = {_UNKNOWN: {}}
-        """By user, the oldest first."""
+        """Occupants by user, the oldest first."""
 
     def __len__(self) -> int:
         return len(self._holder)

@@ -156,7 +156,7 @@ class VersionedStore:
         return list(self._shelves)
 
     def entries(self, storage: str, namespace: str = "", after: str = "") -> StorageList:
-        """In order: those of one namespace, or of all; only keys greater than `after`."""
+        """Entries in order: those of one namespace, or of all; only keys greater than `after`."""
         shelf = self._shelf(storage)
         return _in_order(shelf.keys, shelf.entries, namespace, after)
 

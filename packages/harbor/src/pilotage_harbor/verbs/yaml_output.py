@@ -30,7 +30,7 @@ def _document(value: object) -> Iterator[Any]:
 
 
 def _events(root: object, resolve: Any) -> Iterator[Any]:  # noqa: ANN401 - yaml has no types
-    """Without recursion: what is left to write is on a stack."""
+    """Events without recursion: the rest of the value is on a stack."""
     import yaml
     from yaml import ScalarNode
 

@@ -76,7 +76,7 @@ class _Deployments:
         return await report(self._client, deployment, body, [self._fresh(each) for each in sets], new)
 
     def _fresh(self, each: Object) -> Object:
-        """As the cache has it by now: this reconcile may have scaled it."""
+        """ReplicaSet as the cache has it by now: this reconcile may have scaled it."""
         return self._sets.get(each.key) or each
 
     async def _roll(self, deployment: Object, body: Json, sets: list[Object], new: Object | None) -> Object | None:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 NODE = "sim-node"
 START = "sim.pilotage.dev/start-seconds"
-"""From being placed to being ready; 1 if it does not say."""
+"""Seconds from being placed to being ready; 1 if the annotation is missing."""
 EXIT = "sim.pilotage.dev/exit-seconds"
-"""From SIGTERM (or the beginning of preStop) to the end of the containers; 0 if it does not say."""
+"""Seconds from SIGTERM (or the beginning of preStop) to the end of the containers; 0 if the annotation is missing."""
 RUN = "sim.pilotage.dev/run-seconds"
-"""From being ready to having succeeded, for pods that end by themselves; those of Jobs take 1 if they do not say."""
+"""Seconds from being ready to having succeeded, for pods that end by themselves; those of Jobs take 1 by default."""
 
 _SIZE = {"cpu": "64", "memory": "512Gi", "pods": "1000"}
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaCounts(NamedTuple):
-    """Of one ReplicaSet: how many it is told to have, has, and has available."""
+    """Replicas of one ReplicaSet: desired, existing, and available ones."""
 
     spec: int
     total: int
@@ -27,7 +27,7 @@ class RolloutSpec(NamedTuple):
 
     @classmethod
     def of(cls, spec: Json) -> RolloutSpec:
-        """From its spec. Percentages: the surge is rounded up, what may be missing down; both cannot be zero."""
+        """Desired state in a spec. Percentages: the surge is rounded up, unavailable ones down; both cannot be zero."""
         replicas = spec.get("replicas", 1)
         strategy = spec.get("strategy") or {}
         if strategy.get("type") == "Recreate":
@@ -84,7 +84,7 @@ def _scale_only(wanted: RolloutSpec, new: ReplicaCounts | None, old: list[Replic
 
 
 def _new_replicas(wanted: RolloutSpec, new: ReplicaCounts | None, old: list[ReplicaCounts]) -> int:
-    """Up as far as the surge allows, down at once."""
+    """Replicas of the new ReplicaSet: up as far as the surge allows, down at once."""
     current = new.spec if new is not None else 0
     if current >= wanted.replicas:
         return wanted.replicas

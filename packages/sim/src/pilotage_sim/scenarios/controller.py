@@ -30,7 +30,7 @@ SOURCE = "sim.pilotage.dev/source"
 FINALIZER = "sim.pilotage.dev/copy"
 SETTLED_SECONDS = 90.0
 PACE_SECONDS = 1.0
-"""Between what a person does and what a person does next, however far the program is."""
+"""Pause between two actions of a person, however far the program is."""
 
 
 class Copier:

@@ -100,7 +100,7 @@ class LeaderScenario(Scenario):
         return found
 
     def _written(self, event: Event) -> None:
-        """At the moment of each write: its writer holds the Lease, and has renewed it not too long ago."""
+        """Check each write as it happens: its writer holds the Lease, and has renewed it not too long ago."""
         data = (self.world.find(CONFIG_MAPS, RECORD) or {}).get("data")
         if event.entry.name != RECORD.name or not data:
             return

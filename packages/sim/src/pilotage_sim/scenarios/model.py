@@ -34,7 +34,7 @@ HOUR_SECONDS = 3600.0
 FETCH_SECONDS, PROGRESS_SECONDS = 12.0, 1.0
 """Duration of a fetch, and the time until its first report of progress, in seconds."""
 PACE_SECONDS, PAUSE_SECONDS = 3.0, 20.0
-"""Between what a person does and what a person does next, however far the program is."""
+"""Pause between two actions of a person, however far the program is."""
 SIZE = 12_000_000
 
 

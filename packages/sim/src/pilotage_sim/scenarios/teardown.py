@@ -201,11 +201,11 @@ class TeardownScenario(Scenario):
         await self.until_quiet()
 
     async def until_ended(self) -> None:
-        """Until there is a receipt."""
+        """Wait until there is a receipt."""
         await self.world.until(lambda: self.receipt is not None, limit=self.end_seconds_max)
 
     async def until_quiet(self) -> None:
-        """Until the adversaries are gone, and nobody writes any more."""
+        """Wait until the adversaries are gone, and no client writes any more."""
         for adversary in self.adversaries:
             adversary.cancel()
         await self.after_faults(0.0)

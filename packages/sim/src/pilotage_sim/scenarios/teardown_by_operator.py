@@ -66,7 +66,7 @@ KEY = b"simulated"
 HOME = "pilotage-system"
 NAME = "web"
 UID = "0e0d0901-0000-4000-8000-000000000000"
-"""Of the endpoint, which is gone: its parts are sealed for it."""
+"""Uid of the endpoint, which is gone: its parts are sealed for it."""
 LABELS = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT: NAME, LABEL_ENDPOINT_UID: UID}
 PART_KINDS = frozenset({*MADE_BY_US, INFERENCE_SERVICES})
 END_SECONDS_MAX = 2000.0
@@ -160,7 +160,7 @@ class ByOperator(TeardownScenario):
         return self.receipt.ledger if self.receipt is not None else None
 
     async def until_quiet(self) -> None:
-        """Until nobody writes any more, also after the record is deleted."""
+        """Wait until no client writes any more, also after the record is deleted."""
         await super().until_quiet()
         await self.others.delete(
             TEARDOWNS, self.record.key, uid=self.record.meta.uid, propagation=Propagation.BACKGROUND

@@ -131,7 +131,7 @@ def only_our_finalizer(trace: Trace, history: History, who: str) -> list[str]:
 
 
 def nothing_early(trace: Trace, history: History, who: str, bundle: Iterable[str]) -> list[str]:
-    """Within what serves together, nothing is deleted while something that goes in an earlier phase is there."""
+    """Check that nothing is deleted while an object of an earlier phase exists that serves together with it."""
     members = [history.made[uid] for uid in bundle]
     problems = []
     for write in _deletes(trace, who):

@@ -135,13 +135,13 @@ def endpoint_slice(service: Object) -> Part:
 
 
 def service(name: str, namespace: str = "default", *, owner: Object | None = None) -> Part:
-    """In front of the Deployment of its name."""
+    """Service in front of the Deployment of its name."""
     spec = {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}
     return SERVICES, {"metadata": metadata(name, namespace, owner), "spec": spec}
 
 
 def ingress(name: str, namespace: str = "default", *, owner: Object | None = None, host: str = "") -> Part:
-    """In front of the Service of its name."""
+    """Ingress in front of the Service of its name."""
     backend = {"service": {"name": name, "port": {"number": 80}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     rule = {"host": host or f"{name}.example.com", "http": {"paths": [path]}}
@@ -149,7 +149,7 @@ def ingress(name: str, namespace: str = "default", *, owner: Object | None = Non
 
 
 def autoscaler(name: str, namespace: str = "default", *, owner: Object | None = None, least: int = 2) -> Part:
-    """Of the Deployment of its name."""
+    """Autoscaler of the Deployment of its name."""
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": 4}
     return AUTOSCALERS, {"metadata": metadata(name, namespace, owner), "spec": spec}
@@ -172,7 +172,7 @@ def namespace(name: str) -> Part:
 
 
 def definition(resource: Resource = APPS) -> Part:
-    """Of a kind whose objects may have anything in them."""
+    """Definition of a kind whose objects may have any content."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
     names = {"plural": resource.plural, "kind": resource.kind, "singular": resource.kind.lower()}
