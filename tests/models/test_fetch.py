@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import datetime
+import email.utils
 import errno
 import hashlib
 import ipaddress
@@ -28,10 +29,11 @@ from pilotage.models import (
     fetch,
     parse_source,
 )
+from pilotage.models.attempts import pause_after
 from pilotage.models.fetch import Terms, Unfit
 from pilotage.models.limits import Limits
 from pilotage.models.partial import Partial
-from tests.models.web import Chunked, Claims, Cuts, Says, Silent, Stalls, Unsized, open_access, web
+from tests.models.web import Chunked, Claims, Cuts, HangsUp, Says, Silent, Stalls, Unsized, open_access, web
 from tests.models.weights import gguf, safetensors
 
 CONTENT = bytes(index * 31 % 253 for index in range(3_000_000))
@@ -266,23 +268,76 @@ async def test_each_answer_is_of_its_class(tmp_path, status):
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_server_that_asks_for_patience_gets_it(tmp_path):
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "120"}, 120.0),
+        ({"Retry-After": "Thu, 17 Nov 2022 12:47:26 GMT", "Date": "Thu, 17 Nov 2022 12:45:26 GMT"}, 120.0),
+        ({"Retry-After": "Thu, 17 Nov 2022 12:47:26 GMT"}, 0.0),  # that is over
+        ({"Retry-After": "soon"}, 0.0),
+        ({"Retry-After": "-5"}, 0.0),
+    ],
+)
+async def test_a_server_that_asks_for_patience_gets_it(tmp_path, headers, seconds):
     async with web(a=CONTENT) as site:
-        site.plans = [Says("429 Too Many Requests", {"Retry-After": "120"})]
+        site.plans = [Says("429 Too Many Requests", headers)]
         with pytest.raises(TransientError) as refused:
             await bring(site, tmp_path / "a")
-    assert refused.value.retry_after == 120.0
+    assert refused.value.retry_after == seconds
 
 
-async def test_nobody_there_passes_and_no_such_host_stands(tmp_path):
+async def test_a_date_without_that_of_the_server_is_compared_with_our_clock(tmp_path):
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=30)
+    async with web(a=CONTENT) as site:
+        site.plans = [Says("503 Service Unavailable", {"Retry-After": email.utils.format_datetime(later, usegmt=True)})]
+        with pytest.raises(TransientError) as refused:
+            await bring(site, tmp_path / "a")
+    assert 1500 < refused.value.retry_after <= 1800
+
+
+@pytest.mark.parametrize("asked", [3600 * 24 * 365, 3601])
+def test_nobody_is_waited_for_longer_than_an_hour(asked):
+    problem = TransientError(Reason.THROTTLED, "it was answered with 429", retry_after=asked)
+    assert pause_after(problem, 0, 0.5).seconds == 3600
+
+
+async def test_a_connection_that_breaks_is_one_request(tmp_path):
+    """When to ask again is decided in one place, and shown."""
+    async with web(a=CONTENT) as site:
+        site.plans = [HangsUp(), HangsUp()]
+        with pytest.raises(TransientError) as refused:
+            await bring(site, tmp_path / "a")
+    assert refused.value.reason is Reason.CONNECTION
+    assert len(site.asked) == 1
+
+
+async def test_nobody_there_passes(tmp_path):
     async with web() as site:
         pass
     with pytest.raises(TransientError) as refused:
         await bring(site, tmp_path / "a")
     assert refused.value.reason is Reason.CONNECTION
-    with pytest.raises(Problem) as unknown:
-        await fetch(parse_source("https://no-such-host.invalid/a"), tmp_path / "a", Access())
-    assert unknown.value.reason in (Reason.HOST_UNKNOWN, Reason.CONNECTION)  # the latter where no resolver is reached
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reason", "words"),
+    [
+        (socket.EAI_AGAIN, TransientError, Reason.CONNECTION, "DNS did not answer for models.example"),
+        (socket.EAI_FAIL, TransientError, Reason.CONNECTION, "DNS did not answer for models.example"),
+        (socket.EAI_NONAME, PermanentError, Reason.HOST_UNKNOWN, "or check the network and the DNS of host gpu-3"),
+        (socket.EAI_NODATA, PermanentError, Reason.HOST_UNKNOWN, "DNS has no address for models.example"),
+    ],
+)
+async def test_a_name_that_does_not_exist_is_told_from_a_resolver_that_does_not_answer(
+    tmp_path, monkeypatch, code, kind, reason, words
+):
+    def fail(*_args, **_options):
+        raise socket.gaierror(code, "as the resolver says it")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(Problem, match=words) as refused:
+        await fetch(parse_source("https://models.example/a"), tmp_path / "a", Access(host="gpu-3"))
+    assert (type(refused.value), refused.value.reason) == (kind, reason)
 
 
 async def test_a_server_that_says_nothing_is_given_up(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pilotage.models import Access
 
@@ -47,6 +47,10 @@ class Silent(NamedTuple):
     """Never answer."""
 
 
+class HangsUp(NamedTuple):
+    """Close the connection without an answer."""
+
+
 class Stalls(NamedTuple):
     """Send this many bytes of the file, and then nothing more."""
 
@@ -71,13 +75,18 @@ class Claims(NamedTuple):
     length: int
 
 
+Plan: TypeAlias = Says | Cuts | Silent | HangsUp | Stalls | Unsized | Chunked | Claims | None
+
+
 @dataclass
 class Web:
     """Web server on loopback. Files by path; `plans` are for the next requests, one each."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
-    plans: list[Says | Cuts | Silent | Stalls | Unsized | Chunked | Claims | None] = field(default_factory=list)
+    plans: list[Says | Cuts | Silent | HangsUp | Stalls | Unsized | Chunked | Claims | None] = field(
+        default_factory=list
+    )
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     ranges: bool = True
@@ -119,6 +128,8 @@ class Web:
             plan = self.plans.pop(0) if self.plans else None
             if isinstance(plan, Silent):
                 await reader.read()
+            elif isinstance(plan, HangsUp):
+                pass
             elif isinstance(plan, Says):
                 writer.write(_head(plan.status, {"Content-Length": str(len(plan.body)), **plan.headers}) + plan.body)
             elif path not in self.files:

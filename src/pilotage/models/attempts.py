@@ -26,6 +26,8 @@ FIRST_SECONDS = 1.0
 """Time before the first report: a shorter attempt has none."""
 RETRY_SECONDS = (1.0, RECHECK_SECONDS)
 """First and longest pause after a transient error; doubled each time."""
+RETRY_AFTER_SECONDS_MAX = 3600.0
+"""Longest pause that a source can ask for."""
 
 R = TypeVar("R", bound="Hashable")
 
@@ -63,13 +65,15 @@ class Pause(NamedTuple):
 def pause_after(outcome: Kept | Problem, failures: int, chance: float) -> Pause:
     """The pause before the next attempt: exponential after transient errors, else `RECHECK_SECONDS`.
 
+    A source that asks for a longer one gets up to `RETRY_AFTER_SECONDS_MAX`.
+
     `chance`, from 0 to 1, takes up to a quarter off, so that those who failed together do not come back together.
     """
     if not isinstance(outcome, TransientError):
         return Pause(RECHECK_SECONDS, 0)
     first, longest = RETRY_SECONDS
     backoff = exponential(first, longest, failures) * (1 - chance / 4)
-    return Pause(max(backoff, outcome.retry_after), failures + 1)
+    return Pause(max(backoff, min(outcome.retry_after, RETRY_AFTER_SECONDS_MAX)), failures + 1)
 
 
 class Attempts(Generic[R]):

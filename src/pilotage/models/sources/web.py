@@ -25,13 +25,12 @@ from pilotage.models.access import Access
 from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.source import HttpSource
 from pilotage.models.sources import Opened, Wanted
+from pilotage.runtime.clock import utc_now
 
 CONNECT_SECONDS_MAX = 15.0
 IDLE_SECONDS_MAX = 60.0
 """Without a byte for so long, a connection is given up. There is no limit on the whole: weights are large."""
 REDIRECTS_MAX = 10
-RETRY_AFTER_SECONDS_MAX = 3600.0
-"""A server that asks for more patience is asked again after this."""
 CHUNK_BYTES = 1 << 18
 DATE_SECONDS_MIN = 60.0
 """A time of last change is precise to the second: only one that is older than this when it is read tells two apart."""
@@ -95,6 +94,7 @@ async def open_url(
         timeout=timeout,
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
+        middlewares=(_once,),
         headers={"Accept-Encoding": "identity", "User-Agent": f"pilotage/{__version__}"},
     )
     async with session:
@@ -104,6 +104,16 @@ async def open_url(
             yield opened
         finally:
             response.close()
+
+
+async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request once: aiohttp would send it again at once when the connection breaks, and count it as one."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientError("the connection broke") from error
 
 
 class _Gate:
@@ -248,8 +258,12 @@ class _Trip:
             case TimeoutError():
                 return TransientError(Reason.TIMED_OUT, f"{self._shown} was not answered in time")
             case aiohttp.ClientConnectorDNSError() if _is_unknown(error):
-                what = f"the host {host} of {self._shown} is not known"
-                return PermanentError(Reason.HOST_UNKNOWN, what, "Change spec.source")
+                what = f"DNS has no address for {host}, the host of {self._shown}"
+                to_do = f"Change spec.source, or check the network and the DNS of host {self._gate.access.host}"
+                return PermanentError(Reason.HOST_UNKNOWN, what, to_do)
+            case aiohttp.ClientConnectorDNSError():
+                what = f"DNS did not answer for {host}, the host of {self._shown}"
+                return TransientError(Reason.CONNECTION, what)
             case aiohttp.ClientConnectorCertificateError():
                 what = f"the certificate of {host} is not trusted"
                 to_do = "Change spec.source, or let the administrator trust its authority (SSL_CERT_FILE)"
@@ -299,11 +313,13 @@ def _validator(headers: Mapping[str, str]) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that a server asks to wait: a number, or a date by its own clock if it says what that shows."""
     text = headers.get("Retry-After", "")
-    if re.fullmatch(r"[0-9]{1,9}", text):
-        return min(RETRY_AFTER_SECONDS_MAX, float(text))
-    moment, now = _moment(text), _moment(headers.get("Date", ""))
-    return min(RETRY_AFTER_SECONDS_MAX, max(0.0, (moment - now).total_seconds())) if moment and now else 0.0
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        return float(text)
+    moment = _moment(text)
+    now = _moment(headers.get("Date", "")) or utc_now()
+    return max(0.0, (moment - now).total_seconds()) if moment else 0.0
 
 
 def _moment(text: str) -> dt.datetime | None:
