@@ -7,7 +7,8 @@ UV     := $(shell command -v uv 2>/dev/null)
 DISTRIBUTIONS := pyproject.toml packages/harbor/pyproject.toml packages/sim/pyproject.toml
 EDITABLE      := $(patsubst %/pyproject.toml,-e %,$(addprefix ./,$(DISTRIBUTIONS)))
 
-.PHONY: demo test simulate load faults matrix fuzz lint bench conformance kube field manifests lock clean
+.PHONY: demo test wheels image image-test simulate load faults matrix fuzz lint bench conformance kube field manifests \
+  lock clean help
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
@@ -26,6 +27,24 @@ rest        := $(foreach part,$(PARTS),$(addprefix --ignore ,$($(part))))
 test-%: export PYTHONDONTWRITEBYTECODE :=
 test-%: $(VENV)/dev
 	$(PYTHON) -m pytest -q $($*)
+
+wheels: $(VENV)/build ## build the three distributions into dist/: pilotage, pilotage-harbor, pilotage-sim
+	rm -rf dist
+	for each in $(dir $(DISTRIBUTIONS)); do \
+	  (cd $$each && $(abspath $(PYTHON)) -m hatchling build --target wheel --directory $(CURDIR)/dist) || exit 1; done
+
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/pilotage/__init__.py)
+IMAGE   := pilotage:$(VERSION)
+BASE    := python:3.11-slim
+# The first of those that work here; one that is installed may have no daemon.
+BUILDER  = $(firstword $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
+
+image: wheels ## build the operator's image with docker, podman or buildah (BUILDER), as IMAGE=name:tag on BASE=image with Python
+	@test -n "$(BUILDER)" || { echo "make image needs docker, podman or buildah, and none of them works here."; exit 1; }
+	$(BUILDER) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file Containerfile .
+
+image-test: $(VENV)/dev ## build the image and run its operator on a real control plane, and install the wheels: needs root, buildah, mmdebstrap
+	$(PYTHON) -m pytest -q -s -o timeout=1200 tests/operator/whole_installation.py
 
 simulate: $(VENV)/dev ## play every single fault of all teardowns and endpoints, and every pair on the smallest and on the informer: `make test` plays samples
 	$(PYTHON) -m pilotage_sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
@@ -47,7 +66,7 @@ matrix: $(VENV)/dev ## write every hostile value into every field of our kinds: 
 fuzz: $(VENV)/fuzz ## give every parser of untrusted bytes 20 minutes of inputs that find new branches: `make test` plays the seeds
 	$(PYTHON) -m fuzz
 
-lint: $(VENV)/dev
+lint: $(VENV)/dev ## check format, style and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
@@ -69,11 +88,17 @@ manifests: $(VENV)/dev ## write deploy/crds, deploy/chart, the generated table o
 	$(PYTHON) -m pilotage.catalogue.generate
 	$(PYTHON) -m docs.layers
 
-lock: ## compile requirements/*.txt from pilotage-sim, which needs all distributions (needs uv)
-	for group in dev bench fuzz; do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-	  packages/sim/pyproject.toml --group dev --group $$group --no-emit-package pilotage --no-emit-package pilotage-harbor \
-	  -o requirements/$$group.txt; done
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --custom-compile-command 'make lock'
+
+lock: ## compile requirements/*.txt: dev from pilotage-sim, which needs all distributions; the others from subsets (needs uv)
+	for group in dev bench fuzz; do $(COMPILE) packages/sim/pyproject.toml --group dev --group $$group \
+	  --no-emit-package pilotage --no-emit-package pilotage-harbor -o requirements/$$group.txt; done
+	$(COMPILE) --constraint requirements/dev.txt --group build -o requirements/build.txt
+	$(COMPILE) --constraint requirements/dev.txt pyproject.toml --extra buckets -o requirements/image.txt
+
+help: ## show these lines
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove the environment and what tools cached here; the built control plane stays (see `make kube`)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz dist

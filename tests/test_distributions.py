@@ -82,6 +82,14 @@ def imported(source: Path) -> set[str]:
     return {BROUGHT_BY.get(name, name) for name in names - sys.stdlib_module_names - TOOLS}
 
 
+def test_make_help_lists_every_target():
+    text = re.sub(r"\\\n", "", (ROOT / "Makefile").read_text())
+    targets = re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split()
+    answer = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True)
+    shown = dict(line.split(maxsplit=1) for line in answer.stdout.splitlines())
+    assert sorted(shown) == sorted(targets)
+
+
 @each_distribution
 def test_what_is_declared_is_what_is_imported(distribution):
     declared = {re.split(r"[=<>\[]", each)[0] for each in distribution.requirements()} - {distribution.name}
@@ -153,4 +161,7 @@ def test_why_works_where_only_pilotage_is_installed(wheels, tmp_path):
 def test_what_needs_harbor_says_what_to_install(wheels, command):
     answer = run(wheels[DISTRIBUTIONS[0]], *command)
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr == "Error: The API server for one machine is not installed: pip install 'pilotage[up]'\n"
+    assert answer.stderr == (
+        "Error: The API server for one machine (pilotage-harbor) is not installed. In a checkout: "
+        "pip install '.[up]' ./packages/harbor\n"
+    )

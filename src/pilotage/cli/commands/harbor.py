@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 def require_harbor() -> None:
     """Refuse to go on, and say what to install, where the distribution `pilotage-harbor` is missing."""
     if importlib.util.find_spec("pilotage_harbor") is None:
-        raise click.ClickException("The API server for one machine is not installed: pip install 'pilotage[up]'")
+        raise click.ClickException(
+            "The API server for one machine (pilotage-harbor) is not installed. In a checkout: "
+            "pip install '.[up]' ./packages/harbor"
+        )
 
 
 @click.command()
