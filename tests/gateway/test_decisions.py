@@ -170,6 +170,19 @@ async def test_a_count_only_falls_and_zero_is_final():
     assert counts.of("ns_a_80") is None
 
 
+async def test_without_a_listener_nothing_is_known_of_what_clients_have_under_way():
+    early = b"cluster.ns_a_80.upstream_rq_active: 0\ncluster.ns_a_80.upstream_rq_pending_active: 0"
+    assert read(early).unrouted is None
+    counts = Counts(Said(early, *[stats(3)] * 3, stats(3), early, early))
+    counts.begin(["ns_a_80"])
+    await counts.refresh()
+    assert counts.of("ns_a_80") is None
+    await counts.refresh()
+    assert counts.of("ns_a_80") == 3
+    await counts.refresh()  # one reading of the round tells nothing: what was known holds
+    assert counts.of("ns_a_80") == 3
+
+
 def test_a_status_that_says_the_same_is_the_same():
     chat = route("chat", ("a", 0))
     state = RouteProgress("Programmed", "v1", None, {"a": 0})

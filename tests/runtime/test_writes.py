@@ -5,7 +5,8 @@ import pytest
 from pilotage.kube import ObjectKey
 from pilotage.runtime.informer import Change
 from pilotage.runtime.leader import LeaseLost
-from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
+from pilotage.runtime.types import Reconciling, reconciling
+from pilotage.runtime.writes import OwnWrites
 from tests.runtime.objects import CONFIGMAPS, KEY, THINGS, changed, thing
 
 

@@ -35,14 +35,14 @@ class GaugeReading(NamedTuple):
 
     under_way: dict[str, int]
     """By cluster: with a server, or waiting for a connection."""
-    unrouted: int
-    """Requests that no cluster has."""
+    unrouted: int | None
+    """Requests that no cluster has; None if Envoy does not tell, as before it has a listener."""
 
 
 def read(stats: bytes) -> GaugeReading:
     """From the answer to `GAUGES`."""
     under_way: dict[str, int] = {}
-    downstream = 0
+    downstream: int | None = None
     for line in stats.decode(errors="replace").splitlines():
         name, _, value = line.rpartition(": ")
         if not value.isdigit():
@@ -53,7 +53,7 @@ def read(stats: bytes) -> GaugeReading:
             cluster = name.removeprefix("cluster.").rpartition(".")[0]
             if parsed_name(cluster) is not None:
                 under_way[cluster] = under_way.get(cluster, 0) + int(value)
-    return GaugeReading(under_way, max(0, downstream - sum(under_way.values())))
+    return GaugeReading(under_way, None if downstream is None else max(0, downstream - sum(under_way.values())))
 
 
 class Counts:
@@ -113,17 +113,18 @@ class Counts:
 
     async def _read(self) -> None:
         clusters = [*self._counted]
-        most: GaugeReading | None = None
+        most = 0
         for number in range(READINGS):
             if number:
                 await asyncio.sleep(READING_SECONDS)
             now = read(await self._admin.get(GAUGES))
-            most = now if most is None else GaugeReading(now.under_way, max(now.unrouted, most.unrouted))
-        assert most is not None
-        self.under_way = most.under_way
+            if now.unrouted is None:
+                return  # unknown: what was known before still holds
+            most = max(most, now.unrouted)
+        self.under_way = now.under_way
         for each in clusters:
             if each in self._counted:
                 before = self._counted[each]
-                bound = self._counted[each] = most.unrouted if before is None else min(before, most.unrouted)
-                if bound + most.under_way.get(each, 0) == 0:
+                bound = self._counted[each] = most if before is None else min(before, most)
+                if bound + self.under_way.get(each, 0) == 0:
                     self._final.add(each)

@@ -31,8 +31,8 @@ from pilotage.runtime.leader import LeaseLost
 from pilotage.runtime.metrics import Metrics, QueueMetrics
 from pilotage.runtime.queue import Queue, ShutDown
 from pilotage.runtime.store import Store
-from pilotage.runtime.types import Reconcile, Result, TerminalError
-from pilotage.runtime.writes import OwnWrites, Reconciling, reconciling
+from pilotage.runtime.types import Reconcile, Reconciling, Result, TerminalError, reconciling
+from pilotage.runtime.writes import OwnWrites
 
 _log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import structlog
 
-from pilotage.runtime.writes import reconciling
+from pilotage.runtime.types import reconciling
 from pilotage.terminal import one_line, own, printable
 
 FORMAT = "PILOTAGE_LOGS"

@@ -15,6 +15,7 @@ to any other object that it watches, does.
 """
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from pilotage.kube import ObjectKey
@@ -33,6 +34,19 @@ class TerminalError(Exception):
         super().__init__(message)
         self.reason = reason
         self.message = message
+
+
+class Reconciling(NamedTuple):
+    """One reconcile under way."""
+
+    controller: str
+    key: ObjectKey
+    number: int
+    """Random; the logs call it `reconcile_id`."""
+
+
+reconciling: ContextVar[Reconciling | None] = ContextVar("reconciling", default=None)
+"""Key that the current task reconciles."""
 
 
 Reconcile = Callable[[ObjectKey], Awaitable[Result | None]]

@@ -7,24 +7,10 @@ while a write is in flight, changes of its object are held, and told apart by re
 """
 
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
-from typing import NamedTuple
 
 from pilotage.kube import Object, ObjectKey, Resource
 from pilotage.runtime.informer import Change, Handler, Informer
-
-
-class Reconciling(NamedTuple):
-    """One reconcile under way."""
-
-    controller: str
-    key: ObjectKey
-    number: int
-    """Random; the logs call it `reconcile_id`."""
-
-
-reconciling: ContextVar[Reconciling | None] = ContextVar("reconciling", default=None)
-"""Key that the current task reconciles."""
+from pilotage.runtime.types import reconciling
 
 
 class _InFlight:
