@@ -148,7 +148,7 @@ def test_what_could_not_be_read_is_said_in_one_sentence(
         world.unreadable_groups.update(dict.fromkeys(groups, "no answer"))
         return world
 
-    monkeypatch.setattr("pilotage.teardown.snapshot.dump.load_dump", partly)
+    monkeypatch.setattr(command, "load_dump", partly)
     ran = run("leaks", "-f", dump(tmp_path, service))
     assert ran.code == code
     assert ran.out.splitlines()[-1] == f"{start} {said}; -o json says why."

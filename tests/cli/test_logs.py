@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
-from pilotage.cli import host_logs
+from pilotage.cli.commands import logs
 from pilotage.kube import PODS, Client, Invalid, Object, ObjectKey, Unavailable, merge_patch
 from pilotage.kube.transport import TransportError
 from tests.api.objects import process
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_named_after_the_process_is_not_its_log(chat: Chat, t
 async def test_a_log_on_a_host_is_followed_through_its_rotation_until_it_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(host_logs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
     file = tmp_path / "a-1-0_0123abcd.log"
     file.write_text("a long first line\nhal")
     status = {"logFile": str(file)}
@@ -142,7 +142,7 @@ async def test_a_log_on_a_host_is_followed_through_its_rotation_until_it_goes(
 
         await eventually(is_so)
 
-    following = asyncio.create_task(host_logs.print_logs([Object.from_dict(body)], tail=None, follow=True))
+    following = asyncio.create_task(logs.print_host_logs([Object.from_dict(body)], tail=None, follow=True))
     await until("a long first line\n")
     with file.open("a") as log:
         log.write("f\n")

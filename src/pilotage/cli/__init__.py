@@ -1,6 +1,7 @@
 """The command line: thin entry points that parse, call a layer below, and print.
 
-A command is a module of `pilotage.cli.commands`, imported when it is called. What it needs, it imports when it runs.
+A command is a module of `pilotage.cli.commands`, imported when it is called. Those that read a whole cluster import the
+rest while it answers, and the programs when they start.
 """
 
 import contextlib

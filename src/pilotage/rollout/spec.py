@@ -10,7 +10,6 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.kube import Json, Object
 from pilotage.rollout.revisions import restored, revision_to_restore
 from pilotage.teardown.session.request import RequestError
-from pilotage.traffic.routers import ROUTERS
 
 
 class SpecArguments(NamedTuple):
@@ -129,6 +128,8 @@ def _set_route(spec: Json, given: SpecArguments) -> None:
             raise RequestError("--host needs a route: say which kind with --route, such as --route HTTPProxy.")
         route["host"] = given.host
     if given.gateway:
+        from pilotage.traffic.routers import ROUTERS  # not before: it takes as long as the rest, and few name a Gateway
+
         takers = [name for name, router in ROUTERS.items() if "gateway" in router.fields]
         if kind not in takers:
             raise RequestError(f"--gateway goes with --route {' or '.join(takers)}.")

@@ -1,8 +1,7 @@
 """``pilotage deploy``: a new endpoint, checked by the server first, and followed until it serves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -10,12 +9,11 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.output.text import say
+from pilotage.cli.rollout import follow_rollout
 from pilotage.cli.spec_options import spec_options
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pilotage.rollout.spec import SpecArguments
+from pilotage.rollout.requests import Manifests, create, endpoint_name, sorted_manifests
+from pilotage.rollout.spec import SpecArguments, with_arguments
+from pilotage.teardown.snapshot.dump import manifests
 
 
 @click.command()
@@ -54,11 +52,6 @@ async def deploy(
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments.model:
         raise click.UsageError("Say what is served: --model SOURCE or --model NAME.")
-    from pilotage.cli.rollout import follow_rollout
-    from pilotage.rollout.requests import Manifests, create, endpoint_name, sorted_manifests
-    from pilotage.rollout.spec import with_arguments
-    from pilotage.teardown.snapshot.dump import manifests
-
     async with cluster.session() as session:
         client = session.client
         if name:

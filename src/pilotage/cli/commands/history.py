@@ -1,21 +1,21 @@
 """``pilotage history``: the revisions of an endpoint."""
 
-from __future__ import annotations
-
+import datetime as dt
 import json
-from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
-from pilotage.cli.output.text import say
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.cli.output.endpoints import model_of
+from pilotage.cli.output.table import age, table
+from pilotage.cli.output.text import coloured, say
+from pilotage.kube import ObjectKey
+from pilotage.rollout.requests import get
+from pilotage.teardown.snapshot.fields import text
 
 
 @click.command()
@@ -35,13 +35,6 @@ async def history(name: str, namespace: str, cluster: ClusterChoice, output: str
 
     Exit codes: 0 shown, 2 bad usage or no such endpoint, 3 the API could not be read.
     """
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.names import ENDPOINTS
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout.requests import get
-
     async with cluster.session() as session:
         obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
     if output == "json":
@@ -52,11 +45,6 @@ async def history(name: str, namespace: str, cluster: ClusterChoice, output: str
 
 def lines(endpoint: StoredEndpoint, now: dt.datetime) -> list[str]:
     """The newest last, as in a log."""
-    from pilotage.cli.output.endpoints import model_of
-    from pilotage.cli.output.table import age, table
-    from pilotage.cli.output.text import coloured
-    from pilotage.teardown.snapshot.fields import text
-
     rows = [
         (
             str(each.number),

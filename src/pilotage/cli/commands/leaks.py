@@ -1,26 +1,25 @@
 """``pilotage leaks``: what was left behind, what that costs, and how to be rid of it safely."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import click
 
+from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, files_option, namespace_options, output_option
 from pilotage.cli.output.text import note, paint, say
+from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over
+from pilotage.teardown.engine.receipt import Receipt, load
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.reading import check_namespace, namespace_of, read_world
 from pilotage.teardown.session.relation_files import related_graph
-
-if TYPE_CHECKING:
-    from pilotage.teardown.diagnosis.leaks import Leak
-    from pilotage.teardown.engine.receipt import Receipt
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.snapshot.world import World
+from pilotage.teardown.snapshot.dump import load_dump
+from pilotage.teardown.snapshot.resolve import until_resolved
+from pilotage.teardown.snapshot.world import World
 
 SECOND_LOOK_SECONDS = 2.0
 """Pause between two reads: a leak stays, and an operation that was in progress is over by then."""
@@ -70,8 +69,6 @@ async def leaks(
 
     Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
     """
-    from pilotage.teardown.engine.receipt import load
-
     receipt = load(receipt_file) if receipt_file else None
     if files:
         found = _from_dump(files, namespace, receipt)
@@ -86,8 +83,6 @@ async def leaks(
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
-    from pilotage.teardown.snapshot.dump import load_dump
-
     world = load_dump(files)
     if namespace and not any(namespace in (item.meta.namespace, namespace_of(item)) for item in world):
         raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to read all of it.")
@@ -108,9 +103,6 @@ async def _live(session: Session, namespace: str, receipt: Receipt | None) -> _F
 
 
 async def _look(session: Session, namespace: str) -> _Found:
-    from pilotage.catalogue.reading import FOR_LEAKS
-    from pilotage.teardown.snapshot.resolve import until_resolved
-
     places = [namespace] if namespace else []
     world = await read_world(session, places, FOR_LEAKS, everywhere=not namespace)
     if namespace:
@@ -119,8 +111,6 @@ async def _look(session: Session, namespace: str) -> _Found:
 
 
 def _of_world(world: World, namespace: str) -> _Found:
-    from pilotage.teardown.diagnosis.leaks import find_leaks
-
     found = find_leaks(world, related_graph(world))
     unread = {str(kind): reading.problem for kind, reading in world.kinds.items() if reading.problem}
     return _Found(
@@ -144,8 +134,6 @@ async def _receipt_live(session: Session, receipt: Receipt) -> _Found:
 
 
 def _of_receipt(world: World, receipt: Receipt) -> _Found:
-    from pilotage.teardown.diagnosis.leaks import left_over
-
     found = left_over(world, receipt.ledger)
     return _Found(found.leaks, found.unread, {"object": len(found.unread)})
 

@@ -1,23 +1,22 @@
 """``pilotage list``: the endpoints, a line for each."""
 
-from __future__ import annotations
-
+import datetime as dt
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import click
 
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, namespace_options
-from pilotage.cli.output.text import say
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.kube import Object, Resource
+from pilotage.cli.output.endpoints import model_of, ready_of, route_of
+from pilotage.cli.output.table import NOTHING, age, table
+from pilotage.cli.output.text import coloured, say
+from pilotage.kube import Object, Resource
+from pilotage.teardown.planning.arguments import parse_selector
+from pilotage.teardown.snapshot.fields import text
 
 
 @click.command("list")
@@ -37,11 +36,6 @@ async def list_(namespace: str, all_namespaces: bool, selector: str, output: str
 
     Exit codes: 0 listed (there may be none), 2 bad usage, 3 the API could not be read.
     """
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.names import ENDPOINTS
-
     found = await list_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector)
     if output == "json":
         click.echo(as_json(found))
@@ -58,8 +52,6 @@ async def list_objects(
     cluster: ClusterChoice, resource: Resource, namespace: str, all_namespaces: bool, selector: str
 ) -> list[Object]:
     """The objects of one of our kinds, by namespace and name. `models` uses it, too."""
-    from pilotage.teardown.planning.arguments import parse_selector
-
     labels = str(parse_selector(selector)) if selector else ""
     async with cluster.session() as session:
         place = "" if all_namespaces else namespace or session.client.namespace
@@ -81,11 +73,6 @@ def plain(obj: Object) -> dict[str, object]:
 
 def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
     """The table: what `kubectl get se` prints, and how many replicas are wanted."""
-    from pilotage.cli.output.endpoints import model_of, ready_of, route_of
-    from pilotage.cli.output.table import NOTHING, age, table
-    from pilotage.cli.output.text import coloured
-    from pilotage.teardown.snapshot.fields import text
-
     titles = ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
     titles = [*(["NAMESPACE"] if namespaces else []), *titles, *(["REVISION", "ROUTE", "WAITING"] if wide else [])]
     rows = []

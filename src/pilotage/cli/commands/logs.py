@@ -1,21 +1,27 @@
-"""``pilotage logs``: what the pods of an endpoint print, or its processes on Hosts (`host_logs`)."""
-
-from __future__ import annotations
+"""``pilotage logs``: what the pods of an endpoint print, or its processes on Hosts."""
 
 import asyncio
+import collections
+import os
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import click
 
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
+from pilotage.kube import PODS, ApiError, Client, Object, ObjectKey
+from pilotage.rollout.requests import get
+from pilotage.rollout.revisions import serving_revision
 from pilotage.terminal import printable
 
-if TYPE_CHECKING:
-    from pilotage.kube import Client, Object
+LOOK_SECONDS = 0.2
+"""Between two looks whether there is more."""
 
 
 class _Asked(NamedTuple):
@@ -64,12 +70,6 @@ async def logs(
     if follow and previous:
         raise click.UsageError("--previous has ended: there is nothing to follow. Leave out -f.")
     asked = _Asked(follow, None if tail < 0 else tail, previous, revision, container)
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
-    from pilotage.kube import PODS, ObjectKey
-    from pilotage.rollout.requests import get
-    from pilotage.rollout.revisions import serving_revision
-
     async with cluster.session() as session:
         client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
@@ -90,17 +90,13 @@ async def logs(
 
 
 async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
-    from pilotage.cli.host_logs import print_logs
-
     if asked.previous or asked.container:
         raise BadTarget("On a Host all starts of a server are in one log: leave out --previous and -c.")
-    return 0 if await print_logs(processes, tail=asked.tail, follow=asked.follow) else 1
+    return 0 if await print_host_logs(processes, tail=asked.tail, follow=asked.follow) else 1
 
 
 async def _print(client: Client, pod: Object, asked: _Asked, *, prefix: bool) -> bool:
     """Print the log of one pod; returns whether there was one. What goes wrong with one does not hide the others."""
-    from pilotage.kube import ApiError
-
     container = asked.container or _server(pod)
     start = f"[{pod.meta.name}] " if prefix else ""
     printed = False
@@ -119,3 +115,57 @@ def _server(pod: Object) -> str:
     """The container that serves: the first one."""
     containers = pod.get("spec", "containers", default=[])
     return containers[0].get("name", "") if containers else ""
+
+
+async def print_host_logs(processes: list[Object], *, tail: int | None, follow: bool) -> bool:
+    """Print what can be read here, and say where all of it lies; returns whether anything was printed.
+
+    Nobody but its machine can read the log of a server on a Host. It is named on stderr, and printed where this is that
+    machine: its name has the uid of its process in it, so one that is here is the right one.
+    """
+    ordered = sorted(processes, key=lambda process: process.meta.name)
+    printed = await asyncio.gather(
+        *(_print_file(each, tail, follow=follow, prefix=len(ordered) > 1) for each in ordered)
+    )
+    return any(printed)
+
+
+async def _print_file(process: Object, tail: int | None, *, follow: bool, prefix: bool) -> bool:
+    name = f"hostprocess/{process.meta.name}"
+    host, file = process.get("spec", "host"), Path(process.get("status", "logFile") or "")
+    if not host or not file.name:
+        why = f"has not started yet on host/{host}" if host else "is not placed on a Host yet"
+        say(f"{name} {why}.", err=True)
+        return False
+    say(f"{name} on host/{host}: {file}", err=True)
+    try:
+        if not _is_here(file, process):
+            say(f"That file is not on this machine: read it on {host}.", err=True)
+            return False
+        with file.open("rb") as log:  # noqa: ASYNC230 - nobody else waits
+            return await _copy(log, tail, follow=follow, start=f"[{process.meta.name}] " if prefix else "")
+    except OSError as error:
+        say(f"{file} cannot be read: {error.strerror}.", err=True)
+        return False
+
+
+async def _copy(log: BinaryIO, tail: int | None, *, follow: bool, start: str) -> bool:
+    read = log.read() if tail is None else b"".join(collections.deque(log, tail))
+    printed = False
+    while True:
+        *lines, rest = read.split(b"\n")
+        if rest and not follow:
+            lines.append(rest)
+        for line in lines:
+            click.echo(start + printable(line.decode(errors="replace"), but="\t"))
+            printed = True
+        if not follow or not os.fstat(log.fileno()).st_nlink:  # it goes with its process
+            return printed
+        await asyncio.sleep(LOOK_SECONDS)
+        if os.fstat(log.fileno()).st_size < log.tell():  # cut, as it was too long
+            log.seek(0)
+        read = rest + log.read()
+
+
+def _is_here(file: Path, process: Object) -> bool:
+    return process.meta.uid[:8] in file.name and file.is_file()

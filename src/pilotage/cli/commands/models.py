@@ -1,24 +1,24 @@
 """``pilotage models``: the Models, and how far each is."""
 
-from __future__ import annotations
-
+import datetime as dt
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import click
 
+from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.model import Format, StoredModel
+from pilotage.api.names import ENDPOINTS, MODELS
+from pilotage.cli.commands.list import as_json, list_objects, plain
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, namespace_options, output_option
-from pilotage.cli.output.text import say
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.model import Format, StoredModel
-    from pilotage.kube import Object
+from pilotage.cli.output.endpoints import condition_lines
+from pilotage.cli.output.table import NOTHING, age, facts, size, table
+from pilotage.cli.output.text import coloured, paint, say
+from pilotage.kube import Object, ObjectKey
+from pilotage.rollout.requests import get
+from pilotage.teardown.snapshot.fields import text
 
 
 @click.command()
@@ -40,13 +40,6 @@ async def models(
 
     Exit codes: 0 shown, 2 bad usage or no such Model, 3 the API could not be read.
     """
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.model import StoredModel
-    from pilotage.api.names import MODELS
-    from pilotage.cli.commands.list import as_json, list_objects, plain
-
     now = dt.datetime.now(dt.UTC)
     if name:
         if all_namespaces or selector:
@@ -68,10 +61,6 @@ async def models(
 
 async def _read(cluster: ClusterChoice, name: str, namespace: str) -> tuple[Object, list[Object]]:
     """A Model, and the endpoints of its namespace that name it."""
-    from pilotage.api.names import ENDPOINTS, MODELS
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout.requests import get
-
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         obj = await get(session.client, MODELS, key)
@@ -81,10 +70,6 @@ async def _read(cluster: ClusterChoice, name: str, namespace: str) -> tuple[Obje
 
 def lines(found: Iterable[StoredModel], now: dt.datetime, *, namespaces: bool) -> list[str]:
     """The table."""
-    from pilotage.cli.output.table import NOTHING, age, table
-    from pilotage.cli.output.text import coloured
-    from pilotage.teardown.snapshot.fields import text
-
     titles = [*(["NAMESPACE"] if namespaces else []), "NAME", "SOURCE", "PHASE", "FETCHED", "FORMAT", "AGE"]
     rows = [
         [
@@ -103,11 +88,6 @@ def lines(found: Iterable[StoredModel], now: dt.datetime, *, namespaces: bool) -
 
 def page(model: StoredModel, users: list[StoredEndpoint], now: dt.datetime) -> list[str]:
     """One Model, as a person reads it."""
-    from pilotage.cli.output.endpoints import condition_lines
-    from pilotage.cli.output.table import age, facts
-    from pilotage.cli.output.text import coloured, paint
-    from pilotage.teardown.snapshot.fields import text
-
     meta, state = model.metadata, model.status
     lines = [f"{paint(f'model/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(_phase(model))}"]
     lines += facts(
@@ -131,8 +111,6 @@ def page(model: StoredModel, users: list[StoredEndpoint], now: dt.datetime) -> l
 
 def fetched(model: StoredModel) -> str:
     """The progress of the fetch: ``212.0 MB of 484.2 MB (43 %)``."""
-    from pilotage.cli.output.table import size
-
     progress = model.status.bytes
     if progress is None:
         return ""

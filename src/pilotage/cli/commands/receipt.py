@@ -1,11 +1,8 @@
 """``pilotage receipt verify``: whether what a receipt says still holds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +10,10 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, output_option
 from pilotage.cli.output.text import paint, say
-
-if TYPE_CHECKING:
-    from pilotage.teardown.engine.receipt import Receipt
-    from pilotage.teardown.engine.verify import Verification
-    from pilotage.teardown.planning.ledger import Entry
+from pilotage.teardown.engine.receipt import Receipt, load
+from pilotage.teardown.engine.verify import Verification
+from pilotage.teardown.engine.verify import verify as verify_receipt
+from pilotage.teardown.planning.ledger import Entry
 
 EXIT_CODES = {"holds": 0, "does not hold": 1, "unknown": 3}
 SHOWN_MAX = 20
@@ -44,9 +40,6 @@ async def verify(file: Path, cluster: ClusterChoice, output: str) -> int:
 
     Exit codes: 0 it holds, 1 it does not, 2 bad usage, 3 too little could be read to say.
     """
-    from pilotage.teardown.engine.receipt import load
-    from pilotage.teardown.engine.verify import verify as verify_receipt
-
     loaded = load(file)
     async with cluster.session() as session:
         verification = await verify_receipt(session.client, loaded, server=session.server)

@@ -1,20 +1,19 @@
 """``pilotage redeploy``: change an endpoint, and follow how the new revision takes over."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, endpoint_errors
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
+from pilotage.cli.rollout import carry_out
 from pilotage.cli.spec_options import spec_options
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pilotage.rollout.spec import SpecArguments
+from pilotage.kube import ObjectKey
+from pilotage.rollout.requests import sorted_manifests
+from pilotage.rollout.spec import SpecArguments, as_written, changed
+from pilotage.teardown.snapshot.dump import manifests
 
 
 @click.command()
@@ -51,12 +50,6 @@ async def redeploy(
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments:
         raise click.UsageError("Say what changes: --model, --image, --arg, … (pilotage redeploy --help).")
-    from pilotage.cli.rollout import carry_out
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout.requests import sorted_manifests
-    from pilotage.rollout.spec import as_written, changed
-    from pilotage.teardown.snapshot.dump import manifests
-
     async with cluster.session() as session:
         client = session.client
         if name:

@@ -5,6 +5,9 @@ import click
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import Patience, cluster_options, name_argument, namespace_option, rollout_options
+from pilotage.cli.rollout import carry_out
+from pilotage.kube import ObjectKey
+from pilotage.rollout.spec import rolled_back
 
 
 @click.command()
@@ -30,10 +33,6 @@ async def rollback(name: str, number: int | None, namespace: str, patience: Pati
     Exit codes: 0 it serves, 1 it does not, 2 bad usage or no such revision, 3 the API could not be reached, 130 Ctrl-C
     (the operator continues).
     """
-    from pilotage.cli.rollout import carry_out
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout.spec import rolled_back
-
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         return await carry_out(session, key, lambda old: rolled_back(old, number), patience)

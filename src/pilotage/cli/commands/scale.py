@@ -6,6 +6,8 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
+from pilotage.kube import ObjectKey
+from pilotage.rollout import requests
 
 
 @click.command()
@@ -25,9 +27,6 @@ async def scale(name: str, replicas: int, namespace: str, cluster: ClusterChoice
 
     Exit codes: 0 set, 2 bad usage, no such endpoint or refused, 3 the API could not be reached.
     """
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout import requests
-
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         before = await requests.scale(session.client, key, replicas)

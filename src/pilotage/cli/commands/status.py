@@ -1,22 +1,23 @@
 """``pilotage status``: one endpoint on one page."""
 
-from __future__ import annotations
-
+import datetime as dt
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
+from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
+from pilotage.api.names import ENDPOINTS
+from pilotage.cli.commands.list import plain
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import endpoint_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
-from pilotage.cli.output.text import say
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
-    from pilotage.kube import Client, Object
+from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of, wait_line
+from pilotage.cli.output.table import age, facts, table
+from pilotage.cli.output.text import coloured, paint, say
+from pilotage.kube import EVENTS, Client, Forbidden, Object, ObjectKey
+from pilotage.rollout.requests import get
+from pilotage.teardown.snapshot.fields import mapping, number, text, texts
 
 EVENTS_SHOWN_MAX = 10
 WAITS_SHOWN_MAX = 5
@@ -48,14 +49,6 @@ async def status(name: str, namespace: str, cluster: ClusterChoice, output: str)
 
     Exit codes: 0 shown, 2 bad usage or no such endpoint, 3 the API could not be read.
     """
-    import datetime as dt
-
-    from pilotage.api.endpoint_status import StoredEndpoint
-    from pilotage.api.names import ENDPOINTS
-    from pilotage.cli.commands.list import plain
-    from pilotage.kube import ObjectKey
-    from pilotage.rollout.requests import get
-
     async with cluster.session() as session:
         obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
         notes = await _notes(session.client, obj)
@@ -67,9 +60,6 @@ async def status(name: str, namespace: str, cluster: ClusterChoice, output: str)
 
 async def _notes(client: Client, obj: Object) -> list[EndpointEvent] | None:
     """The Events of an endpoint, the oldest first; None where they may not be read."""
-    from pilotage.kube import EVENTS, Forbidden
-    from pilotage.teardown.snapshot.fields import number, text
-
     try:
         listed = await client.list(EVENTS, obj.meta.namespace, fields=f"regarding.uid={obj.meta.uid}")
     except Forbidden:
@@ -85,11 +75,6 @@ async def _notes(client: Client, obj: Object) -> list[EndpointEvent] | None:
 
 def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
     """The page. `notes`: None where Events may not be read."""
-    from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of
-    from pilotage.cli.output.table import age, facts
-    from pilotage.cli.output.text import coloured, paint
-    from pilotage.teardown.snapshot.fields import text
-
     meta, state, spec = endpoint.metadata, endpoint.status, endpoint.spec
     lines = [f"{paint(f'servingendpoint/{meta.name}', bold=True)} -n {meta.namespace}  {coloured(endpoint.phase)}"]
     lines += facts(
@@ -122,15 +107,11 @@ def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.da
 
 
 def _runtime(endpoint: StoredEndpoint) -> str:
-    from pilotage.teardown.snapshot.fields import text, texts
-
     name, image = text(endpoint.spec, "runtime", "name") or "llama.cpp", text(endpoint.spec, "runtime", "image")
     return "  ".join([name, *([image] if image else []), " ".join(texts(endpoint.spec, "runtime", "args"))]).rstrip()
 
 
 def _scaling(endpoint: StoredEndpoint) -> str:
-    from pilotage.teardown.snapshot.fields import mapping
-
     limits = mapping(endpoint.spec, "autoscaling")
     return f", autoscaled between {limits.get('min', 1)} and {limits.get('max')}" if limits else ""
 
@@ -147,8 +128,6 @@ def _proof(endpoint: StoredEndpoint) -> str:
 
 
 def _teardown(teardown: TeardownState, now: dt.datetime) -> list[str]:
-    from pilotage.cli.output.endpoints import wait_line
-
     left = f", {teardown.left} left" if teardown.left is not None else ""
     shown = [f"  {wait_line(wait, now)}" for wait in teardown.waits[:WAITS_SHOWN_MAX]]
     more = len(teardown.waits) - len(shown)
@@ -160,9 +139,6 @@ def _teardown(teardown: TeardownState, now: dt.datetime) -> list[str]:
 
 
 def _events(notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
-    from pilotage.cli.output.table import age, table
-    from pilotage.cli.output.text import paint
-
     if notes is None:
         return ["Events could not be read: no permission."]
     if not notes:

@@ -1,26 +1,27 @@
 """``pilotage wait``: until objects are proven gone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
-from typing import TYPE_CHECKING
 
 import click
 
+from pilotage.catalogue.reading import FOR_FINALIZERS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, namespace_option, need_words, seconds_option
 from pilotage.cli.output.text import note, say
+from pilotage.kube import ApiError
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Explanation
+from pilotage.teardown.diagnosis.why.render import render
+from pilotage.teardown.engine.waiting import ProvenGone, wait_gone
+from pilotage.teardown.planning.targets import resolve
+from pilotage.teardown.session import Session
 from pilotage.teardown.session.reading import namespace_of, read_world
 from pilotage.teardown.session.relation_files import related_graph
-
-if TYPE_CHECKING:
-    from pilotage.teardown.diagnosis.why.model import Explanation
-    from pilotage.teardown.engine.waiting import ProvenGone
-    from pilotage.teardown.session import Session
-    from pilotage.teardown.snapshot.world import Item, World
+from pilotage.teardown.snapshot.resolve import until_resolved
+from pilotage.teardown.snapshot.world import Item, World
 
 TELL_FIRST_SECONDS = 2.0
 TELL_AGAIN_SECONDS = 15.0
@@ -47,9 +48,6 @@ async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: 
     Exit codes: 0 all are proven gone, 1 the time is over (and why they are still there), 2 bad usage, 3 something could
     not be read.
     """
-    from pilotage.teardown.engine.waiting import wait_gone
-    from pilotage.teardown.planning.targets import resolve
-
     need_words(words)
     gc.enable()  # it may take a while
     async with cluster.session() as session:
@@ -78,8 +76,6 @@ async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: 
 
 async def _tell(session: Session, pending: dict[str, Item]) -> None:
     """Say what is waited for. Whatever goes wrong here is not what was asked for, and is told at the end."""
-    from pilotage.kube import ApiError
-
     told = ""
     seconds = TELL_FIRST_SECONDS
     while pending:
@@ -98,10 +94,6 @@ async def _tell(session: Session, pending: dict[str, Item]) -> None:
 
 
 async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
-    from pilotage.catalogue.reading import FOR_FINALIZERS
-    from pilotage.teardown.diagnosis.why.explain import explain
-    from pilotage.teardown.snapshot.resolve import until_resolved
-
     world = await read_world(session, [namespace_of(item) for item in items], FOR_FINALIZERS)
 
     def think(world: World) -> list[Explanation]:
@@ -113,9 +105,6 @@ async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
 
 async def _give_up(session: Session, left: list[Item], timeout: float) -> int:
     """The time is over: say what is left and why."""
-    from pilotage.kube import ApiError
-    from pilotage.teardown.diagnosis.why.render import render
-
     say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
     shown = left[:5]
     try:
