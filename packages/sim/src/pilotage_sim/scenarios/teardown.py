@@ -77,6 +77,8 @@ class TeardownScenario(Scenario):
     def __init__(self, world: SimulatedWorld) -> None:
         super().__init__(world)
         self.disk = b""
+        self.saved_at: dict[str, float] = {}
+        """Since when an object is in the ledger on the disk, by uid."""
         self.receipt: Receipt | None = None
         self.ended_at = 0.0
         self.unexplained: list[str] = []
@@ -151,6 +153,9 @@ class TeardownScenario(Scenario):
     def save(self, ledger: Ledger) -> None:
         """Onto the disk, which outlives the process."""
         self.disk = msgspec.json.encode(ledger)
+        now = asyncio.get_running_loop().time()
+        for entry in ledger.entries:
+            self.saved_at.setdefault(entry.uid, now)
 
     def judge(self, executor: Executor, decision: Decision | None = None) -> None:
         """Every decision has to be explained: those that are shown, and one for each thing that happens."""
@@ -229,7 +234,7 @@ class TeardownScenario(Scenario):
         problems = [
             *self.unexplained,
             *everything_is_gone(history, sorted(going | (self.targets - {entry.uid for entry in ledger.kept}))),
-            *only_the_ledgers(trace, SUBJECT, ledger),
+            *only_the_ledgers(trace, SUBJECT, self.saved_at),
             *only_our_finalizer(trace, history, SUBJECT),
             *true_receipt(receipt, there),
             *quiet_since(trace, SUBJECT, self.ended_at),

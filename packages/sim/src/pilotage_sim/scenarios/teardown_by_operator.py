@@ -39,6 +39,7 @@ from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import Reader
 from pilotage.teardown.engine.receipt import Receipt
 from pilotage.teardown.engine.run_state import RunState
+from pilotage.teardown.planning.ledger import Ledger
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import SUBJECT, SmallestTeardown, TeardownScenario
 from pilotage_sim.scenarios.teardown_endpoints import (
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
     from pilotage.kube import Client, Json, Object, Resource
     from pilotage.teardown.engine.progress import Outcome
-    from pilotage.teardown.planning.ledger import Ledger
     from pilotage.teardown.snapshot.world import World
     from pilotage_harbor.storage.store import Event
     from pilotage_sim.process import Main
@@ -140,10 +140,12 @@ class ByOperator(TeardownScenario):
         return made
 
     def _recorded(self, event: Event) -> None:
-        """Judge what the record says of its waits, and take its receipt."""
+        """Judge what the record says of its waits, and keep its ledger and its receipt."""
         if event.storage != str(TEARDOWNS) or event.type == "DELETED":
             return
         status = msgspec.json.decode(event.entry.raw).get("status", {})
+        if (ledger := status.get("ledger")) is not None:
+            self.save(msgspec.convert(ledger, Ledger))
         if (receipt := status.get("receipt")) is not None and self.receipt is None:
             self.receipt = msgspec.convert(receipt, Receipt)
             self.ended_at = asyncio.get_running_loop().time()
@@ -154,10 +156,6 @@ class ByOperator(TeardownScenario):
         ]
         if "waits" in status and status.get("left") and not status.get("waitingFor"):
             self.unexplained.append(f"{status['left']} objects are left, and nobody says what for")
-
-    def saved(self) -> Ledger | None:
-        """The ledger in the receipt."""
-        return self.receipt.ledger if self.receipt is not None else None
 
     async def until_quiet(self) -> None:
         """Wait until no client writes any more, also after the record is deleted."""

@@ -114,10 +114,13 @@ def everything_is_gone(history: History, uids: Iterable[str]) -> list[str]:
     return [f"{history.made[uid]} is still there" for uid in uids if uid not in history.removed]
 
 
-def only_the_ledgers(trace: Trace, who: str, ledger: Ledger) -> list[str]:
-    """Nothing was written to a uid that is not in the ledger."""
-    uids = {entry.uid for entry in ledger.entries}
-    return [f"a write to what is not in the ledger: {write}" for write in _writes(trace, who) if write.uid not in uids]
+def only_the_ledgers(trace: Trace, who: str, saved_at: Mapping[str, float]) -> list[str]:
+    """Nothing was written to a uid before it was in the saved ledger. `saved_at`: since when it is, by uid."""
+    return [
+        f"a write to what is not in the ledger: {write}"
+        for write in _writes(trace, who)
+        if write.at < saved_at.get(write.uid, float("inf"))
+    ]
 
 
 def only_our_finalizer(trace: Trace, history: History, who: str) -> list[str]:
