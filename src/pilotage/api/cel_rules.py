@@ -33,7 +33,7 @@ class CelRule(NamedTuple):
     on_create: bool = False
 
     def written(self) -> Json:
-        """As an entry of x-kubernetes-validations."""
+        """Entry of x-kubernetes-validations."""
         if self.on_create:
             return {"rule": f"oldSelf.hasValue() || ({self.rule})", "message": self.message, "optionalOldSelf": True}
         return {"rule": self.rule, "message": self.message}
@@ -89,4 +89,4 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
         CelRule("self == oldSelf", "the spec of a Teardown cannot be changed: what goes was decided when it was made"),
     ),
 }
-"""By the type that they hold for."""
+"""Rules by the type that they hold for."""

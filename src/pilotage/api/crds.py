@@ -33,7 +33,7 @@ class Column(NamedTuple):
     wide: bool = False
 
     def written(self) -> Json:
-        """As an entry of additionalPrinterColumns."""
+        """Entry of additionalPrinterColumns."""
         made: Json = {"name": self.name, "type": self.type, "jsonPath": self.path}
         return {**made, "priority": 1} if self.wide else made
 

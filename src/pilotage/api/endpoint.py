@@ -11,9 +11,9 @@ from pilotage.api.model import Sha256, Source
 from pilotage.kube.wire import ObjectMeta
 
 REPLICAS_MAX = 1000
-"""Of a revision. Each costs memory and requests in the operator, on a Host also an object."""
+"""Upper bound on replicas of a revision. Each costs memory and requests in the operator, on a Host also an object."""
 PRIORITY_MAX = 1_000_000_000
-"""As Kubernetes has it for pods."""
+"""Highest priority that Kubernetes lets users give to pods."""
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Seconds = Annotated[int, Meta(ge=0, le=86400)]
 Kept = Literal["Volumes", "ModelCache", "Secrets"]
@@ -24,7 +24,7 @@ Size = Annotated[str, matches(f"^{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", max_len
 Quantity = int | Annotated[str, matches(f"^{_NUMBER}(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$", max_length=32)]
 Quantities = Annotated[dict[str, Quantity], Meta(max_length=64)]
 Argument = Annotated[str, Meta(max_length=16384)]
-"""Of a command line: a chat template or a JSON schema may be one."""
+"""One argument of a command line: a chat template or a JSON schema may be one."""
 Path = Annotated[str, Meta(pattern="^/", max_length=1024)]
 HostName = Annotated[
     str,
@@ -172,15 +172,15 @@ class PhaseTimeouts(Schema, frozen=True):
     """Seconds after which each phase of a teardown is reported as blocked. Nothing is skipped or forced then."""
 
     detach: Seconds = 60
-    """Until no route sends requests to it."""
+    """Time until no route sends requests to it."""
     drain: Seconds = 600
-    """Until requests in flight have ended."""
+    """Time until requests in flight have ended."""
     quiesce: Seconds = 60
-    """Until its autoscalers are gone."""
+    """Time until its autoscalers are gone."""
     stop: Seconds = 600
-    """Until its pods or processes are gone."""
+    """Time until its pods or processes are gone."""
     remove: Seconds = 120
-    """Until its other objects are gone."""
+    """Time until its other objects are gone."""
 
     def total(self) -> int:
         """The seconds of all phases."""

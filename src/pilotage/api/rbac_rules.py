@@ -33,7 +33,7 @@ class RbacRule(NamedTuple):
     """The only objects that it is about; empty: all."""
 
     def written(self) -> Json:
-        """As an entry of `rules`."""
+        """Entry of `rules`."""
         made: Json = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
         return made | {"resourceNames": list(self.names)} if self.names else made
 
@@ -46,9 +46,9 @@ AGENT = (
     RbacRule("discovery.k8s.io", ("endpointslices",), MAKE, "the addresses of its servers"),
     RbacRule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
 )
-"""In all namespaces."""
+"""Rules in all namespaces."""
 AGENT_LEASES = (RbacRule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "to say that it lives"),)
-"""In the namespace of the Leases of agents."""
+"""Rules in the namespace of the Leases of agents."""
 AGENT_READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models"),)
 """Bound by an administrator, in chosen namespaces."""
 
@@ -57,4 +57,4 @@ GATEWAY = (
     RbacRule("pilotage.dev", ("gatewayroutes/status",), ("patch",), "to say what Envoy has made of it"),
     RbacRule("discovery.k8s.io", ("endpointslices",), FOLLOW, "the addresses of Services"),
 )
-"""In all namespaces."""
+"""Rules in all namespaces."""

@@ -23,11 +23,11 @@ class ReadFor(enum.StrEnum):
     """A purpose for which a kind is read in full, besides its relations."""
 
     FINALIZERS = "finalizers"
-    """To tell which controller takes a finalizer off, and whether it runs."""
+    """Bodies are read to tell which controller removes a finalizer, and whether it runs."""
     HAZARDS = "hazards"
-    """To predict what will block a teardown."""
+    """Bodies are read to predict what will block a teardown."""
     LEAKS = "leaks"
-    """To find what was left behind."""
+    """Bodies are read to find what was left behind."""
 
 
 class Guard(msgspec.Struct, frozen=True):
@@ -53,9 +53,9 @@ class KnownKind(msgspec.Struct, frozen=True):
     """``*`` with kind ``*``: all kinds of `category` that are neither Kubernetes' own nor its projects'."""
     kind: str
     short_names: tuple[str, ...] = ()
-    """As kubectl knows them: a dump does not say them."""
+    """Short names as kubectl knows them: a dump does not have them."""
     category: str = ""
-    """Of a row for many kinds: the discovery category of those that are read in full for its relations."""
+    """Discovery category, for a row for many kinds, of those that are read in full for its relations."""
 
     # Reading
     relations: tuple[RelationField, ...] = ()
@@ -90,7 +90,7 @@ class KnownKind(msgspec.Struct, frozen=True):
 
     # Traffic
     route_status: tuple[str, ...] = ("status.parents", "status.conditions", "status.ingress")
-    """Of a route: paths, one of which a router fills when it has taken the route up. Empty: routers write no status."""
+    """Paths in a route, one of which a router fills when it has accepted the route. Empty: routers write no status."""
 
     # Diagnosis
     serves: bool = False

@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Phase(enum.Enum):
-    """In order. An object has one of detach, quiesce, stop, remove, release; the others are steps of the whole.
+    """Phases in order. An object has one of detach, quiesce, stop, remove, release; the others are steps of the whole.
 
     It is saved by name (ledgers, receipts), and compared by its place here: a phase can be added between two others.
     """

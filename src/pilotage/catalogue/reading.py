@@ -13,7 +13,7 @@ from pilotage.kube import ApiResource, GroupKind
 CORE = "core"
 """The group without a name, as the table writes it."""
 REACHES = "+"
-"""Behind a kind or category in the table: its objects can point into another namespace."""
+"""Suffix of a kind or category in the table: its objects can point into another namespace."""
 
 
 def _parse(table: str) -> frozenset[GroupKind]:

@@ -16,22 +16,22 @@ import msgspec
 from pilotage.catalogue.groups import is_custom
 
 OWN_GROUP = "."
-"""As the group of a target: the group of the source, or the nearest domain above it that has the kind.
+"""Placeholder for the group of a target: the group of the source, or the nearest domain above it that has the kind.
 
 A bucket of ``s3.aws.upbound.io`` is configured by a ProviderConfig of ``aws.upbound.io``.
 """
 
 ANY_NAMESPACE = "*"
-"""As the namespaces of a selector: all of them."""
+"""Placeholder for the namespaces of a selector: all of them."""
 
 
 class Relation(enum.StrEnum):
     """Relation of a source to its target."""
 
     OWNS = "owns"
-    """By the target's ownerReferences, with the right uid and scope: the only relation the garbage collector knows."""
+    """The target's ownerReferences, with the right uid and scope: the only relation the garbage collector knows."""
     SELECTS = "selects"
-    """By labels: a Service its pods (and the workloads that make them), a PodMonitor its pods."""
+    """A label selector: a Service's for its pods (and the workloads that make them), a PodMonitor's for its pods."""
     ROUTES_TO = "routes to"
     """Traffic goes from the source to the target."""
     SCALES = "scales"
@@ -90,7 +90,7 @@ class ByReference(msgspec.Struct, frozen=True):
     """The field is an object that says group, kind and name itself; here is where each stands below the field."""
 
     group: str = "apiVersion"
-    """Of a path that ends in ``apiVersion``, the version is cut off. Empty: always that of `default`."""
+    """Path of the group; of ``apiVersion``, the version is cut off. Empty: always that of `default`."""
     kind: str = "kind"
     name: str = "name"
     namespace: str = ""
@@ -103,7 +103,7 @@ class BySelector(msgspec.Struct, frozen=True):
     """The field is a label selector over the objects of some kinds."""
 
     kinds: tuple[TargetKind, ...] = ()
-    """With ``Pod`` among them, workloads whose pod template has such labels are selected as well."""
+    """Selected kinds. With ``Pod`` among them, workloads whose pod template has such labels are selected as well."""
     plain: bool = False
     """Whether it is a map of labels, which selects nothing when empty; else it has matchLabels and matchExpressions."""
     namespaces: str = ""
@@ -178,7 +178,7 @@ class RelationRow(RelationField, frozen=True, kw_only=True):
     demand: bool = True
     """Whether the kind is worth reading in full for this row; see `KnownKind.needs_body`."""
     category: str = ""
-    """Of a row with a pattern: the discovery category of the kinds that are worth reading in full for it."""
+    """Discovery category, for a row with a pattern, of the kinds that are worth reading in full for it."""
 
     @property
     def pattern(self) -> bool:

@@ -51,7 +51,7 @@ class _Type:
         self.names: frozenset[str] = frozenset()
         self.sent: dict[str, bytes] = {}
         self.nonce = ""
-        """Of a response that is not answered yet."""
+        """Nonce of a response that is not answered yet."""
         self.offered = ""
         self.acknowledged = ""
         self.brought = ""
@@ -129,7 +129,7 @@ class Ads:
             self._verdict = None
 
     async def _talk(self, requests: AsyncIterator[Any], context: Any) -> None:  # noqa: ANN401 - grpc has no types
-        """With one Envoy, for as long as it is there."""
+        """Serve one Envoy, until it disconnects."""
         stream = self._stream = _Stream(context)
         self.on_connection()
         _log.info("Envoy is connected")

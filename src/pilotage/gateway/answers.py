@@ -42,7 +42,7 @@ UNKNOWN_PATH = error(
 
 
 def detached(route: ProxiedRoute) -> Json:
-    """Of a route without any weight."""
+    """Answer of a route without any weight."""
     return error(
         f"The endpoint {route.endpoint} takes no requests now: no revision of it has a share of them, because it is "
         f"being set up or taken down. See `pilotage status {route.endpoint} -n {route.key.namespace}`.",
@@ -62,7 +62,7 @@ def models(served: Iterable[tuple[str, str]]) -> Json:
 
 
 def encoded(body: Json) -> str:
-    """As JSON text."""
+    """Answer as JSON text."""
     return msgspec.json.encode(body).decode()
 
 
@@ -128,7 +128,7 @@ def _on_flags(flags: list[str], status: int, message: str, code: str) -> Json:
 
 
 def _on_details(details: str, status: int, message: str, code: str) -> Json:
-    """By Envoy's own word for what it did, where it has no flag."""
+    """Answer by Envoy's own word for what it did, where it has no flag."""
     cel = "type.googleapis.com/envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
     expression = {"@type": cel, "expression": f"response.code_details == '{details}'"}
     return {

@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.05, 5.0
 STEADY_SECONDS = 10.0
-"""After a run of this length the next restart waits for the shortest time again."""
+"""Length of a run after which the next restart waits for the shortest time again."""
 KILL_SECONDS = 2.0
 
 
@@ -69,7 +69,7 @@ class GatewayChild(Child):
         _log.error("a process ended and is started again", name=self.name, code=str(how), after_seconds=seconds)
 
     async def _spawn_one(self) -> asyncio.subprocess.Process:
-        """In a session of its own: Ctrl-C in a terminal is for the parent, which stops its children in order."""
+        """Start it in a session of its own: Ctrl-C in a terminal is for the parent, which stops children in order."""
         assert self._stdin is not None
         self._stdin.seek(0)  # some systems have one position for all who have it open
         return await asyncio.create_subprocess_exec(

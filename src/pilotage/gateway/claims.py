@@ -55,7 +55,7 @@ class ClaimRecord(NamedTuple):
 
 
 Records = dict[str, dict[ClaimedName, ClaimRecord]]
-"""By the uid of the route."""
+"""Records by the uid of the route."""
 
 
 class ClaimConflict(NamedTuple):
@@ -75,7 +75,7 @@ class Claim(NamedTuple):
     route: ProxiedRoute
     models: tuple[str, ...]
     path: str
-    """Below which path; empty: another one of the namespace has it."""
+    """Path prefix; empty: another route of the namespace has it."""
     host: str
     """Empty: none, or not this route's."""
     conflicts: tuple[ClaimConflict, ...]
@@ -132,16 +132,16 @@ class _Table:
         self.records: Records = {}
         self.holders: dict[ClaimedName, ProxiedRoute] = {}
         self.blocked: dict[tuple[str, ClaimedName], ProxiedRoute | None] = {}
-        """By route and name that it does not get: who keeps it from that; None: it is reserved."""
+        """Holder by route and name that the route does not get; None: the name is reserved."""
         self._hosts: dict[str, ProxiedRoute] = {}
-        """By host: the first of the routes that have it, all of one namespace."""
+        """First of the routes that have a host, all of one namespace, by host."""
         self._below: dict[str, dict[str, ProxiedRoute]] = {}
-        """By wildcard, then by namespace: a route that has a host below it."""
+        """Route that has a host below a wildcard, by wildcard, then by namespace."""
         self._before = before
         self._reserved = reserved
         self._reserved_hosts = {each.name: namespace for each, namespace in reserved.items() if each.kind == HOST}
         self._reserved_below: dict[str, set[str]] = {}
-        """By wildcard: the namespaces that hosts below it are reserved for."""
+        """Namespaces that hosts below a wildcard are reserved for, by wildcard."""
         for host, namespace in self._reserved_hosts.items():
             for each in wildcards_above(host):
                 self._reserved_below.setdefault(each, set()).add(namespace)
@@ -183,7 +183,7 @@ class _Table:
         return next((each for each in found if each is not None and each.key.namespace != route.key.namespace), None)
 
     def _is_reserved(self, route: ProxiedRoute, name: ClaimedName) -> bool:
-        """For another namespace than the route's."""
+        """Whether it is reserved for another namespace than the route's."""
         mine = route.key.namespace
         if name.kind != HOST:
             return self._reserved.get(name, mine) != mine

@@ -94,7 +94,7 @@ class Control:
             program.cancel()
 
     async def _feed(self) -> None:
-        """From the moment at which all routes and addresses are known: an Envoy that runs must not lose any."""
+        """Feed Envoy as soon as all routes and addresses are known: an Envoy that runs must not lose any."""
         await self._routes.synced.wait()
         await self._slices.synced.wait()
         with contextlib.suppress(AdminUnavailable):
@@ -195,7 +195,7 @@ async def run(settings: GatewaySettings) -> None:
 
 
 def main() -> None:
-    """As the supervisor starts it: with the settings as its argument."""
+    """Entry point of the supervisor's child: the settings are its argument."""
     import msgspec
 
     settings = msgspec.json.decode(sys.argv[1], type=GatewaySettings)

@@ -27,20 +27,20 @@ Each gauge of a cluster must count requests that no other one counts: their sum 
 GAUGES = f"/stats?type=Gauges&filter={quote(f'^({COUNTED})$', safe='')}"
 READINGS = 3
 READING_SECONDS = 0.01
-"""Between two readings."""
+"""Interval between two readings."""
 
 
 class GaugeReading(NamedTuple):
     """The gauges of Envoy at one moment."""
 
     under_way: dict[str, int]
-    """By cluster: with a server, or waiting for a connection."""
+    """Requests by cluster: with a server, or waiting for a connection."""
     unrouted: int | None
     """Requests that no cluster has; None if Envoy does not tell, as before it has a listener."""
 
 
 def read(stats: bytes) -> GaugeReading:
-    """From the answer to `GAUGES`."""
+    """Decode the answer to `GAUGES`."""
     under_way: dict[str, int] = {}
     downstream: int | None = None
     for line in stats.decode(errors="replace").splitlines():
@@ -64,7 +64,7 @@ class Counts:
         """The last reading, of all clusters."""
         self._admin = admin
         self._counted: dict[str, int | None] = {}
-        """By cluster: how many may still come from bodies that arrive; None where nothing was read yet."""
+        """Number of requests by cluster that may still come from arriving bodies; None where nothing was read yet."""
         self._final: set[str] = set()
         self._next: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -75,7 +75,7 @@ class Counts:
             self._counted.setdefault(each, None)
 
     def settle(self, clusters: Iterable[str]) -> None:
-        """Of these it is known that nothing was left when the control plane was here before."""
+        """Take these clusters as known to be idle: they were when the control plane ran before."""
         for each in clusters:
             self._counted.setdefault(each, 0)
             self._final.add(each)

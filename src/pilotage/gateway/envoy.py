@@ -24,7 +24,7 @@ from pilotage.runtime.clock import monotonic
 
 ACTIVE = f"/stats?filter=%5E{DOWNSTREAM.replace('.', '%5C.')}%24"
 _LAST_ORDERS = ("/healthcheck/fail", "/drain_listeners")
-"""From the first one on each answer says that its connection ends; after the second, nobody new gets in."""
+"""Admin paths of a stop: from the first on, each answer closes its connection; after the second, none is accepted."""
 ADMIN_PATHS = ("/ready", *_LAST_ORDERS, "/reopen_logs")
 DRAIN_TIME_SECONDS = 600
 POLL_SECONDS = 0.05
@@ -127,7 +127,7 @@ def child(
 
 
 def written_bootstrap(folder: Folder, memory_bytes: int) -> bytes:
-    """As Envoy reads it."""
+    """Bootstrap as Envoy reads it."""
     return msgspec.json.encode(bootstrap(folder, memory_bytes))
 
 

@@ -9,7 +9,7 @@ _TYPES = "type.googleapis.com/"
 
 
 def with_finder() -> Json:
-    """For a route: requests that match it are looked at, and then matched again."""
+    """Configuration of a route whose requests are searched for their model, and then matched again."""
     on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
     return {"typed_per_filter_config": {HOLDER: on, NAME: on}}
 

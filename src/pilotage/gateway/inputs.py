@@ -68,7 +68,7 @@ Hosts = tuple[UpstreamHost, ...]
 
 
 def cluster_name(namespace: str, service: str, port: int) -> str:
-    """How Envoy calls a Service and its port. Names of Kubernetes have no underscore, so it can be taken apart."""
+    """Envoy's name of a Service and its port. Names of Kubernetes have no underscore, so it can be split."""
     return f"{namespace}_{service}_{port}"
 
 

@@ -56,7 +56,7 @@ def connections_max(memory_bytes: int) -> int:
 
 
 def manager(memory_bytes: int, connections_max: int) -> Json:
-    """For the bootstrap."""
+    """Overload manager of the bootstrap."""
     return {
         "refresh_interval": f"{LOOK_SECONDS}s",
         "resource_monitors": [

@@ -28,7 +28,7 @@ RESERVE_SECONDS = 3600.0
 """Time for which a released name is reserved for its namespace: longer than most redeployments take."""
 TEXT_MAX = 1000
 RETRY_SECONDS = 1.0
-"""Until a rejected listener is retried: its port may be free then."""
+"""Delay until a rejected listener is retried: its port may be free then."""
 
 
 class Rejection(NamedTuple):
@@ -58,7 +58,7 @@ class Program:
         reserve_seconds: float = RESERVE_SECONDS,
     ) -> None:
         self.wanted: dict[str, ProxiedRoute] = {}
-        """By uid, as are those below."""
+        """Routes by uid, as are those below."""
         self.hosts: dict[Service, Hosts] = {}
         self.accepted: dict[str, ProxiedRoute] = {}
         self.rejected: dict[str, Rejection] = {}
@@ -69,7 +69,7 @@ class Program:
         self.snapshot: Snapshot | None = None
         """The snapshot that Envoy has acknowledged."""
         self.endpoints: dict[str, str] = {}
-        """By cluster that Envoy has: whose requests it gets, or got last. Not of those that `learn` was told of."""
+        """Current or last owner of the requests of each cluster that Envoy has; not of those in `learn`."""
         self.on_change: Callable[[Iterable[str]], None] = lambda _: None
         """Told of routes whose state may be another now."""
         self.explain: Callable[[ProxiedRoute], Awaitable[str]] = _no_more
@@ -82,12 +82,12 @@ class Program:
         self._reserve_seconds = reserve_seconds
         self._reserved: dict[ClaimedName, Reservation] = {}
         self._namespaces: dict[str, str] = {}
-        """Of routes, also of those that have just gone, by uid."""
+        """Namespaces of routes by uid, also of those that are just gone."""
         self._grace_seconds = grace_seconds
         self._kept: dict[str, float] = {}
         """Clusters that no route leads to, and until when at least."""
         self._left: dict[str, dict[str, None]] = {}
-        """By route: the clusters that it led to before."""
+        """Clusters that a route led to before, by route."""
         self._dirty = asyncio.Event()
 
     def touch(self) -> None:
@@ -124,7 +124,7 @@ class Program:
             await self._settle()
 
     async def _wait(self) -> None:
-        """For a change, or for the time of the next cluster that may go."""
+        """Wait for a change, or for the time of the next cluster that may go."""
         seconds = RETRY_SECONDS if self.problem else None
         if self._kept:
             due = max(RETRY_SECONDS, min(self._kept.values()) - monotonic())
@@ -246,7 +246,7 @@ class Program:
         self.on_change(changed)
 
     def _tell_of_conflicts(self, was: Snapshot | None, now: Snapshot) -> None:
-        """In the log, where the administrator reads whose a name is; a route says it of its own namespace only."""
+        """Log conflicts with the holder of the name, for the administrator; a status names its own namespace only."""
         for uid, claim in now.claims.items():
             before = was.claims[uid].conflicts if was is not None and uid in was.claims else ()
             for each in claim.conflicts:

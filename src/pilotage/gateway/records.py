@@ -14,7 +14,7 @@ def read_records(obj: Object) -> dict[ClaimedName, ClaimRecord]:
 
 
 def written_records(records: Mapping[ClaimedName, ClaimRecord]) -> list[Json]:
-    """As the wire has them, in a fixed order."""
+    """Records in their wire format, in a fixed order."""
     return [
         {"kind": name.kind, "name": name.name, "path": name.path, "turn": record.turn, "held": record.held}
         for name, record in sorted(records.items())

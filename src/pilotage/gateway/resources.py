@@ -33,21 +33,21 @@ ROUTES = "main"
 LISTENER = "gateway"
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
-"""Of requests whose model has to be found in them. Longer ones would stall everybody while they are parsed."""
+"""Upper bound on the body of a request whose model is searched in it. Longer ones would stall all others meanwhile."""
 CONNECTION_BUFFER_BYTES = 128 * 1024
 """Bytes that are read from a connection, or held for a slow reader, before another connection is served."""
 STREAMS_MAX = 100
 """Requests at a time on one connection of HTTP/2."""
 STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES = 256 * 1024, 1024 * 1024
 UPLOAD_SECONDS_MAX = 600
-"""For a whole request to arrive. So long may one go to where routes led when it began."""
+"""Time for a whole request to arrive. It is routed as at its beginning, so old routes are in use for that long."""
 SILENCE_SECONDS_MAX = 3600
-"""Of a request that goes to a server: so long may one think."""
+"""Timeout of a server that sends nothing: a model may think for that long."""
 HELD_SILENCE_SECONDS_MAX = 60
-"""Of a client that does not send the rest of its request. Until it has, its body takes memory here."""
+"""Timeout of a client that does not send the rest of its request. Until it has, its body takes memory here."""
 CONNECT_SECONDS_MAX = 2
 IDLE_SECONDS_MAX = 3
-"""Of a connection to a server; below the 5 s after which many servers close it."""
+"""Idle time of a connection to a server; below the 5 s after which many servers close it."""
 PLENTY = 1_000_000
 DIRECT_BYTES_MAX = 4 * 1024 * 1024
 

@@ -27,7 +27,7 @@ PATHS = (
     "apply-template",
     "generate(_stream)?",
 )
-"""Beside all of /v1, and the root. As patterns: of llama-server, vLLM, SGLang and TGI."""
+"""Paths beside all of /v1, and the root, as patterns: those of llama-server, vLLM, SGLang and TGI."""
 ADMINISTRATION = ("(un)?load_lora_adapter", "internal(/.*)?")
 """Paths below /v1 that are not for clients: of vLLM, of text-generation-webui."""
 
@@ -37,7 +37,7 @@ _ADMINISTERED = f"/v1/({'|'.join(ADMINISTRATION)})/?"
 _QUERY = r"(\?.*)?"
 
 PATTERN_STEPS_MAX = 1000
-"""Of a pattern, as Envoy compiles it. By default it refuses those of more than 100."""
+"""Upper bound on the program size of a pattern, as Envoy compiles it. Its default of 100 is too small."""
 
 
 def below_endpoints() -> list[Json]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 SOCKET_PATH_MAX = 100
-"""Of the path of a unix socket, in bytes; systems end at 104 or 108."""
+"""Length limit of the path of a unix socket, in bytes; systems end at 104 or 108."""
 
 
 class GatewaySettings(msgspec.Struct, frozen=True):

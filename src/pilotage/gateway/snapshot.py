@@ -52,13 +52,13 @@ class Snapshot(NamedTuple):
 
     types: Mapping[str, XdsResources]
     claims: Mapping[str, Claim]
-    """By the uid of the route."""
+    """Claims by the uid of the route."""
     referenced: frozenset[str]
     """The clusters that routes lead to, those at weight 0 included."""
 
     @property
     def version(self) -> str:
-        """Of its routes: what a GatewayRoute calls the version that carries it."""
+        """Version of its routes: what a GatewayRoute calls the version that carries it."""
         return self.types[RDS].version
 
 

@@ -26,9 +26,9 @@ from pilotage.runtime.types import Result
 PENDING_SECONDS = 1.0
 """A change that takes longer is reported as pending."""
 POLL_SECONDS = 0.2
-"""Between two readings of the requests in flight."""
+"""Interval between two readings of the requests in flight."""
 COUNT_SECONDS = 1.0
-"""Between two writes of counts that are not down to zero."""
+"""Interval between two writes of counts that are not down to zero."""
 
 
 class RouteProgress(NamedTuple):
@@ -38,7 +38,7 @@ class RouteProgress(NamedTuple):
     version: str | None = None
     message: str | None = None
     counts: dict[str, int] | None = None
-    """By Service. None: not known, the last ones stay."""
+    """Counts by Service. None: not known, the last ones stay."""
     conflicts: tuple[ClaimConflict, ...] = ()
     claims: Mapping[ClaimedName, ClaimRecord] | None = None
     """None: not known yet, the last ones stay."""

@@ -102,7 +102,7 @@ def _control(settings: GatewaySettings) -> list[str]:
 async def _announce(
     settings: GatewaySettings, proxy: GatewayChild, on_ready: Callable[[GatewaySettings], None]
 ) -> None:
-    """As soon as the listener takes connections."""
+    """Announce the gateway as soon as the listener takes connections."""
     while True:
         if proxy.id is not None:
             with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ def _locked(folder: Folder) -> Iterator[Folder]:
 
 
 def _free_port(host: str, port: int, option: str) -> int:
-    """As `free_port`. Raises InUse: a child would find out too, but later, and say so only in its log."""
+    """Free port, as `free_port`. Raises InUse: a child would find out too, but later, and say so only in its log."""
     try:
         return free_port(host, port)
     except OSError as error:

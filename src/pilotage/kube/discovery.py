@@ -70,7 +70,7 @@ class Discovery:
     """The server's surface, read when first needed and kept."""
 
     def __init__(self, client: Client, memory: DiscoveryMemory | None = None) -> None:
-        """With a `memory`, what `surface` says at first has to be confirmed: see there."""
+        """Discovery of a server. With a `memory`, the first answer of `surface` has to be confirmed (see there)."""
         self._client = client
         self._memory = memory
         self._surface: Surface | None = None
@@ -217,7 +217,7 @@ def _aggregated_resource(group: str, version: str, entry: dict[str, Any], *, pre
 
 
 async def _group_by_group(client: Client, root: str, answer: dict[str, Any]) -> Surface:
-    """Before 1.26: one request for each version of each group. One that fails does not hide the others."""
+    """Discover before 1.26: one request for each version of each group. One that fails does not hide the others."""
     if root == "/api":
         versions = [("", version, rank == 0) for rank, version in enumerate(answer.get("versions", ()))]
     else:

@@ -45,7 +45,7 @@ class DiscoveryMemory:
 
     @classmethod
     def of(cls, config: ClusterConfig, env: Mapping[str, str] = os.environ) -> DiscoveryMemory | None:
-        """By the server's address and the CA that vouches for it; None where there is no home to keep it in."""
+        """Memory by the server's address and the CA that vouches for it; None where there is no home to keep it in."""
         home, root = env.get("HOME"), env.get("XDG_CACHE_HOME")
         folder = Path(root) if root else Path(home, ".cache") if home else Path()
         if not folder.is_absolute():

@@ -1,4 +1,4 @@
-"""From a request to an answer or to one classified error.
+"""Exchange of a request for an answer or for one classified error.
 
 Throttling by the server (429 with Retry-After) is waited for here, a bounded number of times. Nothing else is retried:
 whether to try again is the caller's decision.

@@ -163,7 +163,7 @@ class HttpTransport:
         return connection
 
     async def _tunnel(self, proxy: SplitResult) -> Connection:
-        """Through an HTTP proxy: CONNECT to the server, then TLS inside of it."""
+        """Open a tunnel through an HTTP proxy: CONNECT to the server, then TLS inside of it."""
         assert self._context is not None
         loop = asyncio.get_running_loop()
         host, port = _address(self._server)

@@ -26,7 +26,7 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class ObjectRef(NamedTuple):
-    """Which object: the key with its kind, and the uid that tells it from another of the same name."""
+    """Identity of an object: the key with its kind, and the uid that tells it from another of the same name."""
 
     api_version: str
     kind: str
@@ -73,7 +73,7 @@ class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=Fals
 
     @property
     def api_version(self) -> str:
-        """As objects carry it: ``v1`` or ``apps/v1``."""
+        """Version as objects carry it: ``v1`` or ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:

@@ -8,13 +8,13 @@ from pilotage.kube.wire import Json
 
 
 class ReadVersion(msgspec.Struct, frozen=True):
-    """Which state a read accepts: the `resourceVersion` and `resourceVersionMatch` parameters."""
+    """State that a read accepts: the `resourceVersion` and `resourceVersionMatch` parameters."""
 
     resource_version: str
     match: str = ""
 
     def query(self) -> dict[str, str]:
-        """As query parameters; what is empty is not sent."""
+        """Query parameters; empty ones are not sent."""
         return {"resourceVersion": self.resource_version, "resourceVersionMatch": self.match}
 
 
@@ -26,7 +26,7 @@ ANY = ReadVersion("0")
 
 
 def not_older_than(resource_version: str) -> ReadVersion:
-    """At least as new as this version."""
+    """State at least as new as this version."""
     return ReadVersion(resource_version, "NotOlderThan")
 
 

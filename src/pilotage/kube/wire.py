@@ -111,7 +111,7 @@ class Object(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def decode(cls, raw: bytes, api_version: str = "", kind: str = "") -> Object:
-        """From JSON. `api_version` and `kind` are for items of lists, which do not carry their own."""
+        """Decode JSON. `api_version` and `kind` are for items of lists, which do not carry their own."""
         try:
             head = _head.decode(raw)
         except msgspec.ValidationError:
@@ -223,7 +223,7 @@ def format_micro_time(moment: dt.datetime) -> str:
 
 
 def _tolerant_head(raw: bytes) -> _Head:
-    """For servers that write null where kube-apiserver leaves a field out."""
+    """Decoder for servers that write null where kube-apiserver leaves a field out."""
     body = _any.decode(raw)
     if not isinstance(body, dict):
         raise msgspec.ValidationError(f"expected an object, got {type(body).__name__}")

@@ -20,7 +20,7 @@ from pilotage.runtime.settings import SettingsError, camel_case
 
 NAME = "pilotage-operator"
 LABELS = {"app.kubernetes.io/name": "pilotage", "app.kubernetes.io/component": "operator"}
-"""Not `managed-by`: that is how the parts of endpoints are known."""
+"""Labels of the operator's own objects, without `managed-by`: that marks the parts of endpoints."""
 PORT = 8081
 CACHE = "/var/cache/pilotage"
 
@@ -57,14 +57,14 @@ def _dump(obj: Json) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors and references, and with lists set in as people do."""
+    """YAML without anchors and references, and with lists indented as people do."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - yaml's signature
         """None is wanted."""
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
-        """Also for lists."""
+        """Indent lists, too."""
         super().increase_indent(flow, indentless=False)
 
 
@@ -74,7 +74,7 @@ def _namespace(name: str) -> Json:
 
 
 def _beside(namespace: str) -> list[Json]:
-    """For what runs beside the cluster: agents, which have a namespace for their accounts and Leases, and the gateway.
+    """Objects for programs beside the cluster: the gateway, and agents with a namespace for their accounts and Leases.
 
     An administrator makes an account for each Host, called like it: the roles are bound to all accounts there.
     """

@@ -57,21 +57,21 @@ EVERYWHERE = (
     RbacRule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),
     RbacRule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
 )
-"""In all namespaces."""
+"""Rules in all namespaces."""
 
 AT_HOME = (
     RbacRule("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),
     RbacRule("", ("secrets",), ("get",), "the key that it seals parts with, and no other Secret", (SECRET_NAME,)),
     RbacRule("", ("secrets",), ("create",), "the same, when it starts for the first time"),
 )
-"""In its own namespace."""
+"""Rules in its own namespace."""
 
 AT_HOSTS = (
     RbacRule(
         "coordination.k8s.io", ("leases",), (*READ, "delete"), "to see whether agents live; those of deleted Hosts"
     ),
 )
-"""In the namespace of agents."""
+"""Rules in the namespace of agents."""
 
 READ_SECRETS = (RbacRule("", ("secrets",), ("get",), "the credentials of Models, where the operator fetches them"),)
 READ_ENVOYS = (RbacRule("", ("pods/proxy",), ("get",), "the admin interface of Envoys"),)
@@ -92,4 +92,4 @@ EDIT = (
     RbacRule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
 )
 PLACE_ON_HOSTS = (RbacRule("pilotage.dev", ("hosts",), ("use",), "to place endpoints on Hosts"),)
-"""Not part of `EDIT`: bound where an administrator wants it."""
+"""Rules that are not part of `EDIT`: bound where an administrator wants it."""

@@ -15,9 +15,9 @@ from pilotage.processes.identity import ProcessId, ProcessInfo, is_running
 
 POLL_SECONDS = 0.02
 HURRY_SECONDS = 0.3
-"""Between two SIGTERMs in a hurry: of two that are sent at once the system keeps one."""
+"""Pause between two SIGTERMs in a hurry: of two that are sent at once the system keeps one."""
 KILL_AGAIN_SECONDS = 0.2
-"""Between two SIGKILLs, for processes that were started in between."""
+"""Pause between two SIGKILLs, for processes that were started in between."""
 KILL_SECONDS = 5.0
 """A process that runs so long after SIGKILL is held by the system itself: a disk, a driver."""
 
@@ -82,7 +82,7 @@ async def _wait(
     until: Callable[[], float],
     hurry: Callable[[], bool] = lambda: False,
 ) -> list[ProcessInfo]:
-    """Until none of them runs and a new census finds no other; those that are left when time is up."""
+    """Wait until none of them runs and a new census finds no other; returns those that are left when time is up."""
     again = _now() + HURRY_SECONDS
     while True:
         members = [each for each in members if is_running(each.id)]

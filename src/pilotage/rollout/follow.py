@@ -15,7 +15,7 @@ from pilotage.teardown.session.operator_lease import find_operator
 
 TICK_SECONDS = 0.5
 OPERATOR_SECONDS = 5.0
-"""After this long without a reconcile, the Lease shows whether an operator runs."""
+"""Time without a reconcile after which the Lease shows whether an operator runs."""
 
 
 async def follow(

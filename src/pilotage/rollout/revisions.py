@@ -49,7 +49,7 @@ def _is_so(spec: Json, old: Json) -> bool:
 
 
 def _essence(value: object) -> object:
-    """Without what is empty or 0, as defaults are, and with quantities as text: 1 and "1" are the same limit."""
+    """Spec without what is empty or 0, as defaults are, and with quantities as text: 1 and "1" are the same limit."""
     if isinstance(value, dict):
         kept = {name: _essence(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each} or None

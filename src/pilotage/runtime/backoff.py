@@ -38,7 +38,7 @@ class RateLimiter(Protocol[T_contra]):
 
 
 class ExponentialBackoff(Generic[T]):
-    """Per item: `base_seconds`, doubled with each failure, up to `max_seconds`."""
+    """Backoff per item: `base_seconds`, doubled with each failure, up to `max_seconds`."""
 
     def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
         self._base = base_seconds

@@ -37,7 +37,7 @@ WATCH_SECONDS_MIN = 300
 WATCH_SECONDS_SHORT = 5.0
 RETRY_SECONDS = (0.8, 30.0)
 ABSENT_SECONDS = (0.8, 15.0)
-"""As above, for a kind that is not served; with what chance adds, it is found within 30 s."""
+"""Same for a kind that is not served; with jitter, it is found within 30 s."""
 
 
 class Change(NamedTuple):
@@ -185,7 +185,7 @@ class Informer:
         await self._watch()
 
     def _is_absent(self) -> None:
-        """As if a list had come back empty."""
+        """Treat the kind as if a list had come back empty."""
         if not self.absent:
             _log.info("the kind is not served", resource=str(self.resource))
         self.absent, self.problem = True, None

@@ -28,7 +28,7 @@ class LeaseLost(Exception):
 
 
 class Election(NamedTuple):
-    """Which Lease, who we are (no two processes may have the same identity), and client-go's three durations."""
+    """Lease, identity (no two processes may have the same), and client-go's three durations."""
 
     lease: ObjectKey
     identity: str

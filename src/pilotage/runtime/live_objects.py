@@ -18,7 +18,7 @@ class LiveObjects:
     """``async with LiveObjects(…) as live``: `live.objects` is what there is, by name. Entering raises ApiError."""
 
     def __init__(self, client: Client, resource: Resource, namespace: str, *, name: str = "", labels: str = "") -> None:
-        """Of one object only, by its name, or of those with some labels."""
+        """Objects of a kind: one, by its name, or those with some labels."""
         self.problem = ""
         """Why the server tells nothing at the moment; empty if it does."""
         self._client = client
@@ -40,7 +40,7 @@ class LiveObjects:
 
     @property
     def objects(self) -> dict[str, Object]:
-        """By name, as last seen."""
+        """Objects by name, as last seen."""
         seen = self._informer.store.list() if self._polled is None else self._polled.items
         return {obj.meta.name: obj for obj in seen}
 

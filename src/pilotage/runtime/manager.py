@@ -27,7 +27,7 @@ from pilotage.runtime.types import Reconcile
 _log = structlog.get_logger(__name__)
 
 STOP_SECONDS_MAX = 15.0
-"""With the time for Events and the Lease, well within the 30 s that a Pod has by default."""
+"""Time for reconciles to end: with that for Events and the Lease, well within the 30 s that a Pod has by default."""
 
 FLUSH_SECONDS_MAX = 5.0
 
@@ -52,7 +52,7 @@ class Manager:
         address: Address | None = None,
         stop_seconds_max: float = STOP_SECONDS_MAX,
     ) -> None:
-        """Without `election` it writes without a Lease; without `address` it has no health server."""
+        """Manager of controllers; without `election` it has no Lease, without `address` no health server."""
         self.metrics = Metrics()
         self.rng = random.Random(seed)  # noqa: S311 - jitter and names, no secrets
         self.client = client.through(lambda transport: MeteredTransport(transport, self.metrics))
@@ -159,7 +159,7 @@ class Manager:
             raise lost
 
     async def _work(self) -> LeaseLost | None:
-        """From the first sync to the end of the last reconcile; returns how the Lease was lost, if it was."""
+        """Run from the first sync to the end of the last reconcile; returns how the Lease was lost, if it was."""
         stop = asyncio.create_task(self._stop.wait())
         tasks: set[asyncio.Task[object]] = {stop}
         try:

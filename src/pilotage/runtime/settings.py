@@ -22,7 +22,7 @@ from pilotage.runtime.manager import Address
 
 S = TypeVar("S", bound="SettingsBase")
 Given = dict[str, tuple[str, object]]
-"""By field: the place where it was given, and its value."""
+"""Source and value of each field that was given."""
 Network = Annotated[IPv4Network | IPv6Network, ip_network]
 LogLevel = Literal["debug", "info", "warning", "error"]
 _FLAGS = {

@@ -61,7 +61,7 @@ class Readiness(NamedTuple):
     available: bool
     """Whether it can take all of the traffic."""
     reason: str
-    """For the condition, CamelCase."""
+    """Reason for the condition, CamelCase."""
     message: str
     failed: bool = False
     """Whether waiting does not help: its image cannot be pulled, or a quota is exceeded."""

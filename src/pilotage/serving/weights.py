@@ -94,7 +94,7 @@ def weights_of(endpoint: EndpointRef, model: ResolvedModel, capabilities: Capabi
 
 
 def literal(text: str) -> str:
-    """For `command` and `args`, where Kubernetes would expand ``$(NAME)``."""
+    """Text for `command` and `args`, where Kubernetes would expand ``$(NAME)``."""
     return text.replace("$", "$$")
 
 

@@ -31,7 +31,7 @@ class Programming(enum.Enum):
     ACCEPTED = "accepted"
     """The controller has accepted it, or routes of this kind have no status. The proxies are unverified."""
     PENDING = "pending"
-    """Not yet, or unknown: a proxy that cannot be read proves nothing."""
+    """Pending or unknown: a proxy that cannot be read proves nothing."""
     REJECTED = "rejected"
     """The controller refuses it. Only a change of some object helps."""
 
@@ -56,7 +56,7 @@ class ExpectedRoute(NamedTuple):
 
     namespace: str
     host: str
-    """As in the route; empty: all hosts."""
+    """Host of the route; empty: all hosts."""
     path: str
     backends: tuple[Backend, ...] = ()
     counted: frozenset[str] = frozenset()

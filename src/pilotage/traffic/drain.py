@@ -24,7 +24,7 @@ class DrainLimits(NamedTuple):
     drain_seconds: float
     """The drain timeout: requests that are under way longer than this are cut."""
     grace_seconds: float = GRACE_SECONDS
-    """For how long nothing must have been sent before zero in flight is believed."""
+    """Time without a request before zero in flight is believed."""
     uncounted_seconds: float | None = None
     """The time for requests that nobody counts. None: the whole drain timeout."""
 
@@ -34,7 +34,7 @@ class TrafficWait(NamedTuple):
 
     text: str
     seconds: float
-    """After how many seconds it ends by itself, or the caller has to look again."""
+    """Seconds after which it ends by itself, or the caller has to check again."""
 
     @property
     def countdown(self) -> str:

@@ -62,7 +62,7 @@ class EnvoyConfig(NamedTuple):
     draining: dict[str, list[EnvoyRoute]]
     """The same, of draining listeners."""
     services: dict[str, Service]
-    """By the name of the cluster, of all active clusters."""
+    """Services of all active clusters, by the name of the cluster."""
     active: dict[tuple[str, str], int]
     """Requests active and pending, by namespace and service."""
     addresses: dict[tuple[str, str], int]
@@ -269,7 +269,7 @@ class _Action(msgspec.Struct):
 
 
 class _Redirect(msgspec.Struct):
-    """That there is one is enough."""
+    """Redirect, of which only the presence counts."""
 
 
 class _Route(msgspec.Struct):

@@ -42,7 +42,7 @@ class EnvoyAdmin(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name in messages."""
 
     async def get(self, target: str) -> bytes:
         """The answer to a GET. Raises `Unreadable`, after `ANSWER_SECONDS_MAX` at the latest."""

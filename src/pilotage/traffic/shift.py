@@ -33,11 +33,11 @@ class ShiftTimeouts(NamedTuple):
     """Durations of one shift, in seconds."""
 
     settle_seconds: float = 5.0
-    """After a route is accepted, where no proxy can be asked. Nothing is verified by it."""
+    """Wait after a route is accepted, where no proxy can be asked. Nothing is verified by it."""
     drain_seconds: float = 30.0
-    """For requests that are under way to what goes; they are cut after that."""
+    """Time for requests in flight to the old backends; they are cut off after that."""
     grace_seconds: float = GRACE_SECONDS
-    """Before zero in flight is believed."""
+    """Time without requests before zero in flight is believed."""
 
 
 DEFAULT_TIMEOUTS = ShiftTimeouts()

@@ -31,7 +31,7 @@ PRIORITY_MAX = 2**31 - 1
 """No limit: on this machine one person deploys."""
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 30.0
 STEADY_SECONDS = 60.0
-"""After a run of this length the next restart waits for the shortest time again."""
+"""Length of a run after which the next restart waits for the shortest time again."""
 
 
 class UpOptions(NamedTuple):
@@ -39,7 +39,7 @@ class UpOptions(NamedTuple):
 
     folder: Path
     port: int = 8080
-    """Of the gateway."""
+    """Port of the gateway."""
     api_port: int = 0
     host: str = "local"
     """The name of the Host that this machine is."""
@@ -131,7 +131,7 @@ class Component(Child):
         return "its log is empty"
 
     async def _spawn_one(self) -> asyncio.subprocess.Process:
-        """In a process group of its own: Ctrl-C in a terminal is for the supervisor, which then stops all in order."""
+        """Start it in a process group of its own: Ctrl-C is for the supervisor, which then stops all in order."""
         with contextlib.suppress(OSError):  # a log that cannot be rotated prevents no start
             rotate(self.log)
         with self.log.open("ab") as log:

@@ -18,7 +18,7 @@ from pilotage.up.layout import Layout, UpState
 from pilotage.up.leftovers import UpError
 
 LEFT_SECONDS = 5.0
-"""From SIGTERM to SIGKILL, for processes that no component has ended."""
+"""Time from SIGTERM to SIGKILL, for processes that no component has ended."""
 
 
 async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> None:

@@ -14,7 +14,7 @@ from pilotage.private_files import make_private, open_private, read_private, wri
 from pilotage.processes.identity import ProcessId
 
 SOCKETS_PATH_MAX = 80
-"""In bytes. Systems end at 104 or 108, with the name of the socket."""
+"""Length limit in bytes. Systems end at 104 or 108, with the name of the socket."""
 _SHORTCUT = "shortcut"
 """File with the path of the folder in which `Layout.shorten` made a symbolic link."""
 _STATE, _LOCK, _ACCESS = "up.json", "up.lock", "access"

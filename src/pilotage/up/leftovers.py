@@ -44,7 +44,7 @@ def find(layout: Layout, state: UpState | None) -> Leftovers:
 
 
 def _ports(state: UpState) -> list[int]:
-    """Only of components that were started: the port of another may be taken by a program that is not ours."""
+    """Ports of components that were started: the port of another may be taken by a program that is not ours."""
     ports = [port for component, port in state.ports.items() if component in state.components]
     if GATEWAY in state.components:
         ports.append(int(state.gateway.rpartition(":")[2]))

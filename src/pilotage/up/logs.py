@@ -10,7 +10,7 @@ from pilotage.processes.logfiles import rotate as rotate_file
 BYTES_MAX = 10 * 1024 * 1024
 CHECK_SECONDS = 5.0
 RETRY_SECONDS = 60.0
-"""After a rotation that failed: each attempt may copy the whole log."""
+"""Pause after a rotation that failed: each attempt may copy the whole log."""
 
 
 def rotate(log: Path) -> None:

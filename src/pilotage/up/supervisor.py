@@ -26,11 +26,11 @@ START_SECONDS = 60
 ATTEMPTS = 3
 """A component that has ended so often before it was ready for the first time fails the whole start."""
 CLEAR_SECONDS = 60
-"""From SIGTERM to SIGKILL, for a component of an earlier run."""
+"""Time from SIGTERM to SIGKILL, for a component of an earlier run."""
 WRITE_SECONDS = 1.0
-"""Between two attempts to record what runs."""
+"""Pause between two attempts to record what runs."""
 PORT_SECONDS = 0.5
-"""Between two checks whether the API server's port is free again."""
+"""Interval of checks whether the API server's port is free again."""
 
 
 class Supervisor:

@@ -13,6 +13,6 @@ _MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_mo
 PLACEMENTS: dict[str, PlacementStrategy] = {
     each.PLACEMENT.kind: each.PLACEMENT for each in _MODULES if hasattr(each, "PLACEMENT")
 }
-"""By kind, which is that of `spec.placement.kind`."""
+"""Placements by kind, which is that of `spec.placement.kind`."""
 
 __all__ = ["PLACEMENTS", "Find", "PlacementStrategy", "ServiceBackend"]

@@ -12,6 +12,6 @@ from pilotage.serving.runtimes.contract import HostLaunch, PodLaunch, ServerCont
 _MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
 
 RUNTIMES: dict[str, ServingRuntime] = {each.RUNTIME.name: each.RUNTIME for each in _MODULES if hasattr(each, "RUNTIME")}
-"""By name, which is that of `spec.runtime.name`."""
+"""Runtimes by name, which is that of `spec.runtime.name`."""
 
 __all__ = ["RUNTIMES", "HostLaunch", "PodLaunch", "ServerContainer", "ServingRuntime"]

@@ -34,7 +34,7 @@ class Launch:
     """Facts that a server is started with, in a pod or on a Host."""
 
     runtime: Runtime
-    """As in the spec of the endpoint: its command and arguments come from the user."""
+    """Runtime of the endpoint's spec: its command and arguments come from the user."""
     model: str
     """Path of the weights, or the id of a repository that the server loads by itself."""
     alias: str
@@ -92,7 +92,7 @@ class ServingRuntime:
     """Everything that is known about one server program."""
 
     name: str
-    """As in `spec.runtime.name` of an endpoint."""
+    """Name in `spec.runtime.name` of an endpoint."""
     port: int
     """Default port in a pod."""
     in_pod: Callable[[PodLaunch], ServerContainer]

@@ -35,7 +35,7 @@ class StopPolicy(NamedTuple):
 
 
 def after_sigterm(drain_seconds: int, at_most: int | None = None) -> StopPolicy:
-    """For a server that accepts no new requests after SIGTERM and finishes those that it has.
+    """Stop of a server that accepts no new requests after SIGTERM and finishes those that it has.
 
     `at_most`: it gives them no more than this many seconds, so it gets SIGTERM that much later.
     """
@@ -45,13 +45,13 @@ def after_sigterm(drain_seconds: int, at_most: int | None = None) -> StopPolicy:
 
 
 def after_sleep(drain_seconds: int) -> StopPolicy:
-    """For a server that drops its requests on SIGTERM and does not tell whether it has any."""
+    """Stop of a server that drops its requests on SIGTERM and does not tell whether it has any."""
     seconds = WITHDRAW_SECONDS + drain_seconds
     return StopPolicy({"sleep": {"seconds": seconds}}, seconds, 0)
 
 
 def once_idle(drain_seconds: int, port: int, metrics: Sequence[str]) -> StopPolicy:
-    """For a server that drops its requests on SIGTERM, and whose metrics count them.
+    """Stop of a server that drops its requests on SIGTERM, and whose metrics count them.
 
     The hook waits until all `metrics` are 0, or for the whole time: a metric that is missing, or no answer, does not
     mean idle. The image needs a shell, curl and grep.

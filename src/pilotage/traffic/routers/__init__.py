@@ -13,7 +13,7 @@ from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
 _MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
 
 ROUTERS: dict[str, Router] = {each.ROUTER.kind: each.ROUTER for each in _MODULES if hasattr(each, "ROUTER")}
-"""By kind, which is that of `spec.route.kind`."""
+"""Routers by kind, which is that of `spec.route.kind`."""
 
 ROUTE_RESOURCES = tuple({each.resource: None for each in ROUTERS.values() if each.resource is not None})
 """The kinds of objects that routers write."""

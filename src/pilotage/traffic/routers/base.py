@@ -22,7 +22,7 @@ class RouteRequest(NamedTuple):
     name: str
     labels: Mapping[str, str]
     route: Route
-    """As in the spec of the endpoint."""
+    """Route of the endpoint's spec."""
     backends: Sequence[Backend]
     models: Sequence[str] = ()
     """Names of the model in requests, for a router that looks at them."""
@@ -47,7 +47,7 @@ class Router(ABC):
     """One kind of route. Pure: objects are plain dicts, as the API has them."""
 
     kind: ClassVar[str]
-    """As in `spec.route.kind` of an endpoint."""
+    """Kind in `spec.route.kind` of an endpoint."""
     resource: ClassVar[Resource | None]
     """Kind of the object that it writes; None: none, and `manifest` must not be called."""
     weighted: ClassVar[bool]

@@ -77,7 +77,7 @@ class PilotageGatewayRouter(Router):
         return RouteStatus(Programming.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
 
     def url(self, request: UrlRequest) -> str | None:
-        """By the host, or by a path that no other endpoint can have: without a host of its own, or with a conflict."""
+        """URL of the host; without a host of its own, or with a conflict, of a path that no other endpoint can have."""
         if not request.gateway_url:
             return None
         gateway, host = urlsplit(request.gateway_url), request.route.host
